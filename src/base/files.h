@@ -1,0 +1,86 @@
+// Files that are never half there: written under a temporary name, fsynced, renamed, directory fsynced.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace inkling {
+
+namespace fs = std::filesystem;
+
+// The whole file. Error input if it is missing, a folder or unreadable.
+std::string read_file(const fs::path& path);
+
+// A file opened for reading at any offset (pread: no mapping, so a file cut short is an error and not a signal).
+class InputFile {
+ public:
+  explicit InputFile(const fs::path& path);  // Error input if it is missing, a folder or unreadable
+  ~InputFile();
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&&) = delete;
+
+  const fs::path& path() const { return path_; }
+  std::uint64_t size() const { return size_; }  // bytes, when it was opened
+
+  // Fills `out` from byte `offset` on. Error input if the file ends before `out` is full.
+  void read_exactly(std::uint64_t offset, std::span<std::byte> out) const;
+  // Reads up to out.size() bytes; returns how many (0 at the end).
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  fs::path path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+// A new file that appears under its name only when commit() has returned; dropped without a trace otherwise.
+// Every write error (disk full …) is an Error environment naming the path.
+class OutputFile {
+ public:
+  explicit OutputFile(const fs::path& path);  // creates the temporary file beside `path`
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text);
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);  // over what is already written
+  std::uint64_t size() const { return size_; }
+  void commit();  // fsync, rename over `path`, fsync the directory
+
+ private:
+  fs::path path_;
+  fs::path temporary_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+  std::string buffer_;
+  void flush();
+};
+
+void write_file(const fs::path& path, std::string_view contents);  // OutputFile in one call
+
+// A new folder under the same promise. Fill temporary(), then commit() renames it to `path`, which must not exist.
+class OutputFolder {
+ public:
+  explicit OutputFolder(const fs::path& path);
+  ~OutputFolder();  // removes the temporary folder if commit() was not called
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+  const fs::path& temporary() const { return temporary_; }
+  void commit();
+
+ private:
+  fs::path path_;
+  fs::path temporary_;
+  bool committed_ = false;
+};
+
+void sync_folder(const fs::path& folder);                 // fsync of the directory entry list
+void create_folders(const fs::path& folder);              // Error environment saying why it cannot
+
+}  // namespace inkling

@@ -1,0 +1,35 @@
+// A live progress bar on a terminal, plain lines (at most one in ten seconds) elsewhere.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace inkling {
+
+// Prints nothing before the first second has passed, so short work stays silent.
+class Progress {
+ public:
+  // `unit` is "B" for bytes (shown as MB/s) or a plural noun; total 0 means unknown.
+  Progress(std::string label, std::uint64_t total, std::string unit);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void update(std::uint64_t done);  // cheap: draws at most ten times a second
+  void clear();                     // wipes the bar, so that another line can be printed
+
+ private:
+  void draw(double elapsed_seconds);
+
+  std::string label_;
+  std::uint64_t total_;
+  std::string unit_;
+  std::uint64_t done_ = 0;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point last_draw_;
+  bool drawn_ = false;
+};
+
+}  // namespace inkling

@@ -1,0 +1,48 @@
+// Small text functions: joining, numbers for people, the nearest known name, UTF-8 checks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace inkling {
+
+// The arguments written one after the other: str("line ", 3, ": ", message).
+template <typename... Parts>
+std::string str(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+std::string join(std::span<const std::string> words, std::string_view separator);
+
+std::string format_fixed(double value, int decimals);    // 1.50
+std::string format_count(std::uint64_t count);           // 1,003,854
+std::string format_bytes(std::uint64_t bytes);           // "12.3 MiB"
+std::string format_duration(double seconds);             // "1:02:03", "4:05", "12 s"
+
+// The shortest decimal text that reads back as exactly this double ("0.001", "1e-08", "3").
+std::string format_shortest(double value);
+
+// The known name nearest to `word` by edit distance, if it is near enough to be a likely slip.
+std::optional<std::string> nearest_name(std::string_view word, std::span<const std::string> known);
+
+// Byte offset of the first byte that is not part of well-formed UTF-8 (RFC 3629); none if all is well.
+std::optional<std::size_t> find_invalid_utf8(std::string_view text);
+
+// Reads one code point at `offset`, which must be inside well-formed UTF-8, and moves `offset` past it.
+char32_t decode_utf8(std::string_view text, std::size_t& offset);
+void append_utf8(std::string& text, char32_t code_point);
+
+// How many bytes at the end of `text` begin a UTF-8 character that is not complete yet (0 to 3).
+std::size_t incomplete_utf8_suffix(std::string_view text);
+
+// `text` with quotes, backslashes and control characters escaped, in double quotes: for messages.
+std::string quoted(std::string_view text);
+
+}  // namespace inkling

@@ -1,0 +1,68 @@
+// Token shards: a header of 256 int32 (1,024 bytes), then the tokens. llm.c and modded-nanogpt read the uint16 kind.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "base/files.h"
+
+namespace inkling {
+
+using Token = std::uint32_t;
+
+// How many bytes a token takes on disk.
+enum class TokenWidth : int { u16 = 2, u32 = 4 };
+
+// The narrowest width that holds ids below vocab_size.
+TokenWidth token_width_for(std::uint64_t vocab_size);
+
+inline constexpr std::uint64_t max_tokens_per_shard = 1'000'000'000;
+
+// Writes one shard atomically.
+class TokenShardWriter {
+ public:
+  TokenShardWriter(const std::filesystem::path& path, TokenWidth width);
+  void append(std::span<const Token> tokens);
+  std::uint64_t count() const { return count_; }
+  void commit();  // completes the header; the file appears
+
+ private:
+  OutputFile file_;
+  TokenWidth width_;
+  std::uint64_t count_ = 0;
+  std::vector<std::byte> buffer_;
+};
+
+// One shard opened for reading with pread. The header is checked against the file's size.
+class TokenShard {
+ public:
+  explicit TokenShard(const std::filesystem::path& path);  // Error input if it is no token file or cut short
+
+  const std::filesystem::path& path() const { return file_.path(); }
+  TokenWidth width() const { return width_; }
+  std::uint64_t count() const { return count_; }
+  void read(std::uint64_t first, std::span<Token> out) const;
+
+ private:
+  InputFile file_;
+  TokenWidth width_;
+  std::uint64_t count_ = 0;
+};
+
+// Several shards read as one sequence.
+class TokenSequence {
+ public:
+  explicit TokenSequence(const std::vector<std::filesystem::path>& shards);
+
+  std::uint64_t count() const { return total_; }
+  void read(std::uint64_t first, std::span<Token> out) const;  // Error internal past the end
+
+ private:
+  std::vector<TokenShard> shards_;
+  std::vector<std::uint64_t> starts_;  // of each shard, in tokens
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace inkling
