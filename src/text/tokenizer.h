@@ -1,10 +1,17 @@
 // Text to tokens and back. Three kinds: byte, char, sentencepiece.
+//
+// A vocabulary is made once (text/build_tokenizer.h), saved beside the token files and opened again by load_tokenizer().
+// Two laws hold for every tokenizer, and its users rely on them:
+//   decode(encode(s)) == s          for every text it can encode, byte for byte
+//   decode(a + b) == decode(a) + decode(b)    for tokens a, b: each token stands for fixed bytes of its own
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,39 +20,49 @@
 
 namespace inkling {
 
-// Encoding is defined line by line: a text is cut after every '\n' (lines above 64 KiB are cut at white space), each
-// piece is encoded alone, and the results follow each other. So they do not depend on how a file was read.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  virtual std::string kind() const = 0;            // "byte", "char", "sentencepiece"
-  virtual std::uint64_t vocab_size() const = 0;    // all ids are below it, the separator's included
-  // The token between documents, if this vocabulary has one.
+  virtual std::string kind() const = 0;          // "byte", "char", "sentencepiece"
+  virtual std::uint64_t vocab_size() const = 0;  // all ids are below it, the separator's included
+  // The token between documents, if this vocabulary has one. No text encodes to it; it stands for no bytes.
   virtual std::optional<Token> separator() const = 0;
 
-  // Appends the tokens of one piece (at most one line). Error input naming the characters it has no token for, or the
-  // place of invalid UTF-8 (byte offset in `line`).
+  // Error input if `text` cannot be encoded: not UTF-8 (naming the byte offset in `text`), or characters without a token
+  // (naming each, ten at most). The byte tokenizer takes everything.
+  virtual void check(std::string_view text) const = 0;
+
+  // Appends the tokens of one piece, cut by next_line_length(). Throws what check(line) throws, and then leaves `tokens`
+  // as it was. Callers that know the file put its name and line number in front of the message. Safe to call from
+  // several threads.
   virtual void encode_line(std::string_view line, std::vector<Token>& tokens) const = 0;
 
-  // The bytes of one token; empty for the separator. `at_start` is true for the first token of a text.
-  virtual std::string decode(Token token, bool at_start) const = 0;
+  // The bytes of one token, which may be part of a UTF-8 character. Error input if token >= vocab_size().
+  virtual std::string decode(Token token) const = 0;
 
-  // Writes what load_tokenizer() reads into an existing folder: tokenizer.json of ours or tokenizer.model.
+  // Writes what load_tokenizer() reads into an existing folder: tokenizer.json, and for sentencepiece tokenizer.model.
   virtual void save(const std::filesystem::path& folder) const = 0;
 
   // Identifies the vocabulary and its rules: equal hashes encode equally.
   virtual std::string hash() const = 0;
 };
 
-std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text);
-std::string decode(const Tokenizer& tokenizer, std::span<const Token> tokens);
-
 // Opens what save() wrote. Error input if the folder holds no tokenizer or a damaged one.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
-// Cuts the next piece off the front of `text`: up to and with '\n', or at white space above 64 KiB.
-// Returns its length in bytes; `complete` is false where more text may follow that belongs to the same line.
-std::size_t next_line_length(std::string_view text);
+// A whole text, line by line. Throws what tokenizer.check(text) throws.
+std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text);
+std::string decode(const Tokenizer& tokenizer, std::span<const Token> tokens);
+
+// Encoding is defined line by line, so results do not depend on how a file was read: a text is cut after every '\n';
+// a line of more than 64 KiB is cut before the last ASCII white space within its first 64 KiB, or, where there is none,
+// between characters. Each piece is encoded alone, and the results follow each other.
+inline constexpr std::size_t max_line_bytes = 65536;
+
+// The length in bytes of the first piece of `text`; 0 if it is empty.
+// Where `text` is the front of a longer text that is still being read, say more_may_follow: then the answer is 0 until
+// it is certain, which it is at a '\n' or once `text` holds more than max_line_bytes.
+std::size_t next_line_length(std::string_view text, bool more_may_follow = false);
 
 }  // namespace inkling

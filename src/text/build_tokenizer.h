@@ -1,0 +1,66 @@
+// Making a tokenizer from the text it is for.
+//
+// byte needs no text:            auto tokenizer = make_byte_tokenizer(with_separator);
+// char and sentencepiece do:     CharVocabularyBuilder builder;            // or SentencepieceTrainer builder(settings);
+//                                for every piece of the training text, in order, cut by next_line_length():
+//                                  builder.add(line);                      // Error input: put file:line in front
+//                                auto tokenizer = builder.finish(with_separator);
+// Both keep bounded memory however long the text is, and the same lines give the same tokenizer, bit for bit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace inkling {
+
+// The 256 bytes as tokens 0 to 255; the separator, if wanted, is token 256.
+std::unique_ptr<Tokenizer> make_byte_tokenizer(bool with_separator);
+
+// Every code point of the text is a token, in ascending order; the separator, if wanted, is the last one.
+class CharVocabularyBuilder {
+ public:
+  CharVocabularyBuilder();
+  void add(std::string_view line);  // Error input if it is not UTF-8, with the byte offset in `line`
+
+  // Error input if there was no text at all. The builder may be fed on and finished again.
+  std::unique_ptr<Tokenizer> finish(bool with_separator) const;
+
+ private:
+  std::vector<bool> seen_;  // by code point
+};
+
+struct SentencepieceSettings {
+  std::uint64_t vocab_size = 4096;      // all ids: pieces, the 256 bytes, "unknown" (never used), the separator
+  std::string model_type = "unigram";   // unigram | bpe
+  double character_coverage = 0.9995;   // share of characters that get a piece; bytes spell the others
+  std::uint64_t seed = 1;               // chooses the sample
+  std::uint64_t sample_bytes = 64 << 20;  // train on at most so many bytes of lines
+};
+
+// Trains a sentencepiece model (Kudo and Richardson 2018) that leaves the text as it is: no normalisation, spaces, tabs
+// and newlines kept, and bytes for what has no piece, so that every text returns exactly.
+class SentencepieceTrainer {
+ public:
+  explicit SentencepieceTrainer(const SentencepieceSettings& settings);  // Error input for a bad setting
+  ~SentencepieceTrainer();
+  SentencepieceTrainer(const SentencepieceTrainer&) = delete;
+  SentencepieceTrainer& operator=(const SentencepieceTrainer&) = delete;
+
+  void add(std::string_view line);  // Error input if it is not UTF-8, with the byte offset in `line`
+
+  // Trains, silently; takes seconds to minutes. Once. Warns, with a count, if the text held U+2581, which sentencepiece
+  // uses for the space. Error input if the text is too small or too rich for vocab_size, naming the possible sizes.
+  std::unique_ptr<Tokenizer> finish(bool with_separator);
+
+ private:
+  struct Sample;
+  SentencepieceSettings settings_;
+  std::unique_ptr<Sample> sample_;
+};
+
+}  // namespace inkling
