@@ -10,17 +10,33 @@ namespace inkling {
 
 enum class WindowKind { epoch, random };
 
-// Windows are block_size + 1 tokens long: inputs are the first block_size, targets the last block_size.
-//   epoch:  epoch e cuts the corpus at phase(e) into back-to-back windows and visits them in a keyed permutation;
-//           every window once, no buffer, nothing in memory.
-//   random: nanoGPT's independent uniform offsets.
+// "epoch" or "random", as data.order writes them. Error input for anything else.
+WindowKind parse_window_kind(std::string_view order);
+
+// A window is T + 1 consecutive tokens (T = block_size) of a split of N: the first T are inputs, the last T targets.
+// Windows are numbered through the whole run: the window of step s and row r is number k = s * batch_size + r, so the
+// order does not depend on how a batch is cut into micro-batches or over ranks.
+//
+//   epoch:  W     = max(1, floor((N - 1) / T) - 1)            windows in every epoch, whatever its phase
+//           slack = N - 1 - W * T                             T <= slack < 2T, less only where N is below 2T + 1
+//           e, i  = k div W, k mod W                          epoch, place in the epoch
+//           phase = random_below(random_key(seed, window_offset, e), 0, slack + 1)
+//           start = phase + T * Permutation(random_key(seed, window_order, e), W)(i)
+//           The windows of an epoch lie back to back (each token between is an input once); the phase moves them by
+//           another amount every epoch, so that over the epochs every token is seen at every position. The room for
+//           that costs one window an epoch, and no token of the split is out of reach.
+//   random: start = random_below(random_key(seed, window_offset, 0), k, N - T)        nanoGPT's independent offsets
+//
+// Nothing is stored: any window of any epoch costs the same few nanoseconds.
 class WindowOrder {
  public:
-  // Error input if token_count < block_size + 1.
+  // Error input if block_size is 0 or token_count < block_size + 1.
   WindowOrder(WindowKind kind, std::uint64_t seed, std::uint64_t token_count, std::uint64_t block_size);
 
-  // First token of the window with this running number: step * batch_size + row.
+  // First token of window number k. start(k) + block_size < token_count always.
   std::uint64_t start(std::uint64_t sample) const;
+
+  // W above. For random: how many windows hold as many tokens as the split, so that "epochs" can be told there too.
   std::uint64_t windows_per_epoch() const { return windows_; }
 
  private:

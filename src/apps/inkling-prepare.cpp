@@ -1,0 +1,51 @@
+// inkling-prepare CONFIG: turns the text of `data:` into token files, and nothing else.
+#include "program.h"
+#include "config/config.h"
+#include "data/dataset.h"
+
+namespace {
+
+using namespace inkling;
+
+void describe_split(std::string_view name, const SplitSummary& split) {
+  std::string line = str(name, ": ", format_count(split.tokens), " tokens");
+  if (split.bytes > 0) line += str(" from ", format_bytes(split.bytes), " of text");
+  if (split.documents > 1) line += str(" in ", format_count(split.documents), " documents");
+  log_info(line);
+}
+
+void describe(const Dataset& dataset) {
+  log_info(str("vocabulary: ", format_count(dataset.vocab_size), " tokens",
+               dataset.tokenizer ? str(" (", dataset.tokenizer->kind(), ")") : std::string()));
+  describe_split("train", dataset.train);
+  describe_split("validation", dataset.validation);
+}
+
+int prepare(int argc, char** argv) {
+  CLI::App app("Turns the text of a run into token files, once. Prints their folder.", "inkling-prepare");
+  app.footer("Example:\n  inkling-prepare configs/shakespeare_char.yaml --set data.tokenizer.kind=byte\n\n"
+             "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it.");
+  ConfigFlags flags;
+  PrepareOptions options;
+  add_config_flags(app, flags);
+  app.add_flag("--verify", options.verify, "read sources and token files again even if they seem unchanged");
+  if (!parse_flags(app, argc, argv)) return 0;
+
+  const Config config = load_config(flags.config, flags.overrides);
+  if (flags.print_config) {
+    std::cout << print_config(config);
+    return 0;
+  }
+  options.block_size = config.model.block_size;
+  options.dry_run = flags.dry_run;
+  const Dataset dataset = prepare_dataset(config.data, options);
+  describe(dataset);
+  std::cout << dataset.folder.string() << '\n';
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return inkling::run_program([&] { return prepare(argc, argv); });
+}

@@ -1,0 +1,96 @@
+// What every program does the same way: flags in, exit code out. Included by the one source file of each program.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <exception>
+#include <functional>
+#include <iostream>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace inkling {
+
+// Runs the body of main() and returns its exit code, or the one that belongs to what it threw, after "error: …" on
+// stderr. An exception that is not ours is shown by its first line only: libraries append stack traces.
+inline int run_program(const std::function<int()>& body) {
+  try {
+    const int code = body();
+    std::cout.flush();
+    if (!std::cout) throw Error::environment("cannot write to standard output: the disk is full or the reader has gone");
+    return code;
+  } catch (const Error& error) {
+    log_error(error.message());
+    return static_cast<int>(error.kind());
+  } catch (const std::bad_alloc&) {
+    log_error("out of memory");
+    return static_cast<int>(ErrorKind::internal);
+  } catch (const std::exception& error) {
+    const std::string_view what = error.what();
+    log_error(str("internal error: ", what.substr(0, what.find('\n'))));
+    return static_cast<int>(ErrorKind::internal);
+  }
+}
+
+// The flags of every program that starts from a configuration file.
+struct ConfigFlags {
+  std::string config;                  // path of the YAML file
+  std::vector<std::string> overrides;  // "section.key=value", in order
+  bool print_config = false;
+  bool dry_run = false;
+};
+
+inline void add_config_flags(CLI::App& app, ConfigFlags& flags) {
+  app.add_option("CONFIG", flags.config, "the run's settings, a YAML file")->required();
+  app.add_option("--set", flags.overrides, "override one setting, as section.key=value; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_flag("--print-config", flags.print_config, "print the settings with every default, and stop");
+  app.add_flag("--dry-run", flags.dry_run, "check everything, write nothing");
+}
+
+namespace program_details {
+
+inline std::string describe_unexpected(const CLI::App& app, const std::string& argument) {
+  if (argument.size() < 2 || argument[0] != '-') {
+    return str("unexpected argument ", quoted(argument), ": ", app.get_name(), " --help shows what it takes");
+  }
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  const std::string flag = argument.substr(0, argument.find('='));
+  const auto nearest = nearest_name(flag, known);
+  return str("unknown flag ", flag, nearest ? str(": did you mean ", *nearest, "?") : std::string(),
+             nearest ? " " : ": ", app.get_name(), " --help lists the flags");
+}
+
+}  // namespace program_details
+
+// Reads the command line. Returns false if it asked for help, which has then been printed and ends the program with 0.
+// Error input for a flag that is unknown (naming the nearest one), a missing argument or a value of the wrong type.
+inline bool parse_flags(CLI::App& app, int argc, char** argv) {
+  app.allow_extras();  // so that an unknown flag is reported by us and before a missing argument
+  std::string problem;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::cout << app.help();
+    return false;
+  } catch (const CLI::ParseError& error) {
+    problem = str(error.what(), ": ", app.get_name(), " --help shows what it takes");
+  }
+  const std::vector<std::string> unexpected = app.remaining();
+  if (!unexpected.empty()) problem = program_details::describe_unexpected(app, unexpected.front());
+  if (!problem.empty()) throw Error::input(problem);
+  return true;
+}
+
+}  // namespace inkling

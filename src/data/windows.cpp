@@ -1,0 +1,39 @@
+#include "data/windows.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace inkling {
+
+WindowKind parse_window_kind(std::string_view order) {
+  if (order == "epoch") return WindowKind::epoch;
+  if (order == "random") return WindowKind::random;
+  throw Error::input(str("data.order is ", quoted(order), ": write epoch or random"));
+}
+
+WindowOrder::WindowOrder(WindowKind kind, std::uint64_t seed, std::uint64_t token_count, std::uint64_t block_size)
+    : kind_(kind), seed_(seed), token_count_(token_count), block_size_(block_size) {
+  if (block_size == 0) throw Error::input("block_size is 0: a window needs at least one token");
+  if (token_count <= block_size) {
+    throw Error::input(str("there are only ", format_count(token_count), " tokens, and one window of block_size ",
+                           format_count(block_size), " takes ", format_count(block_size + 1),
+                           ": use more text or a smaller block_size"));
+  }
+  const std::uint64_t back_to_back = (token_count - 1) / block_size;
+  windows_ = std::max<std::uint64_t>(back_to_back, 2) - 1;
+}
+
+std::uint64_t WindowOrder::start(std::uint64_t sample) const {
+  if (kind_ == WindowKind::random) {
+    return random_below(random_key(seed_, Purpose::window_offset, 0), sample, token_count_ - block_size_);
+  }
+  const std::uint64_t epoch = sample / windows_;
+  const std::uint64_t slack = token_count_ - 1 - windows_ * block_size_;
+  const std::uint64_t phase = random_below(random_key(seed_, Purpose::window_offset, epoch), 0, slack + 1);
+  const Permutation order(random_key(seed_, Purpose::window_order, epoch), windows_);
+  return phase + block_size_ * order(sample % windows_);
+}
+
+}  // namespace inkling
