@@ -1,7 +1,8 @@
-# inkling_floor(NAME [SYSTEM lib...] [BELOW floor...]): one folder of src/ as a static library.
+# inkling_floor(NAME [BELOW floor...] [SYSTEM lib...] [HIDDEN lib...]): one folder of src/ as a static library.
+# HIDDEN libraries are for its own sources only: no floor above sees their headers.
 # Its headers are reached as "NAME/file.h" through a folder of links that holds this floor alone.
 function(inkling_floor name)
-  cmake_parse_arguments(FLOOR "" "" "BELOW;SYSTEM" ${ARGN})
+  cmake_parse_arguments(FLOOR "" "" "BELOW;SYSTEM;HIDDEN" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   if(INKLING_CUDA)
     file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cu)
@@ -23,5 +24,8 @@ function(inkling_floor name)
   endforeach()
   if(FLOOR_SYSTEM)
     target_link_libraries(inkling_${name} ${scope} ${FLOOR_SYSTEM})
+  endif()
+  if(FLOOR_HIDDEN AND sources)
+    target_link_libraries(inkling_${name} PRIVATE ${FLOOR_HIDDEN})
   endif()
 endfunction()

@@ -80,7 +80,7 @@ class OutputFolder {
   bool committed_ = false;
 };
 
-void sync_folder(const fs::path& folder);                 // fsync of the directory entry list
-void create_folders(const fs::path& folder);              // Error environment saying why it cannot
+void sync_folder(const fs::path& folder);     // fsync of the directory entry list
+void create_folders(const fs::path& folder);  // Error environment saying why it cannot
 
 }  // namespace inkling

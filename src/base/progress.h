@@ -30,6 +30,7 @@ class Progress {
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point last_draw_;
   bool drawn_ = false;
+  bool terminal_;
 };
 
 }  // namespace inkling

@@ -54,7 +54,7 @@ double random_normal(std::uint64_t key, std::uint64_t index);
 // the value is inside. Nothing is stored, so an epoch over 10^12 windows costs nothing.
 class Permutation {
  public:
-  Permutation(std::uint64_t key, std::uint64_t size);  // size > 0
+  Permutation(std::uint64_t key, std::uint64_t size);   // size > 0
   std::uint64_t operator()(std::uint64_t index) const;  // index < size
 
  private:

@@ -21,10 +21,10 @@ std::string str(const Parts&... parts) {
 
 std::string join(std::span<const std::string> words, std::string_view separator);
 
-std::string format_fixed(double value, int decimals);    // 1.50
-std::string format_count(std::uint64_t count);           // 1,003,854
-std::string format_bytes(std::uint64_t bytes);           // "12.3 MiB"
-std::string format_duration(double seconds);             // "1:02:03", "4:05", "12 s"
+std::string format_fixed(double value, int decimals);  // 1.50
+std::string format_count(std::uint64_t count);         // 1,003,854
+std::string format_bytes(std::uint64_t bytes);         // "12.3 MiB"
+std::string format_duration(double seconds);           // "1:02:03", "4:05", "12 s"
 
 // The shortest decimal text that reads back as exactly this double ("0.001", "1e-08", "3").
 std::string format_shortest(double value);

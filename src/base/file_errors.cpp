@@ -1,0 +1,64 @@
+#include "base/file_errors.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace inkling {
+
+namespace {
+
+std::string remedy(int code) {
+  switch (code) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space there or write to another disk, then run again";
+    case EACCES:
+    case EPERM:
+      return "check the permissions of the file and of its folders";
+    case EROFS:
+      return "write to a folder that is not read-only";
+    case ENOENT:
+    case ENOTDIR:
+      return "check that the folder exists and that the name is spelled right";
+    case EISDIR:
+      return "a folder stands there; give the name of a file";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit of open files (ulimit -n)";
+    case ENAMETOOLONG:
+      return "choose a shorter name";
+    case EIO:
+      return "the disk reports a fault; check it";
+    case EFBIG:
+      return "the file is larger than this disk or its limit (ulimit -f) allows";
+    default:
+      return "check the disk and the path";
+  }
+}
+
+std::string reason(int code) { return std::generic_category().message(code) + "; " + remedy(code); }
+
+}  // namespace
+
+void throw_write_error(const std::string& verb, const std::filesystem::path& path, int code) {
+  throw Error::environment(str("cannot ", verb, " ", path.string(), ": ", reason(code)));
+}
+
+void throw_read_error(const std::filesystem::path& path, int code) {
+  throw Error::input(str("cannot read ", path.string(), ": ", reason(code)));
+}
+
+std::filesystem::path temporary_name(const std::filesystem::path& path, int attempt) {
+  return folder_of(path) / str(".", path.filename().string(), ".tmp-", ::getpid(), "-", attempt);
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+}  // namespace inkling

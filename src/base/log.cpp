@@ -1,0 +1,61 @@
+// The one file that includes spdlog, header-only with fmt header-only, so that programs need neither library at run
+// time and fmt's version never meets the one torch ships.
+#define FMT_HEADER_ONLY
+#define SPDLOG_HEADER_ONLY
+#include "base/log.h"
+
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/ansicolor_sink.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+namespace inkling {
+
+namespace {
+
+// "warning: " and "error: " before the message; information stands for itself.
+class LevelPrefix : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& line) override {
+    std::string_view prefix;
+    if (message.level == spdlog::level::warn) prefix = "warning: ";
+    if (message.level == spdlog::level::err) prefix = "error: ";
+    line.append(prefix.data(), prefix.data() + prefix.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<LevelPrefix>(); }
+};
+
+spdlog::logger make_logger() {
+  const auto mode = stderr_has_color() ? spdlog::color_mode::always : spdlog::color_mode::never;
+  auto sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(mode);
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<LevelPrefix>('*').set_pattern("%^%*%$%v");
+  sink->set_formatter(std::move(formatter));
+  spdlog::logger logger("inkling", std::move(sink));
+  logger.flush_on(spdlog::level::trace);
+  return logger;
+}
+
+void log(spdlog::level::level_enum level, std::string_view message) {
+  static spdlog::logger logger = make_logger();
+  logger.log(level, spdlog::string_view_t(message.data(), message.size()));
+}
+
+}  // namespace
+
+void log_info(std::string_view message) { log(spdlog::level::info, message); }
+void log_warning(std::string_view message) { log(spdlog::level::warn, message); }
+void log_error(std::string_view message) { log(spdlog::level::err, message); }
+
+bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+bool stderr_has_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return stderr_is_terminal() && (no_color == nullptr || *no_color == '\0');
+}
+
+}  // namespace inkling

@@ -1,0 +1,137 @@
+#include "base/strings.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+namespace inkling {
+
+std::string join(std::span<const std::string> words, std::string_view separator) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += separator;
+    text += words[i];
+  }
+  return text;
+}
+
+std::string format_fixed(double value, int decimals) {
+  std::array<char, 400> digits;  // the largest double has 309 digits before the point
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed,
+                                 std::clamp(decimals, 0, 60));
+  return {digits.data(), end.ptr};
+}
+
+std::string format_count(std::uint64_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
+  return text;
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  constexpr std::array units = {" KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+  double amount = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; amount >= 1023.95 && unit + 1 < units.size(); ++unit) amount /= 1024;  // 1023.95 would print as 1024.0
+  return format_fixed(amount, 1) + units[unit];
+}
+
+std::string format_duration(double seconds) {
+  if (!(seconds < 1e15)) return "unknown";  // also NaN
+  const auto total = static_cast<std::uint64_t>(std::max(0.0, std::round(seconds)));
+  if (total < 60) return std::to_string(total) + " s";
+  const auto two_digits = [](std::uint64_t n) { return (n < 10 ? "0" : "") + std::to_string(n); };
+  const std::uint64_t hours = total / 3600;
+  const std::uint64_t minutes = total / 60 % 60;
+  const std::string rest = ":" + two_digits(total % 60);
+  if (hours == 0) return std::to_string(minutes) + rest;
+  return std::to_string(hours) + ":" + two_digits(minutes) + rest;
+}
+
+std::string format_shortest(double value) {
+  std::array<char, 32> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  return {digits.data(), end.ptr};
+}
+
+namespace {
+
+// Upper and lower case, '-' and '_' count as the same letter: they are the commonest slips.
+char folded(char letter) {
+  if (letter == '-') return '_';
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
+
+// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string alignment).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    before_last.swap(last);
+    last.swap(row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = folded(a[i - 1]) == folded(b[j - 1]);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      const bool swapped =
+          i > 1 && j > 1 && folded(a[i - 1]) == folded(b[j - 2]) && folded(a[i - 2]) == folded(b[j - 1]);
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::optional<std::string> nearest_name(std::string_view word, std::span<const std::string> known) {
+  std::optional<std::string> nearest;
+  std::size_t nearest_distance = 0;
+  for (const std::string& name : known) {
+    const std::size_t longer = std::max(word.size(), name.size());
+    const std::size_t shorter = std::min(word.size(), name.size());
+    const std::size_t allowed = std::max<std::size_t>(1, longer / 3);
+    if (shorter == 0 || longer - shorter > allowed) continue;
+    const std::size_t distance = edit_distance(word, name);
+    if (distance > allowed || distance == shorter) continue;  // at `shorter` edits nothing of the word is left
+    if (!nearest || distance < nearest_distance) {
+      nearest = name;
+      nearest_distance = distance;
+    }
+  }
+  return nearest;
+}
+
+std::string quoted(std::string_view text) {
+  const auto escape_byte = [](std::string& out, unsigned char byte) {
+    std::array<char, 8> escape;
+    std::snprintf(escape.data(), escape.size(), "\\x%02x", byte);
+    out += escape.data();
+  };
+  std::string out = "\"";
+  while (!text.empty()) {
+    const std::size_t valid = find_invalid_utf8(text).value_or(text.size());
+    for (const char letter : text.substr(0, valid)) {
+      const auto byte = static_cast<unsigned char>(letter);
+      if (letter == '"' || letter == '\\')
+        (out += '\\') += letter;
+      else if (letter == '\n')
+        out += "\\n";
+      else if (letter == '\r')
+        out += "\\r";
+      else if (letter == '\t')
+        out += "\\t";
+      else if (byte < 0x20 || byte == 0x7f)
+        escape_byte(out, byte);
+      else
+        out += letter;
+    }
+    if (valid < text.size()) escape_byte(out, static_cast<unsigned char>(text[valid]));
+    text.remove_prefix(std::min(text.size(), valid + 1));
+  }
+  return out + '"';
+}
+
+}  // namespace inkling
