@@ -1,0 +1,10 @@
+# libtorch: LibTorch's CPU half, from the torch package's folder. Its CUDA half (libtorch_cuda.so, 2 GB with what it
+# needs) is loaded by model/device.cpp when a run asks for a GPU, so that a CPU run starts a second earlier.
+if(NOT EXISTS ${INKLING_TORCH}/lib/libtorch_cpu.so)
+  message(FATAL_ERROR "no LibTorch in INKLING_TORCH='${INKLING_TORCH}': build with scripts/build, which installs it")
+endif()
+add_library(libtorch INTERFACE)
+target_include_directories(libtorch SYSTEM INTERFACE ${INKLING_TORCH}/include
+                           ${INKLING_TORCH}/include/torch/csrc/api/include)
+target_link_libraries(libtorch INTERFACE ${INKLING_TORCH}/lib/libtorch_cpu.so ${INKLING_TORCH}/lib/libc10.so)
+target_link_options(libtorch INTERFACE -Wl,--unresolved-symbols=ignore-in-shared-libs)

@@ -1,0 +1,85 @@
+// The CPU's inner loops: raw pointers, one thread, rows [0, rows). ops/ splits the rows over threads.
+// Each loop exists once, in a *_loops.h file, and is compiled for every instruction set below; the best one that this
+// machine can run is chosen when the program starts, so a binary built here runs anywhere. Arrays are contiguous,
+// row-major float32. These loops are the specification of the CUDA kernels of the same name.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace inkling {
+
+enum class GeluForm { tanh, exact };
+
+struct CpuKernels {
+  const char* name;  // "avx512", "avx2", "baseline"
+
+  // sum = x + branch (branch may be null: then sum must be x itself), out = (sum - mean) * rstd * weight + bias.
+  // x, branch, sum, out: [rows, C]; mean, rstd: [rows]; weight, bias: [C], bias may be null.
+  // Ba, Kiros, Hinton 2016; epsilon 1e-5.
+  void (*layer_norm_forward)(const float* x, const float* branch, float* sum, float* out, float* mean, float* rstd,
+                             const float* weight, const float* bias, std::int64_t rows, std::int64_t channels);
+  // dx = d(loss)/d(sum) given dout, plus dsum (the gradient that reaches sum on the residual path; may be null).
+  // Adds to dweight and dbias ([C], dbias may be null).
+  void (*layer_norm_backward)(const float* dout, const float* dsum, const float* sum, const float* mean,
+                              const float* rstd, const float* weight, float* dx, float* dweight, float* dbias,
+                              std::int64_t rows, std::int64_t channels);
+
+  // pre += bias (may be null), out = gelu(pre). pre, out: [rows, C]. Hendrycks, Gimpel 2016.
+  void (*gelu_forward)(float* pre, const float* bias, float* out, GeluForm form, std::int64_t rows,
+                       std::int64_t channels);
+  // dpre = dout * gelu'(pre). dpre may be dout. Adds the column sums of dpre to dbias ([C], may be null).
+  void (*gelu_backward)(const float* dout, const float* pre, float* dpre, float* dbias, GeluForm form,
+                        std::int64_t rows, std::int64_t channels);
+
+  // Softmax and cross-entropy of each row of logits [rows, V] (overwritten by (softmax - onehot) * scale).
+  // Returns the sum over rows of -log softmax[target], in nats. A target below 0 is not scored: its row becomes 0.
+  double (*cross_entropy)(float* logits, const std::int64_t* targets, float scale, std::int64_t rows,
+                          std::int64_t vocabulary);
+
+  // out[n] = token_table[tokens[n]] + position_table[n % time]. out: [rows, C]; tables: [V, C], [block, C].
+  void (*embedding_forward)(const std::int64_t* tokens, const float* token_table, const float* position_table,
+                            float* out, std::int64_t first_row, std::int64_t rows, std::int64_t time,
+                            std::int64_t channels);
+  // Adds dout to the rows of both tables' gradients, columns [first, last), in the order of the rows: deterministic
+  // however the columns are split over threads.
+  void (*embedding_backward)(const std::int64_t* tokens, const float* dout, float* dtokens, float* dpositions,
+                             std::int64_t rows, std::int64_t time, std::int64_t channels, std::int64_t first,
+                             std::int64_t last);
+
+  // Adds the column sums of x [rows, C] to sums [C].
+  void (*add_column_sums)(const float* x, float* sums, std::int64_t rows, std::int64_t channels);
+
+  // One AdamW step on n values (Loshchilov, Hutter 2019, equation 12): gradient is scaled by `clip` first.
+  // bias_correction1 = 1 - beta1^t, bias_correction2 = 1 - beta2^t.
+  struct AdamW {
+    float learning_rate, beta1, beta2, epsilon, weight_decay, clip, bias_correction1, bias_correction2;
+  };
+  void (*adamw)(float* value, const float* gradient, float* moment1, float* moment2, const AdamW& settings,
+                std::int64_t n);
+  double (*sum_of_squares)(const float* x, std::int64_t n);
+
+  // x[i] *= keep(i) ? scale : 0, where keep(i) is random_bits(key, first + i) >> 32 >= threshold.
+  void (*dropout)(float* x, std::uint64_t key, std::uint64_t first, std::uint32_t threshold, float scale,
+                  std::int64_t n);
+
+  // out[r, j] = bias[j] + sum over k of x[r, k] * weight[k, j], for columns [first, last) of weight [inner, columns].
+  // Every out[r, j] is summed in the order of k whatever the other rows are, so a row's bits do not depend on them.
+  void (*rows_times_matrix)(const float* x, const float* weight, const float* bias, float* out, std::int64_t rows,
+                            std::int64_t inner, std::int64_t columns, std::int64_t first, std::int64_t last);
+  // The same for weight [columns, inner]: out[r, j] = sum over k of x[r, k] * weight[j, k].
+  void (*rows_times_transposed)(const float* x, const float* weight, float* out, std::int64_t rows,
+                                std::int64_t inner, std::int64_t columns, std::int64_t first, std::int64_t last);
+  // Attention of one query over `length` cached keys and values ([length, D], rows `stride` floats apart).
+  // scores is scratch of `length` floats.
+  void (*attend_cached)(const float* query, const float* keys, const float* values, float* out, float* scores,
+                        std::int64_t length, std::int64_t stride, std::int64_t head_size);
+};
+
+// The best of all_cpu_kernels() that this processor runs.
+const CpuKernels& cpu_kernels();
+
+// Every instruction set that this processor can run, the best first: for tests.
+std::span<const CpuKernels* const> all_cpu_kernels();
+
+}  // namespace inkling

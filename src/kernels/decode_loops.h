@@ -1,0 +1,91 @@
+// What generating one token at a time needs: a few rows times a matrix, and attention over cached keys.
+// Sums run in a fixed order per output element with explicit fused multiply-adds, so that a row's bits are its own.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/math.h"
+
+namespace {
+
+constexpr std::int64_t column_tile = 64;
+
+// One tile of columns stays in registers while k runs over the whole matrix height.
+[[gnu::always_inline]] inline void row_times_tile(const float* x, const float* weight, const float* bias, float* out,
+                                                  std::int64_t inner, std::int64_t columns, std::int64_t width) {
+  float sums[column_tile] = {};
+  if (width == column_tile) {
+    for (std::int64_t k = 0; k < inner; ++k) {
+      const float factor = x[k];
+      const float* const line = weight + k * columns;
+#pragma omp simd
+      for (std::int64_t j = 0; j < column_tile; ++j) sums[j] = inkling::multiply_add(factor, line[j], sums[j]);
+    }
+  } else {
+    for (std::int64_t k = 0; k < inner; ++k) {
+      const float factor = x[k];
+      const float* const line = weight + k * columns;
+      for (std::int64_t j = 0; j < width; ++j) sums[j] = inkling::multiply_add(factor, line[j], sums[j]);
+    }
+  }
+  for (std::int64_t j = 0; j < width; ++j) out[j] = sums[j] + (bias == nullptr ? 0.0f : bias[j]);
+}
+
+void rows_times_matrix(const float* x, const float* weight, const float* bias, float* out, std::int64_t rows,
+                       std::int64_t inner, std::int64_t columns, std::int64_t first, std::int64_t last) {
+  for (std::int64_t tile = first; tile < last; tile += column_tile) {
+    const std::int64_t width = last - tile < column_tile ? last - tile : column_tile;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      row_times_tile(x + row * inner, weight + tile, bias == nullptr ? nullptr : bias + tile,
+                     out + row * columns + tile, inner, columns, width);
+    }
+  }
+}
+
+// Sixteen running sums per dot product, added up in a fixed order at the end.
+[[gnu::always_inline]] inline float dot(const float* a, const float* b, std::int64_t n) {
+  float lanes[16] = {};
+  std::int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+#pragma omp simd
+    for (std::int64_t lane = 0; lane < 16; ++lane) lanes[lane] = inkling::multiply_add(a[i + lane], b[i + lane], lanes[lane]);
+  }
+  float total = 0.0f;
+  for (float lane : lanes) total += lane;
+  for (; i < n; ++i) total = inkling::multiply_add(a[i], b[i], total);
+  return total;
+}
+
+void rows_times_transposed(const float* x, const float* weight, float* out, std::int64_t rows, std::int64_t inner,
+                           std::int64_t columns, std::int64_t first, std::int64_t last) {
+  for (std::int64_t column = first; column < last; ++column) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      out[row * columns + column] = dot(x + row * inner, weight + column * inner, inner);
+    }
+  }
+}
+
+void attend_cached(const float* query, const float* keys, const float* values, float* out, float* scores,
+                   std::int64_t length, std::int64_t stride, std::int64_t head_size) {
+  const float scale = 1.0f / std::sqrt(static_cast<float>(head_size));
+  float largest = -INFINITY;
+  for (std::int64_t t = 0; t < length; ++t) {
+    scores[t] = dot(query, keys + t * stride, head_size) * scale;
+    largest = scores[t] > largest ? scores[t] : largest;
+  }
+  float total = 0.0f;
+  for (std::int64_t t = 0; t < length; ++t) {
+    scores[t] = inkling::fast_exp(scores[t] - largest);
+    total += scores[t];
+  }
+  for (std::int64_t i = 0; i < head_size; ++i) out[i] = 0.0f;
+  for (std::int64_t t = 0; t < length; ++t) {
+    const float weight = scores[t] / total;
+    const float* const value = values + t * stride;
+#pragma omp simd
+    for (std::int64_t i = 0; i < head_size; ++i) out[i] = inkling::multiply_add(weight, value[i], out[i]);
+  }
+}
+
+}  // namespace

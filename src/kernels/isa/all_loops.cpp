@@ -1,0 +1,36 @@
+// Compiled once per instruction set (src/CMakeLists.txt): INKLING_ISA is its name. Only loops may be in here, no
+// inline function of the standard library that the linker could hand to another file and so to an older processor.
+#include "base/random.h"
+#include "kernels/adamw_loops.h"
+#include "kernels/cpu_kernels.h"
+#include "kernels/cross_entropy_loops.h"
+#include "kernels/decode_loops.h"
+#include "kernels/embedding_loops.h"
+#include "kernels/gelu_loops.h"
+#include "kernels/layer_norm_loops.h"
+
+#define INKLING_STRINGIZE(name) #name
+#define INKLING_NAME(name) INKLING_STRINGIZE(name)
+
+namespace inkling::INKLING_ISA {
+
+extern const CpuKernels kernels;
+const CpuKernels kernels = {
+    .name = INKLING_NAME(INKLING_ISA),
+    .layer_norm_forward = layer_norm_forward,
+    .layer_norm_backward = layer_norm_backward,
+    .gelu_forward = gelu_forward,
+    .gelu_backward = gelu_backward,
+    .cross_entropy = cross_entropy,
+    .embedding_forward = embedding_forward,
+    .embedding_backward = embedding_backward,
+    .add_column_sums = add_column_sums,
+    .adamw = adamw,
+    .sum_of_squares = sum_of_squares,
+    .dropout = dropout,
+    .rows_times_matrix = rows_times_matrix,
+    .rows_times_transposed = rows_times_transposed,
+    .attend_cached = attend_cached,
+};
+
+}  // namespace inkling::INKLING_ISA

@@ -1,0 +1,85 @@
+#include "model/arena.h"
+
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace inkling {
+namespace {
+
+constexpr std::int64_t alignment = 16;
+
+std::int64_t element_count(const std::vector<std::int64_t>& shape) {
+  std::int64_t count = 1;
+  for (std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+}  // namespace
+
+ParameterArena::ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device,
+                               at::ScalarType compute_dtype, bool trainable) {
+  for (const bool decay : {true, false}) {
+    for (const ParameterSpec& spec : specs) {
+      if (spec.decay != decay) continue;
+      const std::int64_t count = element_count(spec.shape);
+      parameters_.push_back({spec, size_, count});
+      size_ += (count + alignment - 1) / alignment * alignment;
+    }
+    if (decay) decay_end_ = size_;
+  }
+  const auto options = at::TensorOptions().device(device).dtype(at::kFloat);
+  values_ = at::zeros({size_}, options);
+  const bool separate = compute_dtype != at::kFloat;
+  compute_values_ = separate ? values_.to(compute_dtype) : values_;
+  if (!trainable) return;
+  gradients_ = at::zeros({size_}, options);
+  compute_gradients_ = separate ? at::zeros_like(compute_values_) : gradients_;
+}
+
+const Parameter& ParameterArena::parameter(std::string_view name) const {
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.spec.name == name) return parameter;
+  }
+  throw Error::internal(str("the model has no parameter ", quoted(name)));
+}
+
+std::int64_t ParameterArena::parameter_count() const {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : parameters_) count += parameter.count;
+  return count;
+}
+
+at::Tensor ParameterArena::view(const at::Tensor& flat, const Parameter& parameter) const {
+  return flat.narrow(0, parameter.offset, parameter.count).view(parameter.spec.shape);
+}
+
+Weight ParameterArena::weight(std::string_view name) const {
+  const Parameter& found = parameter(name);
+  // detach: a view of its own that autograd sees as a leaf.
+  Weight weight{.value = view(compute_values_, found).detach(), .gradient = {}};
+  if (compute_gradients_.defined()) {
+    weight.gradient = view(compute_gradients_, found);
+    weight.value.set_requires_grad(true);
+    weight.value.mutable_grad() = weight.gradient;
+  }
+  return weight;
+}
+
+at::Tensor ParameterArena::master(std::string_view name) const { return view(values_, parameter(name)); }
+
+void ParameterArena::zero_gradients() { gradients_.zero_(); }
+
+void ParameterArena::collect_gradients() {
+  if (compute_gradients_.is_same(gradients_)) return;
+  gradients_.add_(compute_gradients_);  // bfloat16 to float32
+  compute_gradients_.zero_();
+}
+
+void ParameterArena::refresh_compute() {
+  if (!compute_values_.is_same(values_)) compute_values_.copy_(values_);  // float32 to the compute dtype
+}
+
+}  // namespace inkling

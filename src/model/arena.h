@@ -1,0 +1,64 @@
+// All parameters of a model in one flat piece of memory; modules hold views. The optimizer, clipping, gradient
+// reduction and the checkpoint are each one pass over it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/context.h"
+
+namespace inkling {
+
+struct ParameterSpec {
+  std::string name;                // Hugging Face's: "h.0.attn.c_attn.weight"
+  std::vector<std::int64_t> shape;
+  bool decay = false;              // weight decay applies: matrices
+};
+
+// Where a parameter lies, in elements from the start of the arena.
+struct Parameter {
+  ParameterSpec spec;
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+};
+
+class ParameterArena {
+ public:
+  // Decayed parameters come first, so that each half is one contiguous range; within a half the order of `specs`.
+  // Every parameter begins at a multiple of 16 elements (64 bytes); the gaps stay zero. Values start at zero.
+  // compute_dtype is what the math reads: float32, or bfloat16 beside the float32 master values.
+  ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device, at::ScalarType compute_dtype,
+                 bool trainable);
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  const Parameter& parameter(std::string_view name) const;  // Error internal if there is none
+  std::int64_t parameter_count() const;                     // elements, gaps not counted
+  std::int64_t size() const { return size_; }               // elements, gaps counted
+  std::int64_t decay_end() const { return decay_end_; }     // [0, decay_end) is decayed
+
+  at::Tensor values() const { return values_; }        // [size] float32: the master values
+  at::Tensor gradients() const { return gradients_; }  // [size] float32; undefined if not trainable
+
+  // What the model computes with: a view in the compute dtype, and where its gradient is added up.
+  Weight weight(std::string_view name) const;
+  at::Tensor master(std::string_view name) const;  // float32 view
+
+  void zero_gradients();
+  void collect_gradients();  // after a backward pass: adds the compute dtype's gradients to gradients()
+  void refresh_compute();    // after values() changed: copies them to the compute dtype
+
+ private:
+  at::Tensor view(const at::Tensor& flat, const Parameter& parameter) const;
+
+  std::vector<Parameter> parameters_;
+  std::int64_t size_ = 0;
+  std::int64_t decay_end_ = 0;
+  at::Tensor values_, gradients_;
+  at::Tensor compute_values_, compute_gradients_;  // the two above where the compute dtype is float32
+};
+
+}  // namespace inkling

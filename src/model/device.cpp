@@ -1,0 +1,110 @@
+#include "model/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace inkling {
+namespace {
+
+// LibTorch's CUDA half registers itself when it is loaded.
+bool load_cuda() {
+  static const bool loaded = [] {
+    if (access("/dev/nvidiactl", F_OK) != 0 && access("/dev/dxg", F_OK) != 0) return false;
+    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);  // cuBLAS is deterministic only with a fixed workspace
+    return dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) != nullptr && at::globalContext().hasCUDA();
+  }();
+  return loaded;
+}
+
+at::Device resolve_device(const std::string& wanted) {
+  if (wanted == "cpu") return at::kCPU;
+  if (wanted == "auto") return load_cuda() ? at::Device("cuda:0") : at::Device(at::kCPU);
+  if (!load_cuda()) {
+    throw Error::environment(str("runtime.device is ", wanted,
+                                 ", but no usable NVIDIA GPU and driver were found on this machine; "
+                                 "set runtime.device to cpu or auto"));
+  }
+  const at::Device device(wanted == "cuda" ? "cuda:0" : wanted);
+  const auto count = static_cast<int>(at::getNumGPUs());
+  if (device.index() >= count) {
+    throw Error::environment(str("runtime.device is ", wanted, ", but this machine has ", count,
+                                 count == 1 ? " GPU: cuda:0" : " GPUs, counted from cuda:0"));
+  }
+  return device;
+}
+
+// bfloat16 where the GPU computes with it: compute capability 8.0 (Ampere) and later have it; older ones emulate.
+at::ScalarType resolve_dtype(const std::string& wanted, at::Device device) {
+  if (wanted == "float32") return at::kFloat;
+  if (wanted == "bfloat16") return at::kBFloat16;
+  return device.is_cuda() ? at::kBFloat16 : at::kFloat;
+}
+
+Kernels resolve_kernels(const std::string& wanted, at::Device device, at::ScalarType dtype) {
+  const bool available = device.is_cpu() && dtype == at::kFloat;
+  if (wanted == "fused" && !available) {
+    throw Error::input(str("runtime.kernels is fused, but the fused kernels are for the CPU in float32 only (this run: ",
+                           device.str(), ", ", dtype == at::kFloat ? "float32" : "bfloat16",
+                           "); set runtime.kernels to auto or aten"));
+  }
+  return wanted == "aten" || !available ? Kernels::aten : Kernels::fused;
+}
+
+}  // namespace
+
+int physical_cores() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  std::set<std::string> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    std::string siblings = str(cpu);
+    std::ifstream topology(str("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
+    std::getline(topology, siblings);
+    cores.insert(siblings);
+  }
+  return cores.empty() ? 1 : static_cast<int>(cores.size());
+}
+
+std::string Runtime::device_name() const {
+  if (device.is_cpu()) return str("cpu, ", threads, threads == 1 ? " thread" : " threads");
+  return device.str();
+}
+
+Runtime resolve_runtime(const RuntimeConfig& config) {
+  Runtime runtime;
+  runtime.device = resolve_device(config.device);
+  runtime.dtype = resolve_dtype(config.dtype, runtime.device);
+  runtime.kernels = resolve_kernels(config.kernels, runtime.device, runtime.dtype);
+  runtime.threads = config.threads > 0 ? static_cast<int>(config.threads) : physical_cores();
+  at::set_num_threads(runtime.threads);
+  at::globalContext().setDeterministicAlgorithms(config.deterministic, false);
+  at::globalContext().setDeterministicCuDNN(config.deterministic);
+  return runtime;
+}
+
+RuntimeConfig resolved_config(const RuntimeConfig& config, const Runtime& runtime) {
+  RuntimeConfig resolved = config;
+  resolved.device = runtime.device.str();
+  resolved.dtype = runtime.dtype == at::kFloat ? "float32" : "bfloat16";
+  resolved.kernels = runtime.kernels == Kernels::fused ? "fused" : "aten";
+  resolved.threads = runtime.threads;
+  return resolved;
+}
+
+void synchronize(at::Device device) {
+  if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+}
+
+}  // namespace inkling

@@ -1,0 +1,34 @@
+// Which device, dtype, kernels and threads a run uses: `auto` settings resolved once.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "config/config.h"
+#include "ops/context.h"
+
+namespace inkling {
+
+struct Runtime {
+  at::Device device = at::kCPU;
+  at::ScalarType dtype = at::kFloat;  // what the math reads; master weights are float32 always
+  Kernels kernels = Kernels::fused;
+  int threads = 1;
+
+  std::string device_name() const;  // "cpu (2 threads)", "cuda:0 (NVIDIA H100)"
+};
+
+// Resolves `auto`, sets LibTorch's thread count and determinism, and for a GPU loads LibTorch's CUDA half.
+// Error environment if the device asked for is not there; Error input if the settings do not go together.
+Runtime resolve_runtime(const RuntimeConfig& config);
+
+// The settings with `auto` replaced by what resolve_runtime() chose, so that a resumed run uses the same.
+RuntimeConfig resolved_config(const RuntimeConfig& config, const Runtime& runtime);
+
+void synchronize(at::Device device);  // waits for a GPU; nothing to do on the CPU
+
+// One per physical core that this process may run on.
+int physical_cores();
+
+}  // namespace inkling

@@ -1,0 +1,126 @@
+#include "ops/attention.h"
+
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/softmax.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/cpu_kernels.h"
+#include "ops/dropout.h"
+#include "ops/parallel.h"
+
+namespace inkling {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// Views [B, H, T, D] of packed queries (part 0), keys (1) or values (2): nothing is copied.
+at::Tensor heads(const at::Tensor& qkv, std::int64_t n_head, std::int64_t part) {
+  const std::int64_t head_size = qkv.size(2) / 3 / n_head;
+  return qkv.view({qkv.size(0), qkv.size(1), 3, n_head, head_size}).select(2, part).transpose(1, 2);
+}
+
+// [B, H, T, D] -> [B, T, C]
+at::Tensor concatenate_heads(const at::Tensor& out) {
+  return out.transpose(1, 2).reshape({out.size(0), out.size(2), out.size(1) * out.size(3)});
+}
+
+// LibTorch's flash attention on the CPU, on views of the packed tensor.
+struct PackedAttention : Function<PackedAttention> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& packed, std::int64_t n_head) {
+    const at::Tensor qkv = packed.contiguous();
+    const auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
+        heads(qkv, n_head, 0), heads(qkv, n_head, 1), heads(qkv, n_head, 2), 0.0, true);
+    context->save_for_backward({qkv, out, logsumexp});
+    context->saved_data["n_head"] = n_head;
+    return concatenate_heads(out);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& qkv = saved[0];
+    const std::int64_t n_head = context->saved_data["n_head"].toInt();
+    const at::Tensor dout =
+        upstream[0].reshape({qkv.size(0), qkv.size(1), n_head, qkv.size(2) / 3 / n_head}).transpose(1, 2);
+    const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+        dout, heads(qkv, n_head, 0), heads(qkv, n_head, 1), heads(qkv, n_head, 2), saved[1], saved[2], 0.0, true);
+    const at::Tensor dqkv = at::empty_like(qkv);
+    heads(dqkv, n_head, 0).copy_(dq);
+    heads(dqkv, n_head, 1).copy_(dk);
+    heads(dqkv, n_head, 2).copy_(dv);
+    return {dqkv, {}};
+  }
+};
+
+// The textbook's composition, with dropout on the probabilities from the counter-based generator.
+at::Tensor composed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Context& context) {
+  const std::int64_t time = q.size(2);
+  const at::Tensor future = at::ones({time, time}, q.options().dtype(at::kBool).requires_grad(false)).triu(1);
+  const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)).div(std::sqrt(static_cast<double>(q.size(3))));
+  const at::Tensor masked = scores.masked_fill(future, -std::numeric_limits<float>::infinity());
+  return at::matmul(dropout(at::softmax(masked, -1), context), v);
+}
+
+// One row and head at a time over its own length: no padding, no mask.
+at::Tensor cached_attention_rows(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& cache,
+                                 const at::Tensor& lengths) {
+  const std::int64_t channels = qkv.size(2) / 3;
+  const std::int64_t head_size = channels / n_head;
+  const std::int64_t block = cache.keys.size(2);
+  const at::Tensor out = at::empty({qkv.size(0), 1, channels}, qkv.options());
+  const std::int64_t* const length_of = lengths.data_ptr<std::int64_t>();
+  parallel_parts(qkv.size(0) * n_head, 1, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    std::vector<float> scores(static_cast<std::size_t>(block));
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = i / n_head;
+      const std::int64_t head = i % n_head;
+      const float* const keys = cache.keys.data_ptr<float>() + i * block * head_size;
+      const float* const values = cache.values.data_ptr<float>() + i * block * head_size;
+      cpu_kernels().attend_cached(qkv.data_ptr<float>() + row * 3 * channels + head * head_size, keys, values,
+                                  out.data_ptr<float>() + row * channels + head * head_size, scores.data(),
+                                  length_of[row] + 1, head_size, head_size);
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Context& context) {
+  if (context.kernels == Kernels::fused && context.dropout == 0.0) return PackedAttention::apply(qkv, n_head);
+  const at::Tensor q = heads(qkv, n_head, 0);
+  const at::Tensor k = heads(qkv, n_head, 1);
+  const at::Tensor v = heads(qkv, n_head, 2);
+  if (qkv.is_cpu() && context.dropout > 0.0) return concatenate_heads(composed_attention(q, k, v, context));
+  return concatenate_heads(at::scaled_dot_product_attention(q, k, v, {}, context.dropout, true));
+}
+
+void fill_cache(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& cache) {
+  cache.keys.narrow(2, 0, qkv.size(1)).copy_(heads(qkv, n_head, 1));
+  cache.values.narrow(2, 0, qkv.size(1)).copy_(heads(qkv, n_head, 2));
+}
+
+at::Tensor cached_attention(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& cache,
+                            const at::Tensor& lengths, const Context& context) {
+  const at::Tensor column = lengths.view({-1, 1, 1, 1}).expand({-1, n_head, 1, cache.keys.size(3)});
+  cache.keys.scatter_(2, column, heads(qkv, n_head, 1));
+  cache.values.scatter_(2, column, heads(qkv, n_head, 2));
+  if (context.kernels == Kernels::fused) return cached_attention_rows(qkv, n_head, cache, lengths);
+  const at::Tensor visible = at::arange(cache.keys.size(2), lengths.options()).view({1, 1, 1, -1}).le(lengths.view({-1, 1, 1, 1}));
+  return concatenate_heads(
+      at::scaled_dot_product_attention(heads(qkv, n_head, 0), cache.keys, cache.values, visible));
+}
+
+}  // namespace inkling

@@ -1,0 +1,36 @@
+// What an operation needs to know about the step it is part of, and the weights it works with.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "base/random.h"
+
+namespace inkling {
+
+// fused: our own loops (CPU, float32). aten: compositions of LibTorch's operations, on any device and dtype; slower,
+// and the second opinion on the first.
+enum class Kernels { fused, aten };
+
+// A view into the parameter arena. The gradient is accumulated in place: a backward pass adds to it.
+struct Weight {
+  at::Tensor value;     // undefined where the model has none (bias: false)
+  at::Tensor gradient;  // same shape and dtype; undefined in a model that is not trained
+
+  bool defined() const { return value.defined(); }
+};
+
+// One forward pass. Passed by reference through the whole model: it counts the places where dropout is applied, so
+// that each gets numbers of its own.
+struct Context {
+  Kernels kernels = Kernels::fused;
+  bool decoding = false;          // few rows, no gradient: loops whose result for a row does not depend on the others
+  double dropout = 0.0;           // probability of dropping; 0 outside training
+  std::uint64_t dropout_key = 0;  // random_key(seed, Purpose::dropout, step), mixed with the micro-batch
+  std::uint64_t dropout_site = 0;
+
+  std::uint64_t next_dropout_key() { return mix64(dropout_key + ++dropout_site * golden_gamma); }
+};
+
+}  // namespace inkling

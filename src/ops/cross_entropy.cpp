@@ -1,0 +1,85 @@
+#include "ops/cross_entropy.h"
+
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <vector>
+
+#include "kernels/cpu_kernels.h"
+#include "ops/parallel.h"
+
+namespace inkling {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// The logits become their own gradient in the pass that computes the loss, so [rows, V] exists once.
+struct FusedHead : Function<FusedHead> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const Weight& table,
+                            const at::Tensor& targets) {
+    const at::Tensor rows = x.reshape({-1, x.size(-1)});
+    const at::Tensor wanted = targets.reshape({-1}).contiguous();
+    const at::Tensor logits = at::mm(rows, table.value.t());
+    const std::int64_t vocabulary = logits.size(1);
+    const auto scored = wanted.ge(0).sum().item<std::int64_t>();
+    const float scale = 1.0f / static_cast<float>(scored);
+    std::vector<double> losses(static_cast<std::size_t>(at::get_num_threads()), 0.0);
+    parallel_parts(rows.size(0), 8, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+      losses[static_cast<std::size_t>(part)] =
+          cpu_kernels().cross_entropy(logits.data_ptr<float>() + begin * vocabulary,
+                                      wanted.data_ptr<std::int64_t>() + begin, scale, end - begin, vocabulary);
+    });
+    double loss = 0.0;
+    for (double part : losses) loss += part;
+    context->save_for_backward({rows, logits});
+    context->saved_data["table"] = table.value;
+    context->saved_data["table_gradient"] = table.gradient;
+    context->saved_data["shape"] = x.sizes().vec();
+    return at::scalar_tensor(loss / static_cast<double>(scored), x.options().requires_grad(false));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& dlogits = saved[1];
+    const double factor = upstream[0].item<double>();
+    context->saved_data["table_gradient"].toTensor().addmm_(dlogits.t(), saved[0], 1.0, factor);
+    const at::Tensor dx = at::mm(dlogits, context->saved_data["table"].toTensor());
+    if (factor != 1.0) dx.mul_(factor);
+    return {dx.view(context->saved_data["shape"].toIntVector()), {}, {}};
+  }
+};
+
+at::Tensor decode_logits(const at::Tensor& x, const at::Tensor& table) {
+  const at::Tensor rows = x.reshape({-1, x.size(-1)}).contiguous();
+  const at::Tensor out = at::empty({rows.size(0), table.size(0)}, rows.options());
+  parallel_parts(table.size(0), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    cpu_kernels().rows_times_transposed(rows.data_ptr<float>(), table.data_ptr<float>(), out.data_ptr<float>(),
+                                        rows.size(0), rows.size(1), table.size(0), begin, end);
+  });
+  auto shape = x.sizes().vec();
+  shape.back() = table.size(0);
+  return out.view(shape);
+}
+
+}  // namespace
+
+at::Tensor head_cross_entropy(const at::Tensor& x, const Weight& table, const at::Tensor& targets,
+                              const Context& context) {
+  if (context.kernels == Kernels::fused) return FusedHead::apply(x, table, targets);
+  const at::Tensor logits = at::matmul(x, table.value.t()).reshape({-1, table.value.size(0)});
+  // The softmax is taken in float32 whatever the dtype of the products is.
+  return at::cross_entropy_loss(logits.to(at::kFloat), targets.reshape({-1}), {}, 1 /* mean */, not_scored);
+}
+
+at::Tensor head_logits(const at::Tensor& x, const Weight& table, const Context& context) {
+  if (context.kernels == Kernels::fused && context.decoding) return decode_logits(x, table.value);
+  return at::matmul(x, table.value.t());
+}
+
+}  // namespace inkling

@@ -1,0 +1,61 @@
+#include "ops/dropout.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
+#include <ATen/ops/dropout.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <mutex>
+
+#include "kernels/cpu_kernels.h"
+#include "ops/parallel.h"
+
+namespace inkling {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+at::Tensor masked(const at::Tensor& x, std::uint64_t key, double probability) {
+  const at::Tensor out = x.clone(at::MemoryFormat::Contiguous);
+  const auto threshold = static_cast<std::uint32_t>(probability * 4294967296.0);
+  const auto scale = static_cast<float>(1.0 / (1.0 - probability));
+  float* const values = out.data_ptr<float>();
+  parallel_parts(out.numel(), 4096, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    cpu_kernels().dropout(values + begin, key, static_cast<std::uint64_t>(begin), threshold, scale, end - begin);
+  });
+  return out;
+}
+
+struct CounterDropout : Function<CounterDropout> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, std::uint64_t key, double probability) {
+    context->saved_data["key"] = static_cast<std::int64_t>(key);
+    context->saved_data["probability"] = probability;
+    return masked(x, key, probability);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto key = static_cast<std::uint64_t>(context->saved_data["key"].toInt());
+    return {masked(upstream[0], key, context->saved_data["probability"].toDouble()), {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor dropout(const at::Tensor& x, Context& context) {
+  if (context.dropout == 0.0) return x;
+  if (x.is_cpu() && x.scalar_type() == at::kFloat) {
+    return CounterDropout::apply(x, context.next_dropout_key(), context.dropout);
+  }
+  return at::dropout(x, context.dropout, true);
+}
+
+void seed_dropout(const at::Device& device, const Context& context) {
+  if (context.dropout == 0.0) return;
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_current_seed(context.dropout_key);
+}
+
+}  // namespace inkling

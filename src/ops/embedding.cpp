@@ -1,0 +1,63 @@
+#include "ops/embedding.h"
+
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
+#include <ATen/TensorOperators.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "kernels/cpu_kernels.h"
+#include "ops/parallel.h"
+
+namespace inkling {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+struct FusedEmbedding : Function<FusedEmbedding> {
+  // token_table is an argument only so that autograd records the operation: tokens themselves have no gradient.
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& token_table, const at::Tensor& tokens,
+                            const EmbeddingWeights& weights) {
+    const std::int64_t time = tokens.size(1);
+    const std::int64_t channels = token_table.size(1);
+    const at::Tensor ids = tokens.contiguous();
+    const at::Tensor out = at::empty({tokens.size(0), time, channels}, token_table.options().requires_grad(false));
+    parallel_parts(ids.numel(), 64, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+      cpu_kernels().embedding_forward(ids.data_ptr<std::int64_t>(), token_table.data_ptr<float>(),
+                                      weights.positions.value.data_ptr<float>(), out.data_ptr<float>(), begin,
+                                      end - begin, time, channels);
+    });
+    context->save_for_backward({ids});
+    context->saved_data["tokens"] = weights.tokens.gradient;
+    context->saved_data["positions"] = weights.positions.gradient;
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const at::Tensor ids = context->get_saved_variables()[0];
+    const at::Tensor dout = upstream[0].contiguous();
+    const at::Tensor dtokens = context->saved_data["tokens"].toTensor();
+    const at::Tensor dpositions = context->saved_data["positions"].toTensor();
+    const std::int64_t channels = dout.size(2);
+    parallel_parts(channels, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+      cpu_kernels().embedding_backward(ids.data_ptr<std::int64_t>(), dout.data_ptr<float>(),
+                                       dtokens.data_ptr<float>(), dpositions.data_ptr<float>(), ids.numel(),
+                                       ids.size(1), channels, begin, end);
+    });
+    return {{}, {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, const Context& context) {
+  if (context.kernels == Kernels::fused) return FusedEmbedding::apply(weights.tokens.value, tokens, weights);
+  return at::embedding(weights.tokens.value, tokens) + weights.positions.value.narrow(0, 0, tokens.size(1));
+}
+
+at::Tensor embedding_at(const at::Tensor& tokens, const at::Tensor& positions, const EmbeddingWeights& weights) {
+  return (at::embedding(weights.tokens.value, tokens) + at::embedding(weights.positions.value, positions)).unsqueeze(1);
+}
+
+}  // namespace inkling

@@ -1,0 +1,27 @@
+// Rows over threads, always split the same way for the same thread count.
+#pragma once
+
+#include <ATen/Parallel.h>
+
+#include <cstdint>
+
+namespace inkling {
+
+// Calls body(part, begin, end) on consecutive parts of [0, n); part counts from 0 and is below at::get_num_threads().
+// Parts below `smallest` elements are not split further: starting threads costs about as much as 10,000 additions.
+template <typename Body>
+void parallel_parts(std::int64_t n, std::int64_t smallest, const Body& body) {
+  if (n <= 0) return;
+  const std::int64_t wanted = (n + smallest - 1) / smallest;
+  const std::int64_t parts = wanted < at::get_num_threads() ? wanted : at::get_num_threads();
+  const std::int64_t length = (n + parts - 1) / parts;
+  at::parallel_for(0, parts, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t part = first; part < last; ++part) {
+      const std::int64_t begin = part * length;
+      const std::int64_t end = begin + length < n ? begin + length : n;
+      if (begin < end) body(part, begin, end);
+    }
+  });
+}
+
+}  // namespace inkling
