@@ -60,7 +60,7 @@ namespace program_details {
 
 inline std::string describe_unexpected(const CLI::App& app, const std::string& argument) {
   if (argument.size() < 2 || argument[0] != '-') {
-    return str("unexpected argument ", quoted(argument), ": ", app.get_name(), " --help shows what it takes");
+    return str("unexpected argument ", quote(argument), ": ", app.get_name(), " --help shows what it takes");
   }
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {

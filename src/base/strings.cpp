@@ -104,7 +104,7 @@ std::optional<std::string> nearest_name(std::string_view word, std::span<const s
   return nearest;
 }
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   const auto escape_byte = [](std::string& out, unsigned char byte) {
     std::array<char, 8> escape;
     std::snprintf(escape.data(), escape.size(), "\\x%02x", byte);

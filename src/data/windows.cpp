@@ -10,7 +10,7 @@ namespace inkling {
 WindowKind parse_window_kind(std::string_view order) {
   if (order == "epoch") return WindowKind::epoch;
   if (order == "random") return WindowKind::random;
-  throw Error::input(str("data.order is ", quoted(order), ": write epoch or random"));
+  throw Error::input(str("data.order is ", inkling::quote(order), ": write epoch or random"));
 }
 
 WindowOrder::WindowOrder(WindowKind kind, std::uint64_t seed, std::uint64_t token_count, std::uint64_t block_size)

@@ -43,7 +43,7 @@ const Parameter& ParameterArena::parameter(std::string_view name) const {
   for (const Parameter& parameter : parameters_) {
     if (parameter.spec.name == name) return parameter;
   }
-  throw Error::internal(str("the model has no parameter ", quoted(name)));
+  throw Error::internal(str("the model has no parameter ", quote(name)));
 }
 
 std::int64_t ParameterArena::parameter_count() const {
