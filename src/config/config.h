@@ -10,22 +10,25 @@
 
 namespace inkling {
 
+// The meaning, range and class of every member stand in one list: fields.cpp. docs/formats.md shows it as tables.
+
 struct TokenizerConfig {
-  std::string kind = "char";              // byte | char | sentencepiece
-  std::uint64_t vocab_size = 4096;        // sentencepiece: how many pieces to train. Ready token files: their vocabulary.
-  std::string model_type = "unigram";     // sentencepiece: unigram | bpe
-  double character_coverage = 0.9995;     // sentencepiece: share of characters with a piece; byte fallback covers the rest
+  std::string kind = "char";           // byte | char | sentencepiece
+  std::uint64_t vocab_size = 4096;     // sentencepiece alone
+  std::string model_type = "unigram";  // sentencepiece alone: unigram | bpe
+  double character_coverage = 0.9995;  // sentencepiece alone
 };
 
 struct DataConfig {
-  std::vector<std::string> source;             // files, folders, .jsonl; or one *.grammar; or *.bin token files
+  std::vector<std::string> source;             // at least one after load_config()
   std::vector<std::string> validation_source;  // empty: the tail of each source
   std::string jsonl_field = "text";
+  std::uint64_t vocab_size = 0;  // above 0 exactly where the sources are ready token files (*.bin)
   TokenizerConfig tokenizer;
   double val_fraction = 0.1;
-  std::string order = "epoch";                 // epoch | random
-  std::string dir = "auto";                    // where the token files go; auto: data/<hash of the settings>
-  std::uint64_t stories = 20000;               // grammar source: how many stories to expand
+  std::string order = "epoch";  // epoch | random
+  std::string dir = "auto";     // auto: data/<hash of the settings>
+  std::uint64_t stories = 20000;
   std::uint64_t grammar_seed = 1;
 };
 
@@ -33,23 +36,25 @@ struct ModelConfig {
   std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256;
   double dropout = 0.0;
   bool bias = true;
-  std::string gelu = "tanh";                   // tanh (GPT-2's) | exact
+  std::string gelu = "tanh";  // tanh | exact
 };
 
 struct OptimizerConfig {
   std::string name = "adamw";
-  double learning_rate = 6e-4, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1, grad_clip = 1.0;
+  double learning_rate = 6e-4, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
+  double grad_clip = 1.0;  // 0: no clipping
 };
 
 struct ScheduleConfig {
-  std::string name = "cosine";                 // cosine | constant
+  std::string name = "cosine";  // cosine | constant
   std::int64_t warmup_steps = 100;
-  std::int64_t decay_steps = 0;                // 0: training.max_steps
+  std::int64_t decay_steps = 0;  // 0: training.max_steps
   double min_learning_rate = 6e-5;
 };
 
 struct TrainingConfig {
-  std::int64_t max_steps = 5000, batch_size = 12, micro_batch_size = 0;  // micro 0: batch_size
+  std::int64_t max_steps = 5000, batch_size = 12;
+  std::int64_t micro_batch_size = 0;  // 0: batch_size; otherwise divides it
   std::uint64_t seed = 1;
 };
 
@@ -59,7 +64,7 @@ struct EvaluationConfig {
 
 struct CheckpointConfig {
   std::int64_t interval = 500;
-  std::int64_t keep = 1;                       // how many of the newest; the best is kept besides
+  std::int64_t keep = 1;  // how many of the newest; the best is kept besides
 };
 
 struct LoggingConfig {
@@ -67,10 +72,10 @@ struct LoggingConfig {
 };
 
 struct RuntimeConfig {
-  std::string device = "auto";                 // auto | cpu | cuda | cuda:N
-  std::string dtype = "auto";                  // auto | float32 | bfloat16
-  std::int64_t threads = 0;                    // 0: one per physical core
-  std::string kernels = "auto";                // auto | fused | aten
+  std::string device = "auto";   // auto | cpu | cuda | cuda:N
+  std::string dtype = "auto";    // auto | float32 | bfloat16
+  std::int64_t threads = 0;      // 0: one per physical core
+  std::string kernels = "auto";  // auto | fused | aten
   bool deterministic = true;
 };
 
@@ -87,7 +92,8 @@ struct Config {
 };
 
 // Reads a file and applies "section.key=value" overrides in order. Error input with file:line:column
-// (or "--set section.key=value") for everything that is not a strict, known, in-range setting.
+// (or "--set section.key=value") for everything that is not a known setting with a value in its range, and for
+// settings that do not fit together (n_embd that n_head does not divide …).
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides);
 
 // The same from text; `name` stands for the path in messages.
@@ -112,7 +118,22 @@ struct ConfigChange {
 
 std::vector<ConfigChange> compare_configs(const Config& before, const Config& after);
 
+// For the person: one line per change, "optimizer.learning_rate: 0.001 -> 0.0005 (needs --accept-changes)".
+std::string describe_changes(std::span<const ConfigChange> changes);
+
 // The reference for docs/formats.md: one Markdown table per section, from the field list.
 std::string config_reference();
+
+// What the names in data.source and data.validation_source stand for.
+enum class SourceKind {
+  text,         // files, folders, .jsonl
+  grammar,      // one *.grammar
+  token_files,  // *.bin, with data.vocab_size
+};
+SourceKind source_kind(const DataConfig& data);
+
+// The settings whose 0 stands for another one.
+std::int64_t micro_batch_size(const TrainingConfig& training);
+std::int64_t decay_steps(const Config& config);
 
 }  // namespace inkling

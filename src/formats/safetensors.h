@@ -17,18 +17,18 @@ namespace inkling {
 
 struct TensorEntry {
   std::string name;
-  std::string dtype;                // "F32", "BF16", "I64", ...: the format's own words
+  std::string dtype;  // "F32", "BF16", "I64", ...: the format's own words
   std::vector<std::uint64_t> shape;
-  std::uint64_t begin = 0;          // byte offsets relative to the data that follows the header
+  std::uint64_t begin = 0;  // byte offsets relative to the data that follows the header
   std::uint64_t end = 0;
 
   std::uint64_t bytes() const { return end - begin; }
 };
 
 struct SafetensorsHeader {
-  std::vector<TensorEntry> tensors;            // in the order of their data
+  std::vector<TensorEntry> tensors;  // in the order of their data
   std::map<std::string, std::string> metadata;
-  std::uint64_t data_offset = 0;               // bytes from the start of the file
+  std::uint64_t data_offset = 0;  // bytes from the start of the file
 };
 
 // Checks everything the reference reader checks, and refuses duplicate names besides.
@@ -42,7 +42,7 @@ class SafetensorsFile {
 
   const std::filesystem::path& path() const { return file_.path(); }
   const SafetensorsHeader& header() const { return header_; }
-  const TensorEntry* find(std::string_view name) const;  // nullptr if absent
+  const TensorEntry* find(std::string_view name) const;                  // nullptr if absent
   void read(const TensorEntry& tensor, std::span<std::byte> out) const;  // out.size() == tensor.bytes()
 
  private:
@@ -58,6 +58,7 @@ struct TensorToWrite {
 };
 
 // Writes atomically, in the reference writer's order (dtype alignment descending, then name).
+// Error internal if sizes, shapes, dtypes or names do not fit together; Error environment if the disk refuses.
 void write_safetensors(const std::filesystem::path& path, std::vector<TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata);
 

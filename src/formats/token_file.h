@@ -24,7 +24,7 @@ inline constexpr std::uint64_t max_tokens_per_shard = 1'000'000'000;
 class TokenShardWriter {
  public:
   TokenShardWriter(const std::filesystem::path& path, TokenWidth width);
-  void append(std::span<const Token> tokens);
+  void append(std::span<const Token> tokens);  // Error internal past max_tokens_per_shard or if an id does not fit
   std::uint64_t count() const { return count_; }
   void commit();  // completes the header; the file appears
 
@@ -32,7 +32,7 @@ class TokenShardWriter {
   OutputFile file_;
   TokenWidth width_;
   std::uint64_t count_ = 0;
-  std::vector<std::byte> buffer_;
+  std::vector<std::uint16_t> narrowed_;  // the last append in 16 bits, kept for its memory
 };
 
 // One shard opened for reading with pread. The header is checked against the file's size.
@@ -43,11 +43,11 @@ class TokenShard {
   const std::filesystem::path& path() const { return file_.path(); }
   TokenWidth width() const { return width_; }
   std::uint64_t count() const { return count_; }
-  void read(std::uint64_t first, std::span<Token> out) const;
+  void read(std::uint64_t first, std::span<Token> out) const;  // Error internal past the end
 
  private:
   InputFile file_;
-  TokenWidth width_;
+  TokenWidth width_ = TokenWidth::u16;
   std::uint64_t count_ = 0;
 };
 

@@ -122,7 +122,7 @@ at::Tensor Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, Key
                         Context& context) const {
   const at::Tensor all = hidden(embedding(tokens, embeddings_, context), context, &cache, false);
   cache.lengths.copy_(lengths);
-  const at::Tensor last = (lengths - 1).view({-1, 1, 1}).expand({-1, 1, all.size(2)});
+  const at::Tensor last = lengths.sub(1).view({-1, 1, 1}).expand({-1, 1, all.size(2)});
   return head_logits(all.gather(1, last).squeeze(1), embeddings_.tokens, context);
 }
 
