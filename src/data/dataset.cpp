@@ -1,0 +1,167 @@
+#include "data/dataset.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "data/dataset_build.h"
+#include "data/dataset_folder.h"
+#include "data/dataset_manifest.h"
+#include "data/dataset_reuse.h"
+#include "data/grammar.h"
+#include "data/source_corpus.h"
+#include "data/validation_bound.h"
+
+namespace inkling {
+
+namespace {
+
+// What is to be prepared, and where.
+struct Job {
+  const DataConfig& config;
+  const PrepareOptions& options;
+  Corpus corpus;
+  std::map<std::string, std::string> settings;
+  fs::path folder;
+};
+
+Job examine(const DataConfig& config, const PrepareOptions& options) {
+  Corpus corpus = examine_corpus(config);
+  auto settings = deciding_settings(config, corpus);
+  fs::path folder = choose_folder(config, settings);
+  return {config, options, std::move(corpus), std::move(settings), std::move(folder)};
+}
+
+void refuse_short(const SplitSummary& split, std::string_view name, const PrepareOptions& options) {
+  const auto block_size = static_cast<std::uint64_t>(options.block_size);
+  if (options.block_size <= 0 || split.tokens > block_size) return;
+  throw Error::input(str(split.ends_at.empty() ? "data.source" : split.ends_at, ": the text for ", name, " ends after ",
+                         format_count(split.tokens), " tokens, and one window takes ", format_count(block_size + 1),
+                         " (model.block_size + 1): use more text",
+                         split.tokens > 1 ? str(" or a model.block_size of at most ", split.tokens - 1) : std::string()));
+}
+
+void refuse_short(const SplitSummary& train, const SplitSummary& validation, const PrepareOptions& options) {
+  refuse_short(train, "training", options);
+  refuse_short(validation, "validation", options);
+}
+
+void write_bound(const Job& job, const Tokenizer& tokenizer, const fs::path& folder) {
+  const Corpus& corpus = job.corpus;
+  const Grammar grammar = Grammar::load(corpus.files.front().file.path);
+  write_validation_bound(folder / bound_name, compute_bound(grammar, tokenizer, corpus.grammar_seed,
+                                                            corpus.training_stories, corpus.stories));
+}
+
+void build(const Job& job) {
+  OutputFolder fresh(job.folder);
+  const fs::path& folder = fresh.temporary();
+  Manifest manifest;
+  if (job.corpus.kind == SourceKind::token_files) {
+    manifest = check_token_files(job.corpus, job.config.vocab_size);
+  } else {
+    const auto tokenizer = build_tokenizer(job.config.tokenizer, job.corpus);
+    tokenizer->save(folder);
+    manifest = encode_corpus(job.corpus, *tokenizer, folder, job.options.max_shard_tokens);
+    manifest.has_bound = job.corpus.kind == SourceKind::grammar;
+    if (manifest.has_bound) write_bound(job, *tokenizer, folder);
+  }
+  refuse_short(manifest.train, manifest.validation, job.options);
+  manifest.settings = job.settings;
+  write_manifest(folder, manifest);
+  replace_folder(fresh, job.folder);
+}
+
+// Everything build() would do that can be done without writing or training a vocabulary.
+Dataset rehearse(const Job& job) {
+  Dataset dataset;
+  dataset.folder = job.folder;
+  Manifest manifest;
+  if (job.corpus.kind == SourceKind::token_files) {
+    manifest = check_token_files(job.corpus, job.config.vocab_size);
+  } else if (job.config.tokenizer.kind == "sentencepiece") {
+    build_tokenizer({.kind = "char"}, job.corpus);  // reads all the text and checks that it is UTF-8
+    dataset.vocab_size = job.config.tokenizer.vocab_size;
+    return dataset;
+  } else {
+    dataset.tokenizer = build_tokenizer(job.config.tokenizer, job.corpus);
+    manifest = encode_corpus(job.corpus, *dataset.tokenizer, {}, job.options.max_shard_tokens);
+  }
+  refuse_short(manifest.train, manifest.validation, job.options);
+  dataset.vocab_size = manifest.vocab_size;
+  dataset.train = manifest.train;
+  dataset.validation = manifest.validation;
+  return dataset;
+}
+
+Reuse look(const Job& job) { return try_reuse(job.folder, job.corpus, job.settings, job.options.verify); }
+
+void say_why(const Job& job, const std::string& reason) {
+  const std::string_view verb = job.options.dry_run ? "would prepare " : "preparing ";
+  if (reason.empty()) {
+    log_info(str(verb, job.folder.string()));
+  } else {
+    log_info(str(job.folder.string(), " is out of date: ", reason, "; ", verb, "it again"));
+  }
+}
+
+Dataset reused(const Job& job, Reuse reuse) {
+  refuse_short(reuse.dataset->train, reuse.dataset->validation, job.options);
+  return std::move(*reuse.dataset);
+}
+
+// Error input if the shards are not what the manifest records.
+void check_shards(const SplitSummary& split, const fs::path& folder) {
+  if (TokenSequence(split.shards).count() == split.tokens) return;
+  throw Error::input(str("the token files of ", folder.string(), " do not hold as many tokens as its ", manifest_name,
+                         " records; inkling-prepare makes them anew"));
+}
+
+}  // namespace
+
+Dataset prepare_dataset(const DataConfig& config, const PrepareOptions& options) {
+  const Job job = examine(config, options);
+  Reuse found = look(job);
+  if (found.dataset) return reused(job, std::move(found));
+  refuse_foreign_files(job.folder);
+  if (options.dry_run) {
+    say_why(job, found.reason);
+    return rehearse(job);
+  }
+  if (job.folder.has_parent_path()) create_folders(job.folder.parent_path());
+  const FolderLock lock(job.folder);
+  found = look(job);  // another process may have made it while we waited
+  if (found.dataset) return reused(job, std::move(found));
+  say_why(job, found.reason);
+  if (lock.held()) remove_leftovers(job.folder);
+  build(job);
+  return open_dataset(job.folder);
+}
+
+Dataset open_dataset(const fs::path& folder) {
+  Manifest manifest = read_manifest(folder);
+  Dataset dataset;
+  dataset.folder = folder;
+  dataset.vocab_size = manifest.vocab_size;
+  dataset.hash = manifest.hash();
+  if (!manifest.tokenizer_hash.empty()) {
+    dataset.tokenizer = load_tokenizer(folder);
+    if (dataset.tokenizer->hash() != manifest.tokenizer_hash) {
+      throw Error::input(str("the tokenizer in ", folder.string(), " is not the one its token files were made with; "
+                                                                   "inkling-prepare makes both anew"));
+    }
+  }
+  check_shards(manifest.train, folder);
+  check_shards(manifest.validation, folder);
+  if (manifest.has_bound) dataset.bound_file = folder / bound_name;
+  dataset.train = std::move(manifest.train);
+  dataset.validation = std::move(manifest.validation);
+  return dataset;
+}
+
+}  // namespace inkling

@@ -1,0 +1,33 @@
+// The work behind prepare_dataset(): vocabulary, tokens, shards.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "config/config.h"
+#include "data/dataset_manifest.h"
+#include "data/source_corpus.h"
+#include "text/tokenizer.h"
+
+namespace inkling {
+
+// The vocabulary that `config` asks for, made from the corpus: char from all of it, sentencepiece from what is for
+// training, byte from nothing. Error input (file:line) for text that is not UTF-8, where the kind needs that.
+std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const Corpus& corpus);
+
+// Encodes the whole corpus. Writes shards of at most `max_shard_tokens` into `folder`; with an empty path it only
+// counts. The manifest comes back without settings.
+Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const std::filesystem::path& folder,
+                       std::uint64_t max_shard_tokens);
+
+// Reads ready token files to the end. Error input for a token that is not below vocab_size.
+Manifest check_token_files(const Corpus& corpus, std::uint64_t vocab_size);
+
+// The hash that the manifest records for a source, computed anew.
+std::string hash_source(const SourceFile& file);
+
+// The hash of all tokens of these shards, as SplitSummary::hash has it for shards that we wrote.
+std::string hash_tokens(const std::vector<std::filesystem::path>& shards);
+
+}  // namespace inkling

@@ -1,0 +1,53 @@
+// dataset.json: what a prepared data folder holds and what it was made from.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/source.h"
+
+namespace inkling {
+
+struct RecordedSource {
+  std::string path;  // as it was opened; bytes that are no UTF-8 as '?'
+  std::uint64_t size = 0;
+  std::int64_t mtime_ns = 0;
+  std::uint64_t inode = 0;
+  std::string hash;
+
+  RecordedSource() = default;
+  RecordedSource(const SourceFile& file, std::string content_hash);
+  bool same_stat(const SourceFile& file) const {
+    return size == file.size && mtime_ns == file.mtime_ns && inode == file.inode;
+  }
+};
+
+struct Manifest {
+  std::map<std::string, std::string> settings;  // those that decide the tokens, as "data.val_fraction": "0.1"
+  std::vector<RecordedSource> sources;          // in the order they were read
+  std::string tokenizer_hash;                   // empty for ready token files
+  std::uint64_t vocab_size = 0;
+  SplitSummary train, validation;
+  bool has_bound = false;
+
+  std::string hash() const;  // Dataset::hash
+};
+
+inline constexpr std::string_view manifest_name = "dataset.json";
+inline constexpr std::string_view bound_name = "validation-bound.json";
+
+// Written last, so that a folder with one is complete. Shards inside `folder` are recorded by name.
+void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
+
+// Error input if the folder has none or it is damaged.
+Manifest read_manifest(const std::filesystem::path& folder);
+
+// True where the folder's dataset.json is ours, readable or not.
+bool is_dataset_folder(const std::filesystem::path& folder);
+
+}  // namespace inkling

@@ -1,0 +1,148 @@
+#include "data/dataset_reuse.h"
+
+#include <cctype>
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "data/dataset_build.h"
+
+namespace inkling {
+
+namespace {
+
+// Counts up when the same settings and sources would give other tokens than before.
+constexpr std::string_view encoding_version = "1";
+
+std::string list_text(const std::vector<std::string>& entries) {
+  std::vector<std::string> words;
+  for (const std::string& entry : entries) words.push_back(quote(entry));
+  return str("[", join(words, ", "), "]");
+}
+
+// "Shakespeare's works.txt" as "Shakespeare-s-works": what a shell takes without quotes.
+std::string readable_name(const fs::path& source) {
+  const fs::path path = source.lexically_normal();
+  std::string name;
+  for (const char c : (path.has_filename() ? path : path.parent_path()).stem().string()) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    if (plain) name += c;
+    if (!plain && !name.empty() && name.back() != '-') name += '-';
+  }
+  name.resize(std::min<std::size_t>(name.size(), 40));
+  while (name.ends_with('-')) name.pop_back();
+  return name.empty() ? "text" : name;
+}
+
+std::string changed_setting(const std::map<std::string, std::string>& before,
+                            const std::map<std::string, std::string>& now) {
+  for (const auto& [key, value] : now) {
+    const auto found = before.find(key);
+    if (found == before.end()) return str(key, " is new");
+    if (found->second != value) return str(key, " was ", found->second, " and is now ", value);
+  }
+  for (const auto& [key, value] : before) {
+    if (!now.contains(key)) return str(key, " no longer applies");
+  }
+  return "";
+}
+
+// Why the sources are not what the manifest records; updates the manifest (and sets `refreshed`) where a file has been
+// touched or copied without a change.
+std::string changed_source(Manifest& manifest, const Corpus& corpus, bool verify, bool& refreshed) {
+  for (std::size_t i = 0; i < corpus.files.size(); ++i) {
+    const SourceFile& file = corpus.files[i].file;
+    if (i >= manifest.sources.size()) return str(file.path.string(), " is new");
+    RecordedSource& recorded = manifest.sources[i];
+    RecordedSource current(file, recorded.hash);
+    if (current.path != recorded.path) return str(recorded.path, " is followed or replaced by ", current.path);
+    if (!verify && recorded.same_stat(file)) continue;
+    if (file.size != recorded.size || hash_source(file) != recorded.hash) return str(current.path, " has changed");
+    refreshed = refreshed || !recorded.same_stat(file);
+    recorded = current;
+  }
+  if (manifest.sources.size() > corpus.files.size()) {
+    return str(manifest.sources[corpus.files.size()].path, " is gone");
+  }
+  return "";
+}
+
+// Ready token files have no recorded hash over all shards: each is a source, and those have been compared.
+std::string damaged_split(const SplitSummary& split) {
+  return hash_tokens(split.shards) == split.hash ? "" : "its token files have changed";
+}
+
+std::string damage(const Dataset& dataset, bool verify) {
+  if (!verify || !dataset.tokenizer) return "";
+  const std::string train = damaged_split(dataset.train);
+  return train.empty() ? damaged_split(dataset.validation) : train;
+}
+
+void record_again(const fs::path& folder, const Manifest& manifest) {
+  try {
+    write_manifest(folder, manifest);
+  } catch (const Error&) {
+    // A folder that cannot be written is still good to read; the hashes are computed again next time.
+  }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> deciding_settings(const DataConfig& config, const Corpus& corpus) {
+  std::map<std::string, std::string> settings;
+  settings["encoding_version"] = encoding_version;
+  settings["data.source"] = list_text(config.source);
+  settings["data.validation_source"] = list_text(config.validation_source);
+  if (corpus.kind == SourceKind::token_files) {
+    settings["data.vocab_size"] = str(config.vocab_size);
+    return settings;
+  }
+  if (config.validation_source.empty()) settings["data.val_fraction"] = format_shortest(config.val_fraction);
+  if (corpus.has_jsonl()) settings["data.jsonl_field"] = config.jsonl_field;
+  if (corpus.kind == SourceKind::grammar) {
+    settings["data.stories"] = str(config.stories);
+    settings["data.grammar_seed"] = str(config.grammar_seed);
+  }
+  settings["data.tokenizer.kind"] = config.tokenizer.kind;
+  if (config.tokenizer.kind == "sentencepiece") {
+    settings["data.tokenizer.vocab_size"] = str(config.tokenizer.vocab_size);
+    settings["data.tokenizer.model_type"] = config.tokenizer.model_type;
+    settings["data.tokenizer.character_coverage"] = format_shortest(config.tokenizer.character_coverage);
+  }
+  return settings;
+}
+
+fs::path choose_folder(const DataConfig& config, const std::map<std::string, std::string>& settings) {
+  if (config.dir != "auto") {
+    const fs::path folder = fs::path(config.dir).lexically_normal();
+    return folder.has_filename() ? folder : folder.parent_path();
+  }
+  Hasher hasher;
+  for (const auto& [key, value] : settings) hasher.update(str(key, "=", value, "\n"));
+  const auto kind = settings.find("data.tokenizer.kind");
+  return fs::path("data") / str(readable_name(config.source.front()), "-",
+                                kind == settings.end() ? "tokens" : kind->second, "-", hasher.hex().substr(0, 8));
+}
+
+Reuse try_reuse(const fs::path& folder, const Corpus& corpus, const std::map<std::string, std::string>& settings,
+                bool verify) {
+  if (!is_dataset_folder(folder)) return {};
+  try {
+    Manifest manifest = read_manifest(folder);
+    if (std::string reason = changed_setting(manifest.settings, settings); !reason.empty()) return {{}, reason};
+    bool refreshed = false;
+    if (std::string reason = changed_source(manifest, corpus, verify, refreshed); !reason.empty()) return {{}, reason};
+    if (refreshed) record_again(folder, manifest);
+    Dataset dataset = open_dataset(folder);
+    if (std::string reason = damage(dataset, verify); !reason.empty()) return {{}, reason};
+    return {std::move(dataset), ""};
+  } catch (const Error& error) {
+    return {{}, error.message()};
+  }
+}
+
+}  // namespace inkling

@@ -1,0 +1,82 @@
+// Ready token files, made by another program: read to the end once, then used where they lie.
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/progress.h"
+#include "base/strings.h"
+#include "data/dataset_build.h"
+#include "formats/token_file.h"
+
+namespace inkling {
+
+namespace {
+
+constexpr std::uint64_t tokens_per_read = 1 << 18;
+
+// Calls visit(first, tokens) for the tokens of a shard, piece by piece.
+template <typename Visit>
+void read_shard(const TokenShard& shard, Visit visit) {
+  std::vector<Token> buffer;
+  for (std::uint64_t first = 0; first < shard.count(); first += buffer.size()) {
+    buffer.resize(std::min(tokens_per_read, shard.count() - first));
+    shard.read(first, buffer);
+    visit(first, std::span<const Token>(buffer));
+  }
+}
+
+void refuse_unknown_token(const TokenShard& shard, std::uint64_t first, std::span<const Token> tokens,
+                          std::uint64_t vocab_size) {
+  const auto unknown = std::find_if(tokens.begin(), tokens.end(), [&](Token token) { return token >= vocab_size; });
+  if (unknown == tokens.end()) return;
+  const std::uint64_t position = first + static_cast<std::uint64_t>(unknown - tokens.begin());
+  throw Error::input(str(shard.path().string(), ": token number ", position, " is ", *unknown, ", and data.vocab_size is ",
+                         vocab_size, ": ids must be below it; set it to the vocabulary these files were made with"));
+}
+
+void add_shard(SplitSummary& split, const TokenShard& shard, const std::string& hash) {
+  split.tokens += shard.count();
+  split.shards.push_back(fs::absolute(shard.path()).lexically_normal());
+  split.hash = hash_text(split.hash + hash);
+  split.ends_at = shard.path().string();
+}
+
+}  // namespace
+
+Manifest check_token_files(const Corpus& corpus, std::uint64_t vocab_size) {
+  std::uint64_t total = 0, done = 0;
+  for (const PlannedFile& planned : corpus.files) total += planned.file.size;
+  Progress progress("checking tokens", total, "B");
+  Manifest manifest;
+  manifest.vocab_size = vocab_size;
+  for (const PlannedFile& planned : corpus.files) {
+    const TokenShard shard(planned.file.path);
+    Hasher hasher;
+    read_shard(shard, [&](std::uint64_t first, std::span<const Token> tokens) {
+      refuse_unknown_token(shard, first, tokens, vocab_size);
+      hasher.update(std::as_bytes(tokens));
+      progress.update(done += tokens.size() * static_cast<std::uint64_t>(shard.width()));
+    });
+    manifest.sources.emplace_back(planned.file, hasher.hex());
+    add_shard(planned.train_bytes > 0 ? manifest.train : manifest.validation, shard, hasher.hex());
+  }
+  return manifest;
+}
+
+std::string hash_source(const SourceFile& file) {
+  return file.kind == FileKind::tokens ? hash_tokens({file.path}) : hash_file(file.path);
+}
+
+std::string hash_tokens(const std::vector<fs::path>& shards) {
+  Hasher hasher;
+  for (const fs::path& path : shards) {
+    read_shard(TokenShard(path), [&](std::uint64_t, std::span<const Token> tokens) {
+      hasher.update(std::as_bytes(tokens));
+    });
+  }
+  return hasher.hex();
+}
+
+}  // namespace inkling

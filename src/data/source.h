@@ -1,0 +1,48 @@
+// The files behind data.source: found, told apart by kind, and identified so that a change is noticed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace inkling {
+
+enum class FileKind {
+  text,     // one document
+  jsonl,    // *.jsonl: a JSON object a line, one document each
+  grammar,  // *.grammar: expanded into stories, one document each
+  tokens,   // *.bin: token shards, used where they lie
+};
+
+struct SourceFile {
+  std::filesystem::path path;
+  FileKind kind = FileKind::text;
+  std::uint64_t size = 0;      // bytes
+  std::int64_t mtime_ns = 0;   // since 1970
+  std::uint64_t inode = 0;
+
+  bool same_stat(const SourceFile& other) const {
+    return size == other.size && mtime_ns == other.mtime_ns && inode == other.inode;
+  }
+};
+
+// One entry of data.source or data.validation_source.
+struct Source {
+  std::string name;  // as the settings write it
+  std::vector<SourceFile> files;
+
+  std::uint64_t size() const;  // bytes of all files
+};
+
+// The size, time and inode of a file now. Error input if it is missing or no regular file.
+SourceFile examine_file(const std::filesystem::path& path);
+
+// Finds the files of every entry. An entry may be a pattern of the shell (*, ?, […]) and then stands for all it matches.
+// A folder stands for the regular files below it, sorted by path; hidden files and folders, empty files and folders that
+// inkling-prepare has made are passed over, links to folders are not followed. Error input naming `setting` for an
+// entry that does not exist (with the nearest name that does) or holds no text.
+std::vector<Source> list_sources(const std::vector<std::string>& entries, std::string_view setting);
+
+}  // namespace inkling

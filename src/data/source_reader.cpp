@@ -1,0 +1,173 @@
+#include "data/source_reader.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/strings.h"
+#include "data/source_jsonl.h"
+#include "text/tokenizer.h"
+
+namespace inkling {
+
+namespace {
+
+constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
+// Far above any document people train on, and low enough to hold it several times over below 1 GiB.
+constexpr std::size_t max_document_line = std::size_t{128} << 20;
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
+// A file read from front to back through a buffer that keeps what the consumer has not taken yet.
+class FileStream {
+ public:
+  FileStream(const SourceFile& source, const TextVisitor& visitor) : file_(source.path), visitor_(visitor) {}
+
+  // Bytes at hand, from offset() on.
+  std::string_view view() const { return std::string_view(buffer_).substr(taken_); }
+  std::uint64_t offset() const { return read_ - view().size(); }
+  bool at_end() const { return at_end_; }
+  void take(std::size_t bytes) { taken_ += bytes; }
+
+  // Adds the next chunk to what is at hand.
+  void read_more() {
+    buffer_.erase(0, taken_);
+    taken_ = 0;
+    const std::size_t kept = buffer_.size();
+    buffer_.resize(kept + chunk_bytes);
+    const std::span<std::byte> free(reinterpret_cast<std::byte*>(buffer_.data()) + kept, chunk_bytes);
+    const std::size_t count = file_.read_some(read_, free);
+    buffer_.resize(kept + count);
+    hasher_.update(free.first(count));
+    read_ += count;
+    at_end_ = count == 0;
+    if (visitor_.advance) visitor_.advance(count);
+  }
+
+  std::string hash() const { return hasher_.hex(); }
+
+ private:
+  InputFile file_;
+  const TextVisitor& visitor_;
+  Hasher hasher_;
+  std::string buffer_;
+  std::size_t taken_ = 0;
+  std::uint64_t read_ = 0;
+  bool at_end_ = false;
+};
+
+void skip_byte_order_mark(FileStream& stream) {
+  while (stream.view().size() < byte_order_mark.size() && !stream.at_end()) stream.read_more();
+  if (stream.view().starts_with(byte_order_mark)) stream.take(byte_order_mark.size());
+}
+
+void visit_piece(Split split, std::string_view piece, const Place& place, const TextVisitor& visitor) {
+  try {
+    visitor.piece(split, piece);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;
+    throw Error::input(str(place.text(), ": ", error.message()));
+  }
+}
+
+// The part of a text file from the stream's offset up to `end`; returns the line after it.
+std::uint64_t visit_text_part(FileStream& stream, std::uint64_t end, Split split, Place place,
+                              const TextVisitor& visitor) {
+  bool any = false;
+  std::uint64_t next_line = place.line;
+  while (stream.offset() < end) {
+    const std::string_view text = stream.view().substr(0, end - stream.offset());
+    const bool more_may_follow = !stream.at_end() && stream.offset() + text.size() < end;
+    const std::size_t length = next_line_length(text, more_may_follow);
+    if (length == 0) {
+      if (stream.at_end()) break;  // the file has shrunk since it was examined; the caller looks again
+      stream.read_more();
+      continue;
+    }
+    place.line = next_line;
+    visit_piece(split, text.substr(0, length), place, visitor);
+    any = true;
+    if (text[length - 1] == '\n') ++next_line;
+    stream.take(length);
+  }
+  if (any) visitor.end_document(split, place);
+  return next_line;
+}
+
+void visit_text_file(FileStream& stream, const PlannedFile& planned, const TextVisitor& visitor) {
+  Place place{&planned.file.path, 1};
+  place.line = visit_text_part(stream, planned.train_bytes, Split::train, place, visitor);
+  visit_text_part(stream, planned.file.size, Split::validation, place, visitor);
+}
+
+// One line of .jsonl, which begins at byte `begin` of its file. A document across the cut is cut in proportion.
+void visit_json_line(std::string_view line, std::uint64_t begin, const PlannedFile& planned, const std::string& field,
+                     const Place& place, const TextVisitor& visitor) {
+  if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return;
+  const std::string text = read_json_field(line, field, place);
+  const std::uint64_t end = begin + line.size();
+  std::size_t cut = 0;
+  if (end <= planned.train_bytes) {
+    cut = text.size();
+  } else if (begin < planned.train_bytes) {
+    const double share = static_cast<double>(planned.train_bytes - begin) / static_cast<double>(line.size());
+    cut = static_cast<std::size_t>(share * static_cast<double>(text.size()));
+    while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
+  }
+  visit_text(Split::train, std::string_view(text).substr(0, cut), place, visitor);
+  visit_text(Split::validation, std::string_view(text).substr(cut), place, visitor);
+}
+
+void visit_jsonl_file(FileStream& stream, const PlannedFile& planned, const std::string& field,
+                      const TextVisitor& visitor) {
+  Place place{&planned.file.path, 1};
+  std::size_t searched = 0;  // no end of line before this in view()
+  while (true) {
+    const std::size_t newline = stream.view().find('\n', searched);
+    if (newline == std::string_view::npos && !stream.at_end()) {
+      searched = stream.view().size();
+      if (searched > max_document_line) {
+        throw Error::input(str(place.text(), ": a line of more than ", format_bytes(max_document_line),
+                               ": .jsonl holds one document a line; split this one"));
+      }
+      stream.read_more();
+      continue;
+    }
+    const std::size_t length = newline == std::string_view::npos ? stream.view().size() : newline + 1;
+    if (length == 0) return;
+    visit_json_line(stream.view().substr(0, length), stream.offset(), planned, field, place, visitor);
+    stream.take(length);
+    searched = 0;
+    ++place.line;
+  }
+}
+
+}  // namespace
+
+std::string Place::text() const { return line == 0 ? path->string() : str(path->string(), ":", line); }
+
+std::string visit_file(const PlannedFile& planned, const std::string& jsonl_field, const TextVisitor& visitor) {
+  FileStream stream(planned.file, visitor);
+  skip_byte_order_mark(stream);
+  if (planned.file.kind == FileKind::jsonl) {
+    visit_jsonl_file(stream, planned, jsonl_field, visitor);
+  } else {
+    visit_text_file(stream, planned, visitor);
+  }
+  return stream.hash();
+}
+
+void visit_text(Split split, std::string_view text, const Place& place, const TextVisitor& visitor) {
+  if (text.empty()) return;
+  while (!text.empty()) {
+    const std::size_t length = next_line_length(text);
+    visit_piece(split, text.substr(0, length), place, visitor);
+    text.remove_prefix(length);
+  }
+  visitor.end_document(split, place);
+}
+
+}  // namespace inkling
