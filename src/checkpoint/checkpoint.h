@@ -24,6 +24,8 @@ struct TrainingState {
   std::int64_t best_step = -1;
   std::string data_hash;                    // Dataset::hash of the data it was trained on
   double seconds = 0;                       // training time so far
+  std::int64_t skipped_steps = 0;           // steps whose gradient was not finite: no update was made
+  std::int64_t skipped_in_a_row = 0;
   RuntimeConfig resolved;                   // what `auto` meant
 };
 
