@@ -1,7 +1,5 @@
 #include "base/file_errors.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <system_error>
 
@@ -51,14 +49,6 @@ void throw_write_error(const std::string& verb, const std::filesystem::path& pat
 
 void throw_read_error(const std::filesystem::path& path, int code) {
   throw Error::input(str("cannot read ", path.string(), ": ", reason(code)));
-}
-
-std::filesystem::path temporary_name(const std::filesystem::path& path, int attempt) {
-  return folder_of(path) / str(".", path.filename().string(), ".tmp-", ::getpid(), "-", attempt);
-}
-
-std::filesystem::path folder_of(const std::filesystem::path& path) {
-  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
 }  // namespace inkling

@@ -37,7 +37,8 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-// A new file that appears under its name only when commit() has returned; dropped without a trace otherwise.
+// A new file that appears under its name only when commit() has returned; dropped without a trace otherwise. What a
+// killed process leaves is a hidden file (.NAME.tmp-PID-N), which the next writer of the same name removes.
 // Every write error (disk full …) is an Error environment naming the path.
 class OutputFile {
  public:
@@ -77,6 +78,7 @@ class OutputFolder {
  private:
   fs::path path_;
   fs::path temporary_;
+  int descriptor_ = -1;  // of temporary_, to lock it
   bool committed_ = false;
 };
 

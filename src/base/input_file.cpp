@@ -16,8 +16,8 @@ namespace inkling {
 
 namespace {
 
-int open_for_reading(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+int open_for_reading(const fs::path& path, int flags) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (descriptor < 0) throw_read_error(path, errno);
   return descriptor;
 }
@@ -39,7 +39,7 @@ struct stat status_of(int descriptor, const fs::path& path) {
 }  // namespace
 
 std::string read_file(const fs::path& path) {
-  const int descriptor = open_for_reading(path);
+  const int descriptor = open_for_reading(path, 0);
   const auto expected = static_cast<std::size_t>(status_of(descriptor, path).st_size);  // 0 for a pipe
   std::string contents(expected + 1, '\0');  // one more, so that the end is seen without growing
   std::size_t length = 0;
@@ -60,7 +60,8 @@ std::string read_file(const fs::path& path) {
   return contents;
 }
 
-InputFile::InputFile(const fs::path& path) : path_(path), descriptor_(open_for_reading(path)) {
+// Without O_NONBLOCK a pipe that nobody writes to would hang here instead of being refused.
+InputFile::InputFile(const fs::path& path) : path_(path), descriptor_(open_for_reading(path, O_NONBLOCK)) {
   const struct stat status = status_of(descriptor_, path);
   if (!S_ISREG(status.st_mode)) {
     ::close(descriptor_);

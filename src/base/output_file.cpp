@@ -9,6 +9,7 @@
 #include "base/file_errors.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "base/temporary.h"
 
 namespace inkling {
 
@@ -29,11 +30,13 @@ void write_all(int descriptor, std::uint64_t offset, std::span<const std::byte> 
 }  // namespace
 
 OutputFile::OutputFile(const fs::path& path) : path_(path) {
+  remove_abandoned(path);
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
     temporary_ = temporary_name(path, attempt);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && errno != EEXIST) throw_write_error("create", path, errno);
   }
+  lock_temporary(descriptor_);
   buffer_.reserve(buffer_size);
 }
 
@@ -71,8 +74,8 @@ void OutputFile::commit() {
   if (descriptor_ < 0) throw Error::internal(str("second commit of ", path_.string()));
   flush();
   if (::fsync(descriptor_) != 0) throw_write_error("write", path_, errno);
-  if (::close(std::exchange(descriptor_, -1)) != 0) throw_write_error("write", path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_write_error("write", path_, errno);
+  ::close(std::exchange(descriptor_, -1));  // its errors were fsync's; closing later keeps the lock until the rename
   temporary_.clear();
   sync_folder(folder_of(path_));
 }

@@ -9,6 +9,7 @@
 #include "base/file_errors.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "base/temporary.h"
 
 namespace inkling {
 
@@ -38,16 +39,20 @@ void sync_tree(const fs::path& folder) {
 
 OutputFolder::OutputFolder(const fs::path& path)
     : path_(path.has_filename() ? path : path.parent_path()) {  // "runs/a/" names runs/a
+  remove_abandoned(path_);
   for (int attempt = 0;; ++attempt) {
     temporary_ = temporary_name(path_, attempt);
-    if (::mkdir(temporary_.c_str(), 0777) == 0) return;
+    if (::mkdir(temporary_.c_str(), 0777) == 0) break;
     if (errno != EEXIST) throw_write_error("create", path_, errno);
   }
+  descriptor_ = ::open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ >= 0) lock_temporary(descriptor_);
 }
 
 OutputFolder::~OutputFolder() {
   std::error_code ignored;
   if (!committed_) fs::remove_all(temporary_, ignored);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void OutputFolder::commit() {

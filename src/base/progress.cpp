@@ -63,7 +63,7 @@ void Progress::draw(double elapsed_seconds) {
     line += format_fixed(std::floor(100 * fraction), 0) + " %, ";
   }
   if (unit_ == "B")
-    line += format_bytes(done_) + ", " + format_fixed(rate / 1e6, 1) + " MB/s";
+    line += format_fixed(static_cast<double>(done_) / 1e6, 1) + " MB, " + format_fixed(rate / 1e6, 1) + " MB/s";
   else
     line += format_count(done_) + " " + unit_ + ", " + format_fixed(rate, rate < 10 ? 1 : 0) + "/s";
   if (total_ > done_ && done_ > 0) line += ", " + format_duration(static_cast<double>(total_ - done_) / rate) + " left";

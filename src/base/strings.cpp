@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
 namespace inkling {
 
@@ -104,32 +103,42 @@ std::optional<std::string> nearest_name(std::string_view word, std::span<const s
   return nearest;
 }
 
+namespace {
+
+std::string hexadecimal(std::string prefix, std::uint32_t value, int digits) {
+  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) prefix += "0123456789abcdef"[value >> shift & 15];
+  return prefix;
+}
+
+// One code point, or its escape where a terminal would act on it or the quotes would end.
+void append_escaped(std::string& out, char32_t code_point) {
+  const bool control = code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
+  if (code_point == '"' || code_point == '\\') {
+    (out += '\\') += static_cast<char>(code_point);
+  } else if (code_point == '\n') {
+    out += "\\n";
+  } else if (code_point == '\r') {
+    out += "\\r";
+  } else if (code_point == '\t') {
+    out += "\\t";
+  } else if (control) {
+    out += code_point < 0x80 ? hexadecimal("\\x", code_point, 2) : hexadecimal("\\u", code_point, 4);
+  } else {
+    append_utf8(out, code_point);
+  }
+}
+
+}  // namespace
+
 std::string quote(std::string_view text) {
-  const auto escape_byte = [](std::string& out, unsigned char byte) {
-    std::array<char, 8> escape;
-    std::snprintf(escape.data(), escape.size(), "\\x%02x", byte);
-    out += escape.data();
-  };
   std::string out = "\"";
   while (!text.empty()) {
     const std::size_t valid = find_invalid_utf8(text).value_or(text.size());
-    for (const char letter : text.substr(0, valid)) {
-      const auto byte = static_cast<unsigned char>(letter);
-      if (letter == '"' || letter == '\\')
-        (out += '\\') += letter;
-      else if (letter == '\n')
-        out += "\\n";
-      else if (letter == '\r')
-        out += "\\r";
-      else if (letter == '\t')
-        out += "\\t";
-      else if (byte < 0x20 || byte == 0x7f)
-        escape_byte(out, byte);
-      else
-        out += letter;
-    }
-    if (valid < text.size()) escape_byte(out, static_cast<unsigned char>(text[valid]));
-    text.remove_prefix(std::min(text.size(), valid + 1));
+    for (std::size_t offset = 0; offset < valid;) append_escaped(out, decode_utf8(text, offset));
+    text.remove_prefix(valid);
+    if (text.empty()) break;
+    out += hexadecimal("\\x", static_cast<unsigned char>(text.front()), 2);
+    text.remove_prefix(1);
   }
   return out + '"';
 }

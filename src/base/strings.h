@@ -42,8 +42,8 @@ void append_utf8(std::string& text, char32_t code_point);
 // How many bytes at the end of `text` begin a UTF-8 character that is not complete yet (0 to 3).
 std::size_t incomplete_utf8_suffix(std::string_view text);
 
-// (Not "quoted": std::quoted would be found instead.) `text` with quotes, backslashes and control characters escaped,
-// in double quotes: for messages.
+// `text` in double quotes, with quotes, backslashes, control characters and bytes that are not UTF-8 escaped: for
+// messages. (Its name is not "quoted", because a call with a std::string would find std::quoted instead.)
 std::string quote(std::string_view text);
 
 }  // namespace inkling

@@ -1,0 +1,57 @@
+#include "base/temporary.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <string>
+#include <system_error>
+
+#include "base/strings.h"
+
+namespace inkling {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::time_t grace_seconds = 60;  // longer than any writer takes from creating to locking
+
+std::string temporary_prefix(const fs::path& path) { return str(".", path.filename().string(), ".tmp-"); }
+
+bool is_abandoned(const fs::path& temporary) {
+  const int descriptor = ::open(temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  struct stat status {};
+  const bool old = ::fstat(descriptor, &status) == 0 && status.st_mtime < std::time(nullptr) - grace_seconds;
+  const bool free = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  ::close(descriptor);
+  return old && free;
+}
+
+}  // namespace
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+fs::path temporary_name(const fs::path& path, int attempt) {
+  return folder_of(path) / str(temporary_prefix(path), ::getpid(), "-", attempt);
+}
+
+void lock_temporary(int descriptor) {
+  // A file system without locks leaves the minute's grace as the only protection; that is no reason not to write.
+  (void)::flock(descriptor, LOCK_EX | LOCK_NB);
+}
+
+void remove_abandoned(const fs::path& path) {
+  std::error_code ignored;  // what cannot be tidied up does not matter to the writer
+  const std::string prefix = temporary_prefix(path);
+  for (fs::directory_iterator entry(folder_of(path), ignored), end; entry != end; entry.increment(ignored)) {
+    if (entry->path().filename().string().starts_with(prefix) && is_abandoned(entry->path())) {
+      fs::remove_all(entry->path(), ignored);
+    }
+  }
+}
+
+}  // namespace inkling

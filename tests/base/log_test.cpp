@@ -1,0 +1,87 @@
+#include "base/log.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "base/progress.h"
+
+namespace inkling {
+namespace {
+
+// What `action`, in a process of its own, writes to a stderr that is a terminal or a pipe.
+template <typename Action>
+std::string stderr_of(bool terminal, bool no_color, Action action) {
+  int reading = -1, writing = -1;
+  if (terminal) {
+    reading = ::posix_openpt(O_RDWR | O_NOCTTY);
+    ::grantpt(reading);
+    ::unlockpt(reading);
+    writing = ::open(::ptsname(reading), O_RDWR | O_NOCTTY);
+  } else {
+    int ends[2];
+    if (::pipe(ends) != 0) return "no pipe";
+    reading = ends[0], writing = ends[1];
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(writing, STDERR_FILENO);
+    no_color ? ::setenv("NO_COLOR", "1", 1) : ::unsetenv("NO_COLOR");
+    action();
+    ::_exit(0);
+  }
+  ::close(writing);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t count; (count = ::read(reading, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(count));
+  ::close(reading);
+  ::waitpid(child, nullptr, 0);
+  return text;
+}
+
+void log_three_lines() {
+  log_info("plain {} %d line");
+  log_warning("careful");
+  log_error("gone");
+}
+
+TEST(Log, LinesCarryTheirKindAndNothingElse) {
+  EXPECT_EQ(stderr_of(false, false, log_three_lines), "plain {} %d line\nwarning: careful\nerror: gone\n");
+}
+
+TEST(Log, ColorIsForTerminalsWithoutNoColor) {
+  EXPECT_NE(stderr_of(true, false, log_three_lines).find("\033["), std::string::npos);
+  EXPECT_EQ(stderr_of(true, true, log_three_lines), "plain {} %d line\r\nwarning: careful\r\nerror: gone\r\n");
+}
+
+TEST(Progress, ShortWorkStaysSilent) {
+  const auto work = [] {
+    Progress progress("reading", 100, "B");
+    for (std::uint64_t done = 0; done <= 100; ++done) progress.update(done);
+  };
+  EXPECT_EQ(stderr_of(true, false, work), "");
+  EXPECT_EQ(stderr_of(false, false, work), "");
+}
+
+TEST(Progress, LongWorkShowsABarOnATerminalAndWipesIt) {
+  const auto work = [] {
+    Progress progress("reading", 4000000, "B");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1020));
+    progress.update(2000000);
+  };
+  const std::string text = stderr_of(true, true, work);
+  EXPECT_NE(text.find("reading: [##########..........] 50 %, 2.0 MB, "), std::string::npos) << text;
+  EXPECT_NE(text.find(" s left"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("\r\033[K")) << text;
+  EXPECT_EQ(stderr_of(false, true, work), "") << "elsewhere the first line comes after ten seconds";
+}
+
+}  // namespace
+}  // namespace inkling

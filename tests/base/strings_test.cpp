@@ -1,0 +1,136 @@
+#include "base/strings.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace inkling {
+namespace {
+
+TEST(Strings, PartsAreJoined) {
+  EXPECT_EQ(str("line ", 3, ": ", std::string("bad")), "line 3: bad");
+  EXPECT_EQ(join({}, ", "), "");
+  EXPECT_EQ(join(std::vector<std::string>{"a"}, ", "), "a");
+  EXPECT_EQ(join(std::vector<std::string>{"a", "b", ""}, ", "), "a, b, ");
+}
+
+TEST(Strings, CountsHaveACommaBeforeEveryThreeDigits) {
+  EXPECT_EQ(format_count(0), "0");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(1000), "1,000");
+  EXPECT_EQ(format_count(1003854), "1,003,854");
+  EXPECT_EQ(format_count(std::numeric_limits<std::uint64_t>::max()), "18,446,744,073,709,551,615");
+}
+
+TEST(Strings, BytesNeverShowAThousandAndTwentyFourOfAUnit) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(1024), "1.0 KiB");
+  EXPECT_EQ(format_bytes(12897484), "12.3 MiB");
+  EXPECT_EQ(format_bytes((1 << 20) - 1), "1.0 MiB");
+  EXPECT_EQ(format_bytes((std::uint64_t{1} << 30) - 1), "1.0 GiB");
+  EXPECT_EQ(format_bytes(std::numeric_limits<std::uint64_t>::max()), "16.0 EiB");
+}
+
+TEST(Strings, DurationsRoundToWholeSecondsBeforeTheyAreSplit) {
+  EXPECT_EQ(format_duration(0), "0 s");
+  EXPECT_EQ(format_duration(12.4), "12 s");
+  EXPECT_EQ(format_duration(59.6), "1:00");
+  EXPECT_EQ(format_duration(245), "4:05");
+  EXPECT_EQ(format_duration(3599.9), "1:00:00");
+  EXPECT_EQ(format_duration(3723), "1:02:03");
+  EXPECT_EQ(format_duration(360000), "100:00:00");
+  EXPECT_EQ(format_duration(-1), "0 s");
+  EXPECT_EQ(format_duration(std::numeric_limits<double>::quiet_NaN()), "unknown");
+  EXPECT_EQ(format_duration(std::numeric_limits<double>::infinity()), "unknown");
+}
+
+TEST(Strings, FixedNumbersKeepTheirDecimals) {
+  EXPECT_EQ(format_fixed(1.5, 2), "1.50");
+  EXPECT_EQ(format_fixed(-0.05, 1), "-0.1");
+  EXPECT_EQ(format_fixed(2.0, 0), "2");
+  EXPECT_EQ(format_fixed(std::numeric_limits<double>::max(), 2).size(), 312U);
+  EXPECT_EQ(format_fixed(std::numeric_limits<double>::lowest(), 1000).size(), 371U);
+}
+
+TEST(Strings, ShortestNumbersAreShort) {
+  EXPECT_EQ(format_shortest(0.001), "0.001");
+  EXPECT_EQ(format_shortest(1e-8), "1e-08");
+  EXPECT_EQ(format_shortest(3), "3");
+  EXPECT_EQ(format_shortest(0.1 + 0.2), "0.30000000000000004");
+  EXPECT_EQ(format_shortest(-std::numeric_limits<double>::denorm_min()), "-5e-324");
+}
+
+TEST(Strings, ShortestNumbersReadBackAsTheSameBits) {
+  EXPECT_TRUE(rc::check([](double value) {
+    RC_PRE(std::isfinite(value));
+    const double scaled = value * std::pow(10.0, *rc::gen::inRange(-300, 300));
+    RC_ASSERT(std::strtod(format_shortest(value).c_str(), nullptr) == value);
+    if (std::isfinite(scaled)) RC_ASSERT(std::strtod(format_shortest(scaled).c_str(), nullptr) == scaled);
+  }));
+}
+
+TEST(NearestName, FindsSlipsOfThePen) {
+  const std::vector<std::string> known = {"n_layer",       "n_head",    "n_embd", "block_size",
+                                          "learning_rate", "max_steps", "bias"};
+  EXPECT_EQ(nearest_name("n_layers", known), "n_layer");
+  EXPECT_EQ(nearest_name("n-layer", known), "n_layer");
+  EXPECT_EQ(nearest_name("N_HEAD", known), "n_head");
+  EXPECT_EQ(nearest_name("n_haed", known), "n_head");
+  EXPECT_EQ(nearest_name("learningrate", known), "learning_rate");
+  EXPECT_EQ(nearest_name("max_iters", known), "max_steps");
+  EXPECT_EQ(nearest_name("bais", known), "bias");
+}
+
+TEST(NearestName, StaysSilentWhereNothingIsNear) {
+  const std::vector<std::string> known = {"n_layer", "bias", "p"};
+  EXPECT_EQ(nearest_name("temperature", known), std::nullopt);
+  EXPECT_EQ(nearest_name("", known), std::nullopt);
+  EXPECT_EQ(nearest_name("k", known), std::nullopt);
+  EXPECT_EQ(nearest_name("bias", {}), std::nullopt);
+}
+
+TEST(NearestName, TakesTheNearestAndOfEqualsTheFirst) {
+  EXPECT_EQ(nearest_name("stepp", std::vector<std::string>{"stop", "step", "stepp_"}), "step");
+  EXPECT_EQ(nearest_name("stepp", std::vector<std::string>{"stoop", "stepp_", "step"}), "stepp_");
+}
+
+TEST(NearestName, FindsAnyLongNameAfterAnyOneEdit) {
+  EXPECT_TRUE(rc::check([] {
+    const std::vector<std::string> known = {"learning_rate", "warmup_steps", "repetition-penalty", "validation_source"};
+    const std::string& name = *rc::gen::elementOf(known);
+    std::string word = name;
+    const std::size_t at = *rc::gen::inRange<std::size_t>(0, word.size());
+    switch (*rc::gen::inRange(0, 3)) {
+      case 0:
+        word.erase(at, 1);
+        break;
+      case 1:
+        word.insert(at, 1, *rc::gen::inRange('a', 'z'));
+        break;
+      default:
+        word[at] = 'x';
+    }
+    RC_ASSERT(nearest_name(word, known) == name);
+  }));
+}
+
+TEST(Quote, EscapesWhatATerminalWouldActOn) {
+  EXPECT_EQ(quote("plain"), "\"plain\"");
+  EXPECT_EQ(quote(std::string("a\"b\\c")), "\"a\\\"b\\\\c\"");
+  EXPECT_EQ(quote("tab\tline\nreturn\r"), "\"tab\\tline\\nreturn\\r\"");
+  EXPECT_EQ(quote(std::string("\x1b[31m\0\x7f", 7)), "\"\\x1b[31m\\x00\\x7f\"");
+  EXPECT_EQ(quote("caf\xc3\xa9"), "\"caf\xc3\xa9\"");
+  EXPECT_EQ(quote("bad \xff\xe2\x82 end"), "\"bad \\xff\\xe2\\x82 end\"");
+  EXPECT_EQ(quote("\xc2\x9b"
+                  "31m"),
+            "\"\\u009b31m\"");
+}
+
+}  // namespace
+}  // namespace inkling
