@@ -104,9 +104,9 @@ std::string print_config(const Config& config);
 
 // What changing a setting between a run and its resumption means.
 enum class OnResume {
-  free,     // applies without a word of consent: max_steps, intervals, logging, paths
-  ask,      // needs --accept-changes
-  refuse,   // another model or other data: needs --fresh
+  free,    // applies without a word of consent: max_steps, intervals, logging, paths
+  ask,     // needs --accept-changes
+  refuse,  // another model or other data: needs --fresh
 };
 
 struct ConfigChange {

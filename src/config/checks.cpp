@@ -1,0 +1,145 @@
+#include "config/checks.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace inkling {
+namespace {
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+SourceKind kind_of(std::string_view path) {
+  if (ends_with(path, ".grammar")) return SourceKind::grammar;
+  if (ends_with(path, ".bin")) return SourceKind::token_files;
+  return SourceKind::text;
+}
+
+class FitChecker {
+ public:
+  FitChecker(const Config& config, const WrittenPlaces& places) : config_(config), places_(places) {}
+
+  void check() const {
+    check_sources();
+    check_vocab_size();
+    check_model();
+    check_steps();
+    check_learning_rates();
+  }
+
+ private:
+  // The place of the first of these keys that a flag wrote, or else that the file wrote.
+  std::string place_of(std::initializer_list<std::string> keys) const {
+    for (const auto* written : {&places_.flags, &places_.files}) {
+      for (const std::string& key : keys) {
+        const auto found = written->find(key);
+        if (found != written->end()) return found->second;
+      }
+    }
+    return places_.name;
+  }
+
+  [[noreturn]] void refuse(std::initializer_list<std::string> keys, std::string_view what) const {
+    throw Error::input(str(place_of(keys), ": ", what));
+  }
+
+  void check_sources() const {
+    const DataConfig& data = config_.data;
+    if (data.source.empty()) {
+      refuse({"data.source"}, "data.source is missing; write the text to train on, such as source: my.txt, in data:");
+    }
+    const SourceKind kind = kind_of(data.source.front());
+    for (const auto& [key, sources] :
+         {std::pair{"data.source", &data.source}, std::pair{"data.validation_source", &data.validation_source}}) {
+      for (const std::string& path : *sources) {
+        if (kind_of(path) != kind) {
+          refuse({key}, str(key, " names ", quote(path), " beside ", quote(data.source.front()),
+                            "; all sources are text, or all are .bin token files, or there is one .grammar"));
+        }
+      }
+    }
+    if (kind == SourceKind::grammar && (data.source.size() > 1 || !data.validation_source.empty())) {
+      refuse({"data.validation_source", "data.source"},
+             "a .grammar is the only source of its run; remove the others (it makes its own validation stories)");
+    }
+  }
+
+  void check_vocab_size() const {
+    const bool ready = source_kind(config_.data) == SourceKind::token_files;
+    if (ready && config_.data.vocab_size == 0) {
+      refuse({"data.vocab_size", "data.source"},
+             "ready token files (.bin) do not say how large their vocabulary is; write data.vocab_size, such as 50257 "
+             "for GPT-2's");
+    }
+    if (!ready && config_.data.vocab_size != 0) {
+      refuse({"data.vocab_size"}, str("data.vocab_size is ", config_.data.vocab_size,
+                                      ", but only ready token files (.bin) take it; remove it (sentencepiece takes "
+                                      "data.tokenizer.vocab_size)"));
+    }
+  }
+
+  void check_model() const {
+    const ModelConfig& model = config_.model;
+    if (model.n_embd % model.n_head == 0) return;
+    const std::int64_t below = model.n_embd / model.n_head * model.n_head, above = below + model.n_head;
+    refuse({"model.n_embd", "model.n_head"},
+           str("model.n_embd ", model.n_embd, " is not divisible by model.n_head ", model.n_head, "; write n_embd ",
+               below > 0 ? str(below, " or ") : "", above, ", or another n_head"));
+  }
+
+  void check_steps() const {
+    const TrainingConfig& training = config_.training;
+    const ScheduleConfig& schedule = config_.schedule;
+    const std::int64_t micro = micro_batch_size(training);
+    if (training.batch_size % micro != 0) {
+      refuse({"training.micro_batch_size", "training.batch_size"},
+             str("training.batch_size ", training.batch_size, " is not divisible by training.micro_batch_size ", micro,
+                 "; write a micro_batch_size that divides it, or 0"));
+    }
+    if (training.max_steps > 0 && schedule.warmup_steps > training.max_steps) {
+      refuse({"schedule.warmup_steps", "training.max_steps"},
+             str("schedule.warmup_steps ", schedule.warmup_steps, " is above training.max_steps ", training.max_steps,
+                 ", so the learning rate would never be reached; write at most ", training.max_steps,
+                 " for warmup_steps"));
+    }
+    if (schedule.name == "cosine" && schedule.decay_steps > 0 && schedule.decay_steps < schedule.warmup_steps) {
+      refuse({"schedule.decay_steps", "schedule.warmup_steps"},
+             str("schedule.decay_steps ", schedule.decay_steps, " is below schedule.warmup_steps ",
+                 schedule.warmup_steps, "; write at least ", schedule.warmup_steps, " for decay_steps, or 0"));
+    }
+  }
+
+  void check_learning_rates() const {
+    const double highest = config_.optimizer.learning_rate, lowest = config_.schedule.min_learning_rate;
+    if (config_.schedule.name != "cosine" || lowest <= highest) return;
+    refuse({"schedule.min_learning_rate", "optimizer.learning_rate"},
+           str("schedule.min_learning_rate ", format_shortest(lowest), " is above optimizer.learning_rate ",
+               format_shortest(highest), "; write a smaller min_learning_rate, usually a tenth of it"));
+  }
+
+  const Config& config_;
+  const WrittenPlaces& places_;
+};
+
+}  // namespace
+
+void check_fit(const Config& config, const WrittenPlaces& places) { FitChecker(config, places).check(); }
+
+SourceKind source_kind(const DataConfig& data) {
+  return data.source.empty() ? SourceKind::text : kind_of(data.source.front());
+}
+
+std::int64_t micro_batch_size(const TrainingConfig& training) {
+  return training.micro_batch_size > 0 ? training.micro_batch_size : training.batch_size;
+}
+
+std::int64_t decay_steps(const Config& config) {
+  return config.schedule.decay_steps > 0 ? config.schedule.decay_steps : config.training.max_steps;
+}
+
+}  // namespace inkling

@@ -1,0 +1,200 @@
+// From a file and --set flags to a checked Config.
+#include "config/config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/strings.h"
+#include "config/checks.h"
+#include "config/fields.h"
+#include "config/values.h"
+#include "config/yaml.h"
+
+namespace inkling {
+namespace {
+
+struct Translation {
+  std::string_view theirs, ours;
+};
+
+// Names that people bring from nanoGPT.
+constexpr std::array nanogpt_names{
+    Translation{"max_iters", "training.max_steps"},
+    Translation{"lr_decay_iters", "schedule.decay_steps"},
+    Translation{"warmup_iters", "schedule.warmup_steps"},
+    Translation{"min_lr", "schedule.min_learning_rate"},
+    Translation{"lr", "optimizer.learning_rate"},
+    Translation{"eval_interval", "evaluation.interval"},
+    Translation{"eval_iters", "evaluation.batches"},
+    Translation{"log_interval", "logging.interval"},
+    Translation{"dataset", "data.source"},
+    Translation{"gradient_accumulation_steps", "training.micro_batch_size"},
+};
+
+std::string child(const std::string& section, const std::string& name) {
+  return section.empty() ? name : section + "." + name;
+}
+
+// The names that may stand directly in `section`.
+std::vector<std::string> names_in(const Settings& list, const std::string& section) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& key) {
+    const std::size_t dot = key.rfind('.');
+    const std::string parent = dot == std::string::npos ? "" : key.substr(0, dot);
+    if (parent == section) names.push_back(key.substr(dot + 1));
+  };
+  for (const Setting& setting : list.settings) add(setting.key);
+  for (const Section& nested : list.sections) add(nested.key);
+  return names;
+}
+
+// Where a setting of this name lives in any other section; empty if nowhere.
+std::string home_of(const Settings& list, const std::string& name) {
+  for (const auto& [theirs, ours] : nanogpt_names) {
+    if (theirs == name) return std::string(ours);
+  }
+  for (const Setting& setting : list.settings) {
+    if (setting.key.substr(setting.key.rfind('.') + 1) == name) return setting.key;
+  }
+  return "";
+}
+
+class ConfigReader {
+ public:
+  explicit ConfigReader(std::string_view name) : list_(all_settings(config_)) { places_.name = name; }
+  ConfigReader(const ConfigReader&) = delete;  // list_ points into config_
+  ConfigReader& operator=(const ConfigReader&) = delete;
+
+  void read_file(std::string_view yaml) {
+    const YamlNode root = parse_yaml(yaml, places_.name);
+    if (root.kind != YamlNode::Kind::section) {
+      throw Error::input(str(root.place,
+                             ": a config consists of sections; write \"data:\" and below it \"  source: "
+                             "my.txt\" (a space after the colon)"));
+    }
+    read_section(root, "");
+  }
+
+  // "section.key=value"
+  void read_flag(const std::string& flag) {
+    const std::string place = "--set " + flag;
+    const std::size_t equals = flag.find('=');
+    if (equals == std::string::npos) throw Error::input(place + ": there is no \"=\"; write --set section.key=value");
+    const std::string key = flag.substr(0, equals), value = flag.substr(equals + 1);
+    if (list_.has_section(key)) {
+      throw Error::input(str(place, ": ", key, " is a section; write --set ", key, ".NAME=value with a NAME of ",
+                             join(names_in(list_, key), ", ")));
+    }
+    const Setting* setting = list_.find(key);
+    if (setting == nullptr) refuse_unknown(place, key);
+    assign(*setting, flag_value(*setting, place, value));
+    places_.flags[key] = place;
+  }
+
+  Config take() {
+    check_fit(config_, places_);
+    return std::move(config_);
+  }
+
+ private:
+  void read_section(const YamlNode& node, const std::string& section) {
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+      const std::string key = child(section, node.keys[i].text);
+      const YamlNode& value = node.items[i];
+      if (list_.has_section(key)) {
+        if (value.kind == YamlNode::Kind::nothing) continue;  // every setting below it is commented out
+        if (value.kind != YamlNode::Kind::section) refuse_as_section(value, key);
+        read_section(value, key);
+      } else if (const Setting* setting = list_.find(key)) {
+        assign(*setting, value);
+        places_.files[key] = value.place;
+      } else {
+        refuse_unknown(node.keys[i].place, key);
+      }
+    }
+  }
+
+  YamlNode flag_value(const Setting& setting, const std::string& place, const std::string& value) const {
+    const bool takes_list = std::holds_alternative<std::vector<std::string>*>(setting.member);
+    if (takes_list && value.rfind('[', 0) == 0) {
+      return parse_yaml(value, place);
+    }
+    if (value.empty()) return {YamlNode::Kind::nothing, "", place, {}, {}};
+    return {YamlNode::Kind::verbatim, value, place, {}, {}};
+  }
+
+  [[noreturn]] void refuse_as_section(const YamlNode& value, const std::string& key) const {
+    const std::string what = value.kind == YamlNode::Kind::list ? "a list" : quote(value.text);
+    throw Error::input(str(value.place, ": ", key, " is a section, but here it is ", what, "; write ", key,
+                           ": and its settings below, indented: ", join(names_in(list_, key), ", ")));
+  }
+
+  [[noreturn]] void refuse_unknown(const std::string& place, const std::string& key) const {
+    const std::size_t dot = key.rfind('.');
+    const std::string section = dot == std::string::npos ? "" : key.substr(0, dot);
+    const std::string name = key.substr(dot + 1);
+    const bool known_section = section.empty() || list_.has_section(section);
+    const std::vector<std::string> known = names_in(list_, known_section ? section : "");
+    const std::string home = home_of(list_, name);
+    std::string advice;
+    if (!home.empty()) {
+      advice = "did you mean " + home + "?";
+    } else if (const auto nearest = nearest_name(known_section ? name : section, known)) {
+      advice = "did you mean " + child(known_section ? section : "", *nearest) + "?";
+    }
+    throw Error::input(str(place, ": there is no setting ", quote(key), advice.empty() ? "" : "; ", advice, " (",
+                           section.empty() || !known_section ? "sections" : section + " has", ": ", join(known, ", "),
+                           ")"));
+  }
+
+  Config config_;
+  Settings list_;
+  WrittenPlaces places_;
+};
+
+// Error input where the path does not lead to a file, with what the person may have meant.
+void check_path(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::is_directory(status)) {
+    const bool run = fs::exists(path / "config.yaml", ignored);
+    throw Error::input(str(path.string(), ": this is a folder; give the YAML file",
+                           run ? ", here " + (path / "config.yaml").string() : ""));
+  }
+  if (fs::exists(status)) {
+    if (fs::is_regular_file(status)) return;
+    throw Error::input(str(path.string(), ": this is not a regular file; write the config to a file and give that"));
+  }
+  std::vector<std::string> others;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+    if (entry->path().extension() == ".yaml") others.push_back(entry->path().filename().string());
+  }
+  std::sort(others.begin(), others.end());
+  const auto nearest = nearest_name(path.filename().string(), others);
+  throw Error::input(str(path.string(), ": there is no such file; ",
+                         nearest ? "did you mean " + (path.parent_path() / *nearest).string() + "?"
+                                 : "give the path of a YAML file, such as configs/fables.yaml"));
+}
+
+}  // namespace
+
+Config load_config(const fs::path& path, std::span<const std::string> overrides) {
+  check_path(path);
+  // One byte too many is enough to be refused, so that a corpus given by mistake is not read as a whole.
+  const InputFile file(path);
+  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), largest_config + 1)), '\0');
+  file.read_exactly(0, std::as_writable_bytes(std::span(text)));
+  return parse_config(text, path.string(), overrides);
+}
+
+Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides) {
+  ConfigReader reader(name);
+  reader.read_file(yaml);
+  for (const std::string& flag : overrides) reader.read_flag(flag);
+  return reader.take();
+}
+
+}  // namespace inkling

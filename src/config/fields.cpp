@@ -1,0 +1,162 @@
+#include "config/fields.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace inkling {
+namespace {
+
+constexpr auto free = OnResume::free;
+constexpr auto ask = OnResume::ask;
+constexpr auto refuse = OnResume::refuse;
+constexpr std::int64_t largest_seed = INT64_MAX;
+
+WholeRange whole(std::int64_t lowest, std::int64_t highest) { return {lowest, highest}; }
+RealRange real(double lowest, double highest) { return {lowest, highest}; }
+RealRange above(double lowest, double highest) { return {lowest, highest, true, false}; }
+RealRange below(double lowest, double highest) { return {lowest, highest, false, true}; }
+RealRange between(double lowest, double highest) { return {lowest, highest, true, true}; }
+OneOf one_of(std::vector<std::string> names) { return {std::move(names)}; }
+
+bool is_device(const std::string& text) {
+  if (text == "auto" || text == "cpu" || text == "cuda") return true;
+  const std::string_view number = std::string_view(text).substr(std::min<std::size_t>(5, text.size()));
+  return text.rfind("cuda:", 0) == 0 && !number.empty() && number.size() <= 2 &&
+         number.find_first_not_of("0123456789") == std::string_view::npos &&
+         (number.size() == 1 || number.front() != '0');
+}
+
+// Collects what the lists below say.
+class Fields {
+ public:
+  void add(const std::string& name, Member member, Allowed allowed, OnResume on_resume, std::string about) {
+    list_.settings.push_back({prefix_ + name, member, std::move(allowed), on_resume, std::move(about)});
+  }
+
+  template <class SectionConfig>
+  void section(const std::string& name, SectionConfig& config, std::string about) {
+    const std::string outer = prefix_;
+    list_.sections.push_back({prefix_ + name, std::move(about)});
+    prefix_ += name + ".";
+    fields(*this, config);
+    prefix_ = outer;
+  }
+
+  Settings take() { return std::move(list_); }
+
+ private:
+  Settings list_;
+  std::string prefix_;
+};
+
+// clang-format off
+// One line a setting: name, member, what it may be, what changing it on a resume means, what it is for.
+
+void fields(Fields& f, TokenizerConfig& c) {
+  f.add("kind", &c.kind, one_of({"byte", "char", "sentencepiece"}), refuse, "How text becomes tokens: bytes, Unicode characters of the text, or pieces learned from it.");
+  f.add("vocab_size", &c.vocab_size, whole(260, 1'000'000), refuse, "How many pieces `sentencepiece` learns; the other kinds take theirs from the text.");
+  f.add("model_type", &c.model_type, one_of({"unigram", "bpe"}), refuse, "Which algorithm `sentencepiece` learns with.");
+  f.add("character_coverage", &c.character_coverage, real(0.98, 1), refuse, "Share of the text's characters that get a piece of `sentencepiece`; the rest is spelled in bytes.");
+}
+
+void fields(Fields& f, DataConfig& c) {
+  f.add("source", &c.source, FreeText{"a path"}, refuse, "Text to train on: files, folders and `.jsonl`; or one `.grammar`; or ready token files, `.bin`. One path or a list.");
+  f.add("validation_source", &c.validation_source, FreeText{"a path"}, refuse, "Text to validate on, likewise; without one it is the tail of each source.");
+  f.add("jsonl_field", &c.jsonl_field, FreeText{"a name"}, refuse, "The field of a `.jsonl` line that holds the text.");
+  f.add("vocab_size", &c.vocab_size, whole(0, 4'294'967'295), refuse, "Vocabulary of ready token files, where it is required; 0 with every other source.");
+  f.section("tokenizer", c.tokenizer, "How text becomes tokens. Ready token files need none.");
+  f.add("val_fraction", &c.val_fraction, between(0, 1), refuse, "Share of each source that is kept for validation where there is no `validation_source`.");
+  f.add("order", &c.order, one_of({"epoch", "random"}), ask, "`epoch` shows every window once before one comes again; `random` draws independent offsets as nanoGPT does.");
+  f.add("dir", &c.dir, FreeText{"a path, or auto"}, free, "Folder of the token files; `auto` is `data/` and a hash of the settings that made them.");
+  f.add("stories", &c.stories, whole(2, 1'000'000'000), refuse, "How many stories a grammar is expanded into.");
+  f.add("grammar_seed", &c.grammar_seed, whole(0, largest_seed), refuse, "Which stories these are.");
+}
+
+void fields(Fields& f, ModelConfig& c) {
+  f.add("n_layer", &c.n_layer, whole(1, 1000), refuse, "Blocks, one after the other.");
+  f.add("n_head", &c.n_head, whole(1, 1000), refuse, "Attention heads in each block; divides `n_embd`.");
+  f.add("n_embd", &c.n_embd, whole(1, 65'536), refuse, "Numbers that stand for one token inside the model (channels).");
+  f.add("block_size", &c.block_size, whole(2, 65'536), refuse, "Tokens the model sees at once (context).");
+  f.add("dropout", &c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");
+  f.add("bias", &c.bias, TrueOrFalse{}, refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them.");
+  f.add("gelu", &c.gelu, one_of({"tanh", "exact"}), refuse, "Form of the activation: GPT-2's approximation by tanh, or exact as nanoGPT has it.");
+}
+
+void fields(Fields& f, OptimizerConfig& c) {
+  f.add("name", &c.name, one_of({"adamw"}), ask, "The algorithm: AdamW (Loshchilov and Hutter 2019).");
+  f.add("learning_rate", &c.learning_rate, above(0, 10), ask, "Step size after warm-up; small models bear 1e-3, GPT-2 small 6e-4.");
+  f.add("beta1", &c.beta1, below(0, 1), ask, "Memory of the mean gradient.");
+  f.add("beta2", &c.beta2, below(0, 1), ask, "Memory of the mean squared gradient; 0.99 suits small batches.");
+  f.add("epsilon", &c.epsilon, above(0, 1), ask, "Added to the divisor, against division by zero.");
+  f.add("weight_decay", &c.weight_decay, real(0, 10), ask, "Pull of the matrices towards zero; biases and LayerNorms are left alone.");
+  f.add("grad_clip", &c.grad_clip, real(0, 1e6), ask, "Largest global norm of the gradient; 0 does not clip.");
+}
+
+void fields(Fields& f, ScheduleConfig& c) {
+  f.add("name", &c.name, one_of({"cosine", "constant"}), ask, "Learning rate after warm-up: falling along half a cosine, or unchanged.");
+  f.add("warmup_steps", &c.warmup_steps, whole(0, 1'000'000'000), ask, "Steps over which the learning rate rises from near 0; at most `training.max_steps`.");
+  f.add("decay_steps", &c.decay_steps, whole(0, 1'000'000'000), ask, "Step at which the cosine reaches its end; 0 is `training.max_steps`.");
+  f.add("min_learning_rate", &c.min_learning_rate, real(0, 10), ask, "Where the cosine ends; usually a tenth of `optimizer.learning_rate`.");
+}
+
+void fields(Fields& f, TrainingConfig& c) {
+  f.add("max_steps", &c.max_steps, whole(0, 1'000'000'000), free, "Steps to train; each takes one batch. 0 saves the model as initialised.");
+  f.add("batch_size", &c.batch_size, whole(1, 100'000), ask, "Windows of `block_size` tokens in one step.");
+  f.add("micro_batch_size", &c.micro_batch_size, whole(0, 100'000), ask, "Windows that go through the model together, gradients adding up to the batch; divides it. 0 is all of it.");
+  f.add("seed", &c.seed, whole(0, largest_seed), ask, "Decides initial weights, order of the windows and dropout.");
+}
+
+void fields(Fields& f, EvaluationConfig& c) {
+  f.add("interval", &c.interval, whole(1, 1'000'000'000), free, "Steps between two evaluations.");
+  f.add("batches", &c.batches, whole(1, 1'000'000), free, "Batches of each split that an evaluation reads; always the same ones.");
+}
+
+void fields(Fields& f, CheckpointConfig& c) {
+  f.add("interval", &c.interval, whole(1, 1'000'000'000), free, "Steps between two checkpoints; one more is made at the end.");
+  f.add("keep", &c.keep, whole(1, 1'000'000), free, "How many of the newest checkpoints stay on disk; the best one stays besides.");
+}
+
+void fields(Fields& f, LoggingConfig& c) {
+  f.add("interval", &c.interval, whole(1, 1'000'000'000), free, "Steps between two lines on the console and in `log.jsonl`.");
+}
+
+void fields(Fields& f, RuntimeConfig& c) {
+  f.add("device", &c.device, FreeText{"auto, cpu, cuda or cuda:N", is_device}, ask, "Where it runs; `auto` takes a GPU if there is one.");
+  f.add("dtype", &c.dtype, one_of({"auto", "float32", "bfloat16"}), ask, "Numbers the model computes in; `auto` is bfloat16 on GPUs that have it, float32 elsewhere.");
+  f.add("threads", &c.threads, whole(0, 4096), ask, "CPU threads; 0 is one per physical core.");
+  f.add("kernels", &c.kernels, one_of({"auto", "fused", "aten"}), ask, "Own fused kernels, or LibTorch's operations one by one; `auto` takes what has proven itself on the device.");
+  f.add("deterministic", &c.deterministic, TrueOrFalse{}, ask, "The same bits from every run on the same machine.");
+}
+
+void fields(Fields& f, Config& c) {
+  f.section("data", c.data, "What to learn from.");
+  f.section("model", c.model, "The transformer's shape. Its vocabulary comes from the tokenizer.");
+  f.section("optimizer", c.optimizer, "How a gradient changes the weights.");
+  f.section("schedule", c.schedule, "How the learning rate changes over the run.");
+  f.section("training", c.training, "How long, and how much at once.");
+  f.section("evaluation", c.evaluation, "Looking at the loss on text that is not trained on.");
+  f.section("checkpoint", c.checkpoint, "Saving the run, to resume it or to sample from it.");
+  f.section("logging", c.logging, "What is reported while training.");
+  f.section("runtime", c.runtime, "The machine's part.");
+}
+// clang-format on
+
+}  // namespace
+
+const Setting* Settings::find(const std::string& key) const {
+  const auto found = std::find_if(settings.begin(), settings.end(), [&](const Setting& s) { return s.key == key; });
+  return found == settings.end() ? nullptr : &*found;
+}
+
+bool Settings::has_section(const std::string& key) const {
+  return std::any_of(sections.begin(), sections.end(), [&](const Section& section) { return section.key == key; });
+}
+
+Settings all_settings(Config& config) {
+  Fields list;
+  fields(list, config);
+  return list.take();
+}
+
+}  // namespace inkling

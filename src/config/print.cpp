@@ -1,0 +1,109 @@
+// Settings as text: the config with every default, the changes between two, the reference for docs.
+#include <sstream>
+
+#include "base/strings.h"
+#include "config/config.h"
+#include "config/fields.h"
+#include "config/values.h"
+
+namespace inkling {
+namespace {
+
+std::vector<std::string> split_key(const std::string& key) {
+  std::vector<std::string> words;
+  std::istringstream stream(key);
+  for (std::string word; std::getline(stream, word, '.');) words.push_back(word);
+  return words;
+}
+
+std::string section_of(const Setting& setting) { return setting.key.substr(0, setting.key.rfind('.')); }
+std::string name_of(const Setting& setting) { return setting.key.substr(setting.key.rfind('.') + 1); }
+
+std::string_view on_resume_in_words(OnResume on_resume) {
+  switch (on_resume) {
+    case OnResume::free:
+      return "applies";
+    case OnResume::ask:
+      return "needs --accept-changes";
+    case OnResume::refuse:
+      return "refused; start over with --fresh";
+  }
+  return "";
+}
+
+std::string default_for_reference(const Setting& setting) {
+  return setting.key == "data.source" ? "required" : "`" + value_as_yaml(setting) + "`";
+}
+
+constexpr std::string_view reference_head =
+    "A config is one YAML file with the sections below; what is left out has its default. `--set section.key=value`\n"
+    "overrides a setting (nested sections as `data.tokenizer.kind=byte`, several sources as "
+    "`data.source=[a.txt,b.txt]`),\n"
+    "`--print-config` prints the result with every setting. Numbers are decimal (`384`, `1e-3`), truth values `true` "
+    "and\n"
+    "`false`, text stands plain or in quotes. Every value stands on one line. Anchors, aliases, tags, directives and\n"
+    "further documents are refused, and so are duplicate and unknown keys.\n\n"
+    "Relative paths start in the folder the command runs in, not in the config's.\n\n"
+    "\"On resume\" says what happens when the setting differs from the run that is resumed: it applies, or needs\n"
+    "`--accept-changes`, or is refused because it makes another model or other data (`--fresh` starts over).\n";
+
+}  // namespace
+
+std::string print_config(const Config& config) {
+  Config copy = config;
+  std::string text;
+  std::vector<std::string> open;  // the sections that the last line stands in
+  for (const Setting& setting : all_settings(copy).settings) {
+    std::vector<std::string> path = split_key(setting.key);
+    const std::string name = path.back();
+    path.pop_back();
+    std::size_t common = 0;
+    while (common < path.size() && common < open.size() && path[common] == open[common]) ++common;
+    for (std::size_t depth = common; depth < path.size(); ++depth) {
+      text += std::string(2 * depth, ' ') + path[depth] + ":\n";
+    }
+    text += str(std::string(2 * path.size(), ' '), name, ": ", value_as_yaml(setting), "\n");
+    open = std::move(path);
+  }
+  return text;
+}
+
+std::vector<ConfigChange> compare_configs(const Config& before, const Config& after) {
+  Config old_copy = before, new_copy = after;
+  const std::vector<Setting> old_settings = all_settings(old_copy).settings;
+  const std::vector<Setting> new_settings = all_settings(new_copy).settings;
+  std::vector<ConfigChange> changes;
+  for (std::size_t i = 0; i < old_settings.size(); ++i) {
+    std::string old_value = value_as_yaml(old_settings[i]), new_value = value_as_yaml(new_settings[i]);
+    if (old_value == new_value) continue;
+    changes.push_back({old_settings[i].key, std::move(old_value), std::move(new_value), old_settings[i].on_resume});
+  }
+  return changes;
+}
+
+std::string describe_changes(std::span<const ConfigChange> changes) {
+  std::vector<std::string> lines;
+  for (const ConfigChange& change : changes) {
+    lines.push_back(
+        str(change.key, ": ", change.before, " -> ", change.after, " (", on_resume_in_words(change.on_resume), ")"));
+  }
+  return join(lines, "\n");
+}
+
+std::string config_reference() {
+  Config defaults;
+  const Settings list = all_settings(defaults);
+  std::string text(reference_head);
+  for (const Section& section : list.sections) {
+    text += str("\n### `", section.key, "`\n\n", section.about, "\n\n",
+                "| Setting | Default | Values | On resume | Meaning |\n|---|---|---|---|---|\n");
+    for (const Setting& setting : list.settings) {
+      if (section_of(setting) != section.key) continue;
+      text += str("| `", name_of(setting), "` | ", default_for_reference(setting), " | ", describe_allowed(setting),
+                  " | ", on_resume_in_words(setting.on_resume), " | ", setting.about, " |\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace inkling

@@ -1,0 +1,36 @@
+// A strict reading of the part of YAML that a config needs: sections, lists and one-line values, each with its place.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace inkling {
+
+constexpr std::size_t largest_config = 256 * 1024;  // bytes
+
+struct YamlNode {
+  enum class Kind {
+    nothing,   // "key:" with no value, ~ or null
+    plain,     // a value without quotes
+    quoted,    // a value in quotes: text, whatever it looks like
+    verbatim,  // a value from the command line, where the shell has dealt with the quotes
+    list,
+    section,
+  };
+
+  Kind kind = Kind::nothing;
+  std::string text;             // plain, quoted, verbatim
+  std::string place;            // "file:line:column", both from 1, columns counted in characters
+  std::vector<YamlNode> keys;   // section: as many as items
+  std::vector<YamlNode> items;  // list, section
+};
+
+// The one document in `text`; `name` stands for the file in messages. Error input for what is not YAML, and for what
+// YAML allows but a config has no use for, because it hides mistakes or costs time and memory without bound: duplicate
+// keys, anchors and aliases, tags, directives, a second document, values over several lines, deep nesting, control
+// characters, more than 256 KiB.
+YamlNode parse_yaml(std::string_view text, std::string_view name);
+
+}  // namespace inkling

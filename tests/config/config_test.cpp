@@ -1,0 +1,326 @@
+// What good input gives: values, --set, printing, comparing, the reference, the shipped configs.
+#include "config/config.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace inkling {
+namespace {
+
+Config parse(const std::string& yaml, const std::vector<std::string>& flags = {}) {
+  return parse_config(yaml, "run.yaml", flags);
+}
+
+std::string message_of(const std::string& yaml, const std::vector<std::string>& flags = {}) {
+  try {
+    parse(yaml, flags);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    return error.message();
+  }
+  return "accepted";
+}
+
+TEST(Config, HoldsWhatTheFileSaysAndDefaultsElsewhere) {
+  const Config config = parse(
+      "data:\n  source: my.txt\n  tokenizer:\n    kind: \"byte\"\n  val_fraction: .25\n"
+      "model:\n  n_layer: 3\n  bias: false\noptimizer: {learning_rate: 1e-3, weight_decay: 0, grad_clip: 5.}\n"
+      "training: {seed: 9223372036854775807}\nruntime: {device: cuda:1}\n");
+  EXPECT_EQ(config.data.source, std::vector<std::string>{"my.txt"});
+  EXPECT_EQ(config.data.tokenizer.kind, "byte");
+  EXPECT_EQ(config.data.val_fraction, 0.25);
+  EXPECT_EQ(config.model.n_layer, 3);
+  EXPECT_FALSE(config.model.bias);
+  EXPECT_EQ(config.optimizer.learning_rate, 0.001);
+  EXPECT_EQ(config.optimizer.weight_decay, 0);
+  EXPECT_EQ(config.optimizer.grad_clip, 5);
+  EXPECT_EQ(config.training.seed, 9223372036854775807u);
+  EXPECT_EQ(config.runtime.device, "cuda:1");
+  EXPECT_EQ(config.model.n_head, ModelConfig{}.n_head);
+}
+
+TEST(Config, TakesOneSourceOrSeveral) {
+  const std::vector<std::string> two{"a b.txt", "c"};
+  EXPECT_EQ(parse("data: {source: [a b.txt, 'c']}").data.source, two);
+  EXPECT_EQ(parse("data:\n  source:\n    - a b.txt\n    - c\n").data.source, two);
+  EXPECT_EQ(parse("data:\n  source:\n  - a b.txt\n  - c\n").data.source, two);
+  EXPECT_EQ(parse("data: {source: a b.txt}").data.source, std::vector<std::string>{"a b.txt"});
+}
+
+TEST(Flags, OverrideTheFileInOrder) {
+  const Config config = parse("data: {source: a}\nmodel: {n_layer: 3}\n",
+                              {"model.n_layer=4", "model.n_layer=5", "data.tokenizer.kind=byte", "model.bias=false",
+                               "data.source=[x y.txt, \"z\"]", "data.dir=a: #b=c", "optimizer.learning_rate=2e-3"});
+  EXPECT_EQ(config.model.n_layer, 5);
+  EXPECT_EQ(config.data.tokenizer.kind, "byte");
+  EXPECT_FALSE(config.model.bias);
+  EXPECT_EQ(config.data.source, (std::vector<std::string>{"x y.txt", "z"}));
+  EXPECT_EQ(config.data.dir, "a: #b=c");
+  EXPECT_EQ(config.optimizer.learning_rate, 0.002);
+}
+
+TEST(Flags, CanSupplyTheSource) {
+  EXPECT_EQ(parse("model: {n_layer: 2}", {"data.source=b.txt"}).data.source, std::vector<std::string>{"b.txt"});
+}
+
+TEST(Fit, SourceIsRequired) {
+  const std::string what = "data.source is missing; write the text to train on, such as source: my.txt, in data:";
+  EXPECT_EQ(message_of("model: {n_layer: 2}"), "run.yaml: " + what);
+  EXPECT_EQ(message_of("data: {source: []}"), "run.yaml:1:16: " + what);
+}
+
+TEST(Fit, HeadsDivideChannels) {
+  EXPECT_EQ(message_of("data: {source: a}\nmodel:\n  n_head: 6\n  n_embd: 100\n"),
+            "run.yaml:4:11: model.n_embd 100 is not divisible by model.n_head 6; write n_embd 96 or 102, or another "
+            "n_head");
+  EXPECT_EQ(message_of("data: {source: a}\nmodel:\n  n_embd: 12\n", {"model.n_head=5"}),
+            "--set model.n_head=5: model.n_embd 12 is not divisible by model.n_head 5; write n_embd 10 or 15, or "
+            "another n_head");
+  EXPECT_EQ(message_of("data: {source: a}\nmodel: {n_embd: 4}\n"),
+            "run.yaml:2:17: model.n_embd 4 is not divisible by model.n_head 6; write n_embd 6, or another n_head");
+}
+
+TEST(Fit, MicroBatchDividesBatch) {
+  EXPECT_EQ(message_of("data: {source: a}\ntraining: {batch_size: 12, micro_batch_size: 5}\n"),
+            "run.yaml:2:46: training.batch_size 12 is not divisible by training.micro_batch_size 5; write a "
+            "micro_batch_size that divides it, or 0");
+}
+
+TEST(Fit, WarmUpEndsWithinTheRun) {
+  EXPECT_EQ(message_of("data: {source: a}\n", {"training.max_steps=50"}),
+            "--set training.max_steps=50: schedule.warmup_steps 100 is above training.max_steps 50, so the learning "
+            "rate would never be reached; write at most 50 for warmup_steps");
+  EXPECT_EQ(message_of("data: {source: a}\nschedule: {decay_steps: 50}\n"),
+            "run.yaml:2:25: schedule.decay_steps 50 is below schedule.warmup_steps 100; write at least 100 for "
+            "decay_steps, or 0");
+  EXPECT_EQ(message_of("data: {source: a}\n", {"training.max_steps=0"}), "accepted");
+}
+
+TEST(Fit, LearningRateFalls) {
+  EXPECT_EQ(message_of("data: {source: a}\noptimizer: {learning_rate: 1e-5}\n"),
+            "run.yaml:2:28: schedule.min_learning_rate 6e-05 is above optimizer.learning_rate 1e-05; write a smaller "
+            "min_learning_rate, usually a tenth of it");
+  EXPECT_EQ(message_of("data: {source: a}\noptimizer: {learning_rate: 1e-5}\nschedule: {name: constant}\n"),
+            "accepted");
+}
+
+TEST(Fit, SourcesAreOfOneKind) {
+  EXPECT_EQ(message_of("data: {source: [a.txt, b.bin]}\n"),
+            "run.yaml:1:16: data.source names \"b.bin\" beside \"a.txt\"; all sources are text, or all are .bin token "
+            "files, or there is one .grammar");
+  EXPECT_EQ(message_of("data:\n  source: a.txt\n  validation_source: b.bin\n"),
+            "run.yaml:3:22: data.validation_source names \"b.bin\" beside \"a.txt\"; all sources are text, or all are "
+            ".bin token files, or there is one .grammar");
+  EXPECT_EQ(message_of("data: {source: [a.grammar, b.grammar]}\n"),
+            "run.yaml:1:16: a .grammar is the only source of its run; remove the others (it makes its own validation "
+            "stories)");
+}
+
+TEST(Fit, TokenFilesNeedTheirVocabulary) {
+  EXPECT_EQ(message_of("data: {source: a.bin}\n"),
+            "run.yaml:1:16: ready token files (.bin) do not say how large their vocabulary is; write data.vocab_size, "
+            "such as 50257 for GPT-2's");
+  EXPECT_EQ(message_of("data: {source: a.txt, vocab_size: 300}\n"),
+            "run.yaml:1:35: data.vocab_size is 300, but only ready token files (.bin) take it; remove it "
+            "(sentencepiece takes data.tokenizer.vocab_size)");
+  EXPECT_EQ(source_kind(parse("data: {source: [a.bin, b.bin], vocab_size: 300}").data), SourceKind::token_files);
+  EXPECT_EQ(source_kind(parse("data: {source: a.grammar}").data), SourceKind::grammar);
+  EXPECT_EQ(source_kind(parse("data: {source: folder}").data), SourceKind::text);
+}
+
+TEST(ZeroSettings, StandForAnotherSetting) {
+  Config config;
+  EXPECT_EQ(micro_batch_size(config.training), config.training.batch_size);
+  EXPECT_EQ(decay_steps(config), config.training.max_steps);
+  config.training.micro_batch_size = 3;
+  config.schedule.decay_steps = 77;
+  EXPECT_EQ(micro_batch_size(config.training), 3);
+  EXPECT_EQ(decay_steps(config), 77);
+}
+
+// Text with what makes YAML difficult: quotes, colons, non-ASCII, words that are no text.
+rc::Gen<std::string> any_path() {
+  return rc::gen::map(rc::gen::nonEmpty(rc::gen::container<std::vector<std::string>>(rc::gen::element<std::string>(
+                          "a", "B", "/", ".", "-", " ", ": ", " #", "\"", "'", "\\", "[", "]", "{", ",", "&", "*", "!",
+                          "%", "@", "|", "~", "true", "null", "010", "1e3", "é", "日本", "😀", "\xc2\x85",
+                          "\xe2\x80\xa8", "\xef\xbb\xbf", "\xef\xbf\xbf", "?", "=", "yes", "_"))),
+                      [](const std::vector<std::string>& parts) {
+                        std::string text;
+                        for (const std::string& part : parts) text += part;
+                        return text + ".txt";
+                      });
+}
+
+double any_real(double lowest, double highest) {
+  const double share = *rc::gen::inRange<std::int64_t>(1, 1'000'000'007) / 1'000'000'007.0;
+  return lowest + (highest - lowest) * share;
+}
+
+Config any_config() {
+  Config config;
+  config.data.source = *rc::gen::nonEmpty(rc::gen::container<std::vector<std::string>>(any_path()));
+  config.data.validation_source = *rc::gen::container<std::vector<std::string>>(any_path());
+  config.data.dir = *any_path();
+  config.data.jsonl_field = *any_path();
+  config.data.val_fraction = any_real(0, 1);
+  config.data.grammar_seed = *rc::gen::inRange<std::uint64_t>(0, INT64_MAX);
+  config.data.tokenizer.kind = *rc::gen::element<std::string>("byte", "char", "sentencepiece");
+  config.model.n_head = *rc::gen::inRange<std::int64_t>(1, 64);
+  config.model.n_embd = config.model.n_head * *rc::gen::inRange<std::int64_t>(1, 128);
+  config.model.dropout = any_real(0, 1);
+  config.model.bias = *rc::gen::arbitrary<bool>();
+  config.optimizer.learning_rate = any_real(1e-3, 10);
+  config.optimizer.epsilon = any_real(0, 1e-6);
+  config.schedule.min_learning_rate = any_real(0, 1e-3);
+  config.training.micro_batch_size = *rc::gen::inRange<std::int64_t>(1, 50);
+  config.training.batch_size = config.training.micro_batch_size * *rc::gen::inRange<std::int64_t>(1, 50);
+  config.runtime.device = *rc::gen::element<std::string>("auto", "cpu", "cuda", "cuda:0", "cuda:15");
+  return config;
+}
+
+TEST(PrintConfig, ReadsBackAsTheSameConfigAndTheSameText) {
+  EXPECT_TRUE(rc::check([] {
+    const Config config = any_config();
+    const std::string text = print_config(config);
+    const Config again = parse(text);
+    RC_ASSERT(print_config(again) == text);
+    RC_ASSERT(compare_configs(config, again).empty());
+    RC_ASSERT(again.data.source == config.data.source);
+    RC_ASSERT(again.data.jsonl_field == config.data.jsonl_field);
+    RC_ASSERT(again.optimizer.learning_rate == config.optimizer.learning_rate);
+    RC_ASSERT(again.data.val_fraction == config.data.val_fraction);
+  }));
+}
+
+TEST(PrintConfig, WritesEveryDefault) {
+  Config config;
+  config.data.source = {"data/my text.txt", "more"};
+  EXPECT_EQ(print_config(config), R"(data:
+  source: ["data/my text.txt", more]
+  validation_source: []
+  jsonl_field: text
+  vocab_size: 0
+  tokenizer:
+    kind: char
+    vocab_size: 4096
+    model_type: unigram
+    character_coverage: 0.9995
+  val_fraction: 0.1
+  order: epoch
+  dir: auto
+  stories: 20000
+  grammar_seed: 1
+model:
+  n_layer: 6
+  n_head: 6
+  n_embd: 384
+  block_size: 256
+  dropout: 0
+  bias: true
+  gelu: tanh
+optimizer:
+  name: adamw
+  learning_rate: 6e-04
+  beta1: 0.9
+  beta2: 0.95
+  epsilon: 1e-08
+  weight_decay: 0.1
+  grad_clip: 1
+schedule:
+  name: cosine
+  warmup_steps: 100
+  decay_steps: 0
+  min_learning_rate: 6e-05
+training:
+  max_steps: 5000
+  batch_size: 12
+  micro_batch_size: 0
+  seed: 1
+evaluation:
+  interval: 250
+  batches: 20
+checkpoint:
+  interval: 500
+  keep: 1
+logging:
+  interval: 10
+runtime:
+  device: auto
+  dtype: auto
+  threads: 0
+  kernels: auto
+  deterministic: true
+)");
+}
+
+TEST(CompareConfigs, ListsWhatChangedAndWhatThatMeans) {
+  Config before, after;
+  before.data.source = after.data.source = {"a"};
+  EXPECT_TRUE(compare_configs(before, after).empty());
+  after.training.max_steps = 9000;
+  after.optimizer.learning_rate = 5e-4;
+  after.model.n_layer = 7;
+  after.data.source = {"a", "b"};
+  after.data.dir = "elsewhere";
+  const std::vector<ConfigChange> changes = compare_configs(before, after);
+  EXPECT_EQ(describe_changes(changes),
+            "data.source: [a] -> [a, b] (refused; start over with --fresh)\n"
+            "data.dir: auto -> elsewhere (applies)\n"
+            "model.n_layer: 6 -> 7 (refused; start over with --fresh)\n"
+            "optimizer.learning_rate: 6e-04 -> 5e-04 (needs --accept-changes)\n"
+            "training.max_steps: 5000 -> 9000 (applies)");
+  ASSERT_EQ(changes.size(), 5u);
+  EXPECT_EQ(changes[2].on_resume, OnResume::refuse);
+  EXPECT_EQ(changes[3].on_resume, OnResume::ask);
+  EXPECT_EQ(changes[4].on_resume, OnResume::free);
+}
+
+TEST(ConfigReference, DescribesEverySettingThatIsPrinted) {
+  const std::string reference = config_reference();
+  EXPECT_NE(reference.find("| `n_layer` | `6` | a whole number from 1 to 1000 | refused; start over with --fresh | "),
+            std::string::npos);
+  EXPECT_NE(reference.find("### `data.tokenizer`"), std::string::npos);
+  EXPECT_NE(reference.find("| `source` | required | "), std::string::npos);
+  Config config;
+  std::size_t printed = 0, described = 0;
+  const std::string text = print_config(config);
+  for (std::size_t i = 0; (i = text.find(": ", i)) != std::string::npos; ++i) ++printed;
+  for (std::size_t i = 0; (i = reference.find("\n| `", i)) != std::string::npos; ++i) ++described;
+  EXPECT_EQ(described, printed);
+}
+
+TEST(ShippedConfigs, AllLoad) {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(INKLING_SOURCE_DIR "/configs")) {
+    ASSERT_NO_THROW({
+      const Config config = load_config(entry.path(), {});
+      EXPECT_EQ(print_config(parse(print_config(config))), print_config(config));
+    }) << entry.path();
+    ++count;
+  }
+  EXPECT_GE(count, 5u);
+}
+
+TEST(ShippedConfigs, OfShakespeareHaveTheValuesOfNanoGpt) {
+  const Config gpu = load_config(INKLING_SOURCE_DIR "/configs/shakespeare_char.yaml", {});
+  EXPECT_EQ(gpu.model.n_layer, 6);
+  EXPECT_EQ(gpu.model.n_embd, 384);
+  EXPECT_EQ(gpu.model.dropout, 0.2);
+  EXPECT_EQ(gpu.training.batch_size, 64);
+  const Config cpu = load_config(INKLING_SOURCE_DIR "/configs/shakespeare_char_cpu.yaml", {});
+  EXPECT_EQ(cpu.model.block_size, 64);
+  EXPECT_EQ(cpu.training.max_steps, 2000);
+  EXPECT_EQ(cpu.training.batch_size, 12);
+  EXPECT_EQ(cpu.data.order, "random");
+  EXPECT_EQ(cpu.model.gelu, "exact");
+  EXPECT_FALSE(cpu.model.bias);
+}
+
+}  // namespace
+}  // namespace inkling
