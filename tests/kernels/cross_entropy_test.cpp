@@ -1,0 +1,66 @@
+#include "tests/kernels/on_every_instruction_set.h"
+
+namespace inkling::test {
+namespace {
+
+std::vector<double> softmax(const float* logits, std::int64_t count) {
+  const double largest = *std::max_element(logits, logits + count);
+  std::vector<double> p;
+  double total = 0.0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    p.push_back(std::exp(logits[i] - largest));
+    total += p.back();
+  }
+  for (double& value : p) value /= total;
+  return p;
+}
+
+class CrossEntropyLoop : public OnEveryInstructionSet {};
+
+TEST_P(CrossEntropyLoop, LossAndGradientAreTheFormula) {
+  for (const std::int64_t vocabulary : {1, 2, 7, 65, 100, 1000}) {
+    const std::int64_t rows = 4;
+    const double scale = 0.25;
+    std::vector<float> logits = normal_numbers(1, rows * vocabulary, 4.0);
+    const std::vector<std::int64_t> targets = {0, vocabulary - 1, -1, vocabulary / 2};
+    double expected_loss = 0.0;
+    std::vector<double> expected;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t target = targets[static_cast<std::size_t>(row)];
+      std::vector<double> p = softmax(logits.data() + row * vocabulary, vocabulary);
+      if (target >= 0) {
+        expected_loss -= std::log(p[static_cast<std::size_t>(target)]);
+        p[static_cast<std::size_t>(target)] -= 1.0;
+      }
+      for (double value : p) expected.push_back(target >= 0 ? scale * value : 0.0);
+    }
+    const double loss =
+        loops().cross_entropy(logits.data(), targets.data(), static_cast<float>(scale), rows, vocabulary);
+    EXPECT_NEAR(loss, expected_loss, 1e-6 * std::max(1.0, expected_loss)) << vocabulary;
+    EXPECT_LT(largest_error(logits, expected), 2e-7) << vocabulary;
+  }
+}
+
+TEST_P(CrossEntropyLoop, LogitsOfAnySizeAreShiftedFirst) {
+  for (const float shift : {-1e6f, 1e6f}) {
+    std::vector<float> logits = {shift + 1.0f, shift, shift - 2.0f};
+    const std::vector<std::int64_t> targets = {1};
+    const double loss = loops().cross_entropy(logits.data(), targets.data(), 1.0f, 1, 3);
+    EXPECT_NEAR(loss, std::log(std::exp(1.0) + 1.0 + std::exp(-2.0)), 1e-6);
+  }
+}
+
+// Training stops on a loss that is not finite, so it must not be swallowed on the way.
+TEST_P(CrossEntropyLoop, ANotANumberInTheLogitsReachesTheLoss) {
+  for (std::size_t place : {0u, 40u, 69u}) {
+    std::vector<float> logits = normal_numbers(1, 70);
+    logits[place] = NAN;
+    const std::vector<std::int64_t> targets = {3};
+    EXPECT_TRUE(std::isnan(loops().cross_entropy(logits.data(), targets.data(), 1.0f, 1, 70))) << place;
+  }
+}
+
+INKLING_ON_EVERY_INSTRUCTION_SET(CrossEntropyLoop);
+
+}  // namespace
+}  // namespace inkling::test

@@ -1,0 +1,135 @@
+// The loops of generation: right, and each row's bits its own.
+#include "tests/kernels/on_every_instruction_set.h"
+
+namespace inkling::test {
+namespace {
+
+class DecodeLoop : public OnEveryInstructionSet {};
+
+struct Product {
+  std::int64_t rows, inner, columns;
+};
+
+const std::vector<Product> products = {{1, 1, 1}, {2, 7, 16}, {3, 65, 100}, {5, 100, 65}, {4, 16, 200}, {2, 128, 7}};
+
+std::vector<double> reference_product(const Product& size, const std::vector<float>& x,
+                                      const std::vector<float>& weight, const float* bias, bool transposed) {
+  std::vector<double> out;
+  for (std::int64_t row = 0; row < size.rows; ++row) {
+    for (std::int64_t column = 0; column < size.columns; ++column) {
+      double sum = bias == nullptr ? 0.0 : bias[column];
+      for (std::int64_t k = 0; k < size.inner; ++k) {
+        const std::int64_t place = transposed ? column * size.inner + k : k * size.columns + column;
+        sum += static_cast<double>(x[static_cast<std::size_t>(row * size.inner + k)]) *
+               weight[static_cast<std::size_t>(place)];
+      }
+      out.push_back(sum);
+    }
+  }
+  return out;
+}
+
+// Runs the loop over the columns in the parts that `cuts` names.
+std::vector<float> product(const CpuKernels& loops, const Product& size, const float* x,
+                           const std::vector<float>& weight, const float* bias, bool transposed,
+                           std::vector<std::int64_t> cuts) {
+  std::vector<float> out(static_cast<std::size_t>(size.rows * size.columns), NAN);
+  cuts.insert(cuts.begin(), 0);
+  cuts.push_back(size.columns);
+  for (std::size_t part = 0; part + 1 < cuts.size(); ++part) {
+    if (transposed) {
+      loops.rows_times_transposed(x, weight.data(), out.data(), size.rows, size.inner, size.columns, cuts[part],
+                                  cuts[part + 1]);
+    } else {
+      loops.rows_times_matrix(x, weight.data(), bias, out.data(), size.rows, size.inner, size.columns, cuts[part],
+                              cuts[part + 1]);
+    }
+  }
+  return out;
+}
+
+TEST_P(DecodeLoop, RowsTimesMatrixIsTheProduct) {
+  for (const Product& size : products) {
+    const std::vector<float> x = normal_numbers(1, size.rows * size.inner);
+    const std::vector<float> weight = normal_numbers(2, size.inner * size.columns);
+    const std::vector<float> bias = normal_numbers(3, size.columns);
+    for (const bool transposed : {false, true}) {
+      for (const float* added : {static_cast<const float*>(nullptr), transposed ? nullptr : bias.data()}) {
+        const auto expected = reference_product(size, x, weight, added, transposed);
+        const auto actual = product(loops(), size, x.data(), weight, added, transposed, {});
+        EXPECT_LT(largest_error(actual, expected), 5e-6) << size.rows << " x " << size.inner << " x " << size.columns;
+      }
+    }
+  }
+}
+
+TEST_P(DecodeLoop, ARowsBitsDoNotDependOnOtherRowsNorOnTheSplitOfColumns) {
+  for (const Product& size : products) {
+    const std::vector<float> x = normal_numbers(1, size.rows * size.inner);
+    const std::vector<float> weight = normal_numbers(2, size.inner * size.columns);
+    const std::vector<float> bias = normal_numbers(3, size.columns);
+    for (const bool transposed : {false, true}) {
+      const std::vector<float> whole = product(loops(), size, x.data(), weight, bias.data(), transposed, {});
+      const std::int64_t third = size.columns / 3;
+      EXPECT_EQ(product(loops(), size, x.data(), weight, bias.data(), transposed, {third, size.columns - third}),
+                whole);
+      EXPECT_EQ(product(loops(), size, x.data(), weight, bias.data(), transposed, {size.columns / 2}), whole);
+      for (std::int64_t row = 0; row < size.rows; ++row) {
+        const Product one = {1, size.inner, size.columns};
+        const auto alone = product(loops(), one, x.data() + row * size.inner, weight, bias.data(), transposed, {});
+        EXPECT_TRUE(
+            std::equal(alone.begin(), alone.end(), whole.begin() + static_cast<std::ptrdiff_t>(row * size.columns)));
+      }
+    }
+  }
+}
+
+TEST_P(DecodeLoop, AttendCachedIsSoftmaxOfScaledProductsTimesValues) {
+  for (const std::int64_t head_size : odd_widths) {
+    for (const std::int64_t length : {1, 2, 33}) {
+      const std::int64_t stride = head_size + 3;  // rows may lie apart
+      const std::vector<float> query = normal_numbers(1, head_size, 2.0);
+      const std::vector<float> keys = normal_numbers(2, length * stride, 2.0);
+      const std::vector<float> values = normal_numbers(3, length * stride);
+      std::vector<double> weights, expected(static_cast<std::size_t>(head_size), 0.0);
+      double total = 0.0;
+      for (std::int64_t t = 0; t < length; ++t) {
+        double score = 0.0;
+        for (std::int64_t i = 0; i < head_size; ++i)
+          score +=
+              static_cast<double>(query[static_cast<std::size_t>(i)]) * keys[static_cast<std::size_t>(t * stride + i)];
+        weights.push_back(std::exp(score / std::sqrt(static_cast<double>(head_size))));
+        total += weights.back();
+      }
+      for (std::int64_t t = 0; t < length; ++t) {
+        for (std::int64_t i = 0; i < head_size; ++i) {
+          expected[static_cast<std::size_t>(i)] +=
+              weights[static_cast<std::size_t>(t)] / total * values[static_cast<std::size_t>(t * stride + i)];
+        }
+      }
+      std::vector<float> out(expected.size(), NAN), scores(static_cast<std::size_t>(length), NAN);
+      loops().attend_cached(query.data(), keys.data(), values.data(), out.data(), scores.data(), length, stride,
+                            head_size);
+      EXPECT_LT(largest_error(out, expected), 5e-6) << head_size << " wide, " << length << " long";
+    }
+  }
+}
+
+TEST_P(DecodeLoop, AttendCachedReadsNothingBehindTheLength) {
+  const std::vector<float> query = normal_numbers(1, 16);
+  std::vector<float> keys = normal_numbers(2, 4 * 16), values = normal_numbers(3, 4 * 16);
+  const auto attend = [&] {
+    std::vector<float> out(16), scores(3);
+    loops().attend_cached(query.data(), keys.data(), values.data(), out.data(), scores.data(), 3, 16, 16);
+    return out;
+  };
+  const std::vector<float> before = attend();
+  std::fill(keys.begin() + 48, keys.end(), NAN);
+  std::fill(values.begin() + 48, values.end(), NAN);
+  EXPECT_EQ(attend(), before);
+}
+
+INKLING_ON_EVERY_INSTRUCTION_SET(DecodeLoop);
+
+}  // namespace
+}  // namespace inkling::test

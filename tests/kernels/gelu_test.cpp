@@ -1,0 +1,97 @@
+#include <numbers>
+
+#include "tests/kernels/on_every_instruction_set.h"
+
+namespace inkling::test {
+namespace {
+
+// Hendrycks, Gimpel 2016: x Phi(x), or its approximation by tanh.
+double gelu(double x, GeluForm form) {
+  if (form == GeluForm::exact) return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+
+double gelu_slope(double x, GeluForm form) {
+  const double h = 1e-5;
+  return (gelu(x + h, form) - gelu(x - h, form)) / (2.0 * h);
+}
+
+constexpr GeluForm forms[] = {GeluForm::tanh, GeluForm::exact};
+
+class GeluLoop : public OnEveryInstructionSet {};
+
+TEST_P(GeluLoop, ForwardAddsTheBiasAndIsTheFormula) {
+  for (const GeluForm form : forms) {
+    for (const std::int64_t channels : odd_widths) {
+      for (const bool with_bias : {false, true}) {
+        const std::int64_t rows = 3;
+        std::vector<float> pre = normal_numbers(1, rows * channels, 3.0);
+        const std::vector<float> bias = normal_numbers(2, channels);
+        std::vector<double> shifted, expected;
+        for (std::size_t i = 0; i < pre.size(); ++i) {
+          shifted.push_back(pre[i] + (with_bias ? bias[i % bias.size()] : 0.0f));
+          expected.push_back(gelu(shifted.back(), form));
+        }
+        std::vector<float> out(pre.size());
+        loops().gelu_forward(pre.data(), with_bias ? bias.data() : nullptr, out.data(), form, rows, channels);
+        EXPECT_LT(largest_error(pre, shifted), 1e-7) << "pre must hold x W + b for the backward pass";
+        EXPECT_LT(largest_error(out, expected), 1e-6) << channels << " channels, bias " << with_bias;
+      }
+    }
+  }
+}
+
+TEST_P(GeluLoop, BackwardIsTheSlopeAndAddsTheBiasGradient) {
+  for (const GeluForm form : forms) {
+    for (const std::int64_t channels : odd_widths) {
+      const std::int64_t rows = 3;
+      const std::vector<float> pre = normal_numbers(1, rows * channels, 3.0);
+      const std::vector<float> dout = normal_numbers(2, rows * channels);
+      std::vector<double> expected, expected_bias(static_cast<std::size_t>(channels), 0.5);
+      for (std::size_t i = 0; i < pre.size(); ++i) {
+        expected.push_back(dout[i] * gelu_slope(pre[i], form));
+        expected_bias[i % expected_bias.size()] += expected.back();
+      }
+      std::vector<float> dpre = dout;  // in place is allowed
+      std::vector<float> dbias(static_cast<std::size_t>(channels), 0.5f);
+      loops().gelu_backward(dpre.data(), pre.data(), dpre.data(), dbias.data(), form, rows, channels);
+      EXPECT_LT(largest_error(dpre, expected), 2e-6) << channels;
+      EXPECT_LT(largest_error(dbias, expected_bias), 3e-6) << channels;
+
+      std::vector<float> without_bias(pre.size());
+      loops().gelu_backward(dout.data(), pre.data(), without_bias.data(), nullptr, form, rows, channels);
+      EXPECT_EQ(without_bias, dpre);
+    }
+  }
+}
+
+TEST_P(GeluLoop, FarFromZeroItIsTheIdentityOrNothing) {
+  for (const GeluForm form : forms) {
+    std::vector<float> pre = {-1e6f, -300.0f, -40.0f, 40.0f, 300.0f, 1e6f};
+    const std::vector<float> ones(pre.size(), 1.0f);
+    std::vector<float> out(pre.size()), slope(pre.size());
+    loops().gelu_forward(pre.data(), nullptr, out.data(), form, 1, 6);
+    loops().gelu_backward(ones.data(), pre.data(), slope.data(), nullptr, form, 1, 6);
+    EXPECT_LT(largest_error(out, std::vector<float>{0, 0, 0, 40, 300, 1e6}), 1e-6);
+    EXPECT_LT(largest_error(slope, std::vector<float>{0, 0, 0, 1, 1, 1}), 1e-6);
+  }
+}
+
+// Decoding runs all rows as one long row: an element's bits must not depend on where in a vector it falls.
+TEST_P(GeluLoop, AnElementsBitsDoNotDependOnItsPlace) {
+  for (const GeluForm form : forms) {
+    std::vector<float> pre = normal_numbers(7, 100, 2.0);
+    std::vector<float> together(pre.size());
+    loops().gelu_forward(pre.data(), nullptr, together.data(), form, 1, 100);
+    for (std::size_t i = 0; i < pre.size(); ++i) {
+      float alone = 0.0f;
+      loops().gelu_forward(&pre[i], nullptr, &alone, form, 1, 1);
+      EXPECT_EQ(alone, together[i]) << i;
+    }
+  }
+}
+
+INKLING_ON_EVERY_INSTRUCTION_SET(GeluLoop);
+
+}  // namespace
+}  // namespace inkling::test
