@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "config/values.h"
 
 namespace inkling {
 namespace {
@@ -58,7 +59,7 @@ class FitChecker {
          {std::pair{"data.source", &data.source}, std::pair{"data.validation_source", &data.validation_source}}) {
       for (const std::string& path : *sources) {
         if (kind_of(path) != kind) {
-          refuse({key}, str(key, " names ", quote(path), " beside ", quote(data.source.front()),
+          refuse({key}, str(key, " names ", shown(path), " beside ", shown(data.source.front()),
                             "; all sources are text, or all are .bin token files, or there is one .grammar"));
         }
       }

@@ -126,7 +126,7 @@ class ConfigReader {
   }
 
   [[noreturn]] void refuse_as_section(const YamlNode& value, const std::string& key) const {
-    const std::string what = value.kind == YamlNode::Kind::list ? "a list" : quote(value.text);
+    const std::string what = value.kind == YamlNode::Kind::list ? "a list" : shown(value.text);
     throw Error::input(str(value.place, ": ", key, " is a section, but here it is ", what, "; write ", key,
                            ": and its settings below, indented: ", join(names_in(list_, key), ", ")));
   }
@@ -144,7 +144,7 @@ class ConfigReader {
     } else if (const auto nearest = nearest_name(known_section ? name : section, known)) {
       advice = "did you mean " + child(known_section ? section : "", *nearest) + "?";
     }
-    throw Error::input(str(place, ": there is no setting ", quote(key), advice.empty() ? "" : "; ", advice, " (",
+    throw Error::input(str(place, ": there is no setting ", shown(key), advice.empty() ? "" : "; ", advice, " (",
                            section.empty() || !known_section ? "sections" : section + " has", ": ", join(known, ", "),
                            ")"));
   }

@@ -7,9 +7,7 @@
 namespace inkling {
 namespace {
 
-constexpr auto free = OnResume::free;
-constexpr auto ask = OnResume::ask;
-constexpr auto refuse = OnResume::refuse;
+using enum OnResume;
 constexpr std::int64_t largest_seed = INT64_MAX;
 
 WholeRange whole(std::int64_t lowest, std::int64_t highest) { return {lowest, highest}; }
@@ -55,14 +53,14 @@ class Fields {
 
 void fields(Fields& f, TokenizerConfig& c) {
   f.add("kind", &c.kind, one_of({"byte", "char", "sentencepiece"}), refuse, "How text becomes tokens: bytes, Unicode characters of the text, or pieces learned from it.");
-  f.add("vocab_size", &c.vocab_size, whole(260, 1'000'000), refuse, "How many pieces `sentencepiece` learns; the other kinds take theirs from the text.");
+  f.add("vocab_size", &c.vocab_size, whole(259, 1'000'000), refuse, "How many pieces `sentencepiece` learns; the other kinds take theirs from the text.");
   f.add("model_type", &c.model_type, one_of({"unigram", "bpe"}), refuse, "Which algorithm `sentencepiece` learns with.");
   f.add("character_coverage", &c.character_coverage, real(0.98, 1), refuse, "Share of the text's characters that get a piece of `sentencepiece`; the rest is spelled in bytes.");
 }
 
 void fields(Fields& f, DataConfig& c) {
-  f.add("source", &c.source, FreeText{"a path"}, refuse, "Text to train on: files, folders and `.jsonl`; or one `.grammar`; or ready token files, `.bin`. One path or a list.");
-  f.add("validation_source", &c.validation_source, FreeText{"a path"}, refuse, "Text to validate on, likewise; without one it is the tail of each source.");
+  f.add("source", &c.source, FreeText{"a path"}, refuse, "Text to train on: files, folders and `.jsonl`; or one `.grammar`; or ready token files, `.bin`. One path or a list; `*` stands for any part of a name.");
+  f.add("validation_source", &c.validation_source, FreeText{"a path"}, refuse, "Text to validate on, likewise. Without one it is the tail of each source, the last stories of a grammar, or the token files with `val` in their name.");
   f.add("jsonl_field", &c.jsonl_field, FreeText{"a name"}, refuse, "The field of a `.jsonl` line that holds the text.");
   f.add("vocab_size", &c.vocab_size, whole(0, 4'294'967'295), refuse, "Vocabulary of ready token files, where it is required; 0 with every other source.");
   f.section("tokenizer", c.tokenizer, "How text becomes tokens. Ready token files need none.");
@@ -90,13 +88,13 @@ void fields(Fields& f, OptimizerConfig& c) {
   f.add("beta2", &c.beta2, below(0, 1), ask, "Memory of the mean squared gradient; 0.99 suits small batches.");
   f.add("epsilon", &c.epsilon, above(0, 1), ask, "Added to the divisor, against division by zero.");
   f.add("weight_decay", &c.weight_decay, real(0, 10), ask, "Pull of the matrices towards zero; biases and LayerNorms are left alone.");
-  f.add("grad_clip", &c.grad_clip, real(0, 1e6), ask, "Largest global norm of the gradient; 0 does not clip.");
+  f.add("grad_clip", &c.grad_clip, real(0, 1000), ask, "Largest global norm of the gradient; 0 does not clip.");
 }
 
 void fields(Fields& f, ScheduleConfig& c) {
   f.add("name", &c.name, one_of({"cosine", "constant"}), ask, "Learning rate after warm-up: falling along half a cosine, or unchanged.");
   f.add("warmup_steps", &c.warmup_steps, whole(0, 1'000'000'000), ask, "Steps over which the learning rate rises from near 0; at most `training.max_steps`.");
-  f.add("decay_steps", &c.decay_steps, whole(0, 1'000'000'000), ask, "Step at which the cosine reaches its end; 0 is `training.max_steps`.");
+  f.add("decay_steps", &c.decay_steps, whole(0, 1'000'000'000), ask, "Step at which the cosine reaches its end; 0 is `training.max_steps`, so that changing that one moves the end.");
   f.add("min_learning_rate", &c.min_learning_rate, real(0, 10), ask, "Where the cosine ends; usually a tenth of `optimizer.learning_rate`.");
 }
 

@@ -19,7 +19,7 @@ std::vector<std::string> split_key(const std::string& key) {
 std::string section_of(const Setting& setting) { return setting.key.substr(0, setting.key.rfind('.')); }
 std::string name_of(const Setting& setting) { return setting.key.substr(setting.key.rfind('.') + 1); }
 
-std::string_view on_resume_in_words(OnResume on_resume) {
+std::string_view on_resume_for_person(OnResume on_resume) {
   switch (on_resume) {
     case OnResume::free:
       return "applies";
@@ -27,6 +27,18 @@ std::string_view on_resume_in_words(OnResume on_resume) {
       return "needs --accept-changes";
     case OnResume::refuse:
       return "refused; start over with --fresh";
+  }
+  return "";
+}
+
+std::string_view on_resume_for_reference(OnResume on_resume) {
+  switch (on_resume) {
+    case OnResume::free:
+      return "applies";
+    case OnResume::ask:
+      return "asks";
+    case OnResume::refuse:
+      return "refused";
   }
   return "";
 }
@@ -44,8 +56,9 @@ constexpr std::string_view reference_head =
     "`false`, text stands plain or in quotes. Every value stands on one line. Anchors, aliases, tags, directives and\n"
     "further documents are refused, and so are duplicate and unknown keys.\n\n"
     "Relative paths start in the folder the command runs in, not in the config's.\n\n"
-    "\"On resume\" says what happens when the setting differs from the run that is resumed: it applies, or needs\n"
-    "`--accept-changes`, or is refused because it makes another model or other data (`--fresh` starts over).\n";
+    "\"On resume\" says what happens when the setting differs from the run that is resumed. *applies*: without a "
+    "word.\n"
+    "*asks*: with `--accept-changes`. *refused*: it makes another model or other data; `--fresh` starts over.\n";
 
 }  // namespace
 
@@ -85,7 +98,7 @@ std::string describe_changes(std::span<const ConfigChange> changes) {
   std::vector<std::string> lines;
   for (const ConfigChange& change : changes) {
     lines.push_back(
-        str(change.key, ": ", change.before, " -> ", change.after, " (", on_resume_in_words(change.on_resume), ")"));
+        str(change.key, ": ", change.before, " -> ", change.after, " (", on_resume_for_person(change.on_resume), ")"));
   }
   return join(lines, "\n");
 }
@@ -100,7 +113,7 @@ std::string config_reference() {
     for (const Setting& setting : list.settings) {
       if (section_of(setting) != section.key) continue;
       text += str("| `", name_of(setting), "` | ", default_for_reference(setting), " | ", describe_allowed(setting),
-                  " | ", on_resume_in_words(setting.on_resume), " | ", setting.about, " |\n");
+                  " | ", on_resume_for_reference(setting.on_resume), " | ", setting.about, " |\n");
     }
   }
   return text;

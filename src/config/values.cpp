@@ -36,7 +36,7 @@ bool is_scalar(const YamlNode& node) {
 const std::string& unquoted(const Setting& setting, const YamlNode& node) {
   if (!is_scalar(node)) refuse(setting, node, kind_in_words(node.kind));
   if (node.kind == YamlNode::Kind::quoted) {
-    refuse(setting, node, str("is the text ", quote(node.text), " because of its quotes, which must go"));
+    refuse(setting, node, str("is the text ", shown(node.text), " because of its quotes, which must go"));
   }
   return node.text;
 }
@@ -45,7 +45,7 @@ template <typename Number>
 Number checked(const Setting& setting, const YamlNode& node, const NumberReading<Number>& reading) {
   if (!reading.value) {
     // The reading may know the very text to write; the range then only informs.
-    throw Error::input(str(node.place, ": ", setting.key, " is ", quote(node.text), ", which ", reading.problem,
+    throw Error::input(str(node.place, ": ", setting.key, " is ", shown(node.text), ", which ", reading.problem,
                            "; it takes ", describe_allowed(setting)));
   }
   return *reading.value;
@@ -69,15 +69,15 @@ double real_number(const Setting& setting, const YamlNode& node) {
 
 bool truth_value(const Setting& setting, const YamlNode& node) {
   const std::string& text = unquoted(setting, node);
-  if (text != "true" && text != "false") refuse(setting, node, "is " + quote(text));
+  if (text != "true" && text != "false") refuse(setting, node, "is " + shown(text));
   return text == "true";
 }
 
 void check_choice(const Setting& setting, const YamlNode& node, const OneOf& choice) {
   if (std::find(choice.names.begin(), choice.names.end(), node.text) != choice.names.end()) return;
   const auto nearest = nearest_name(node.text, choice.names);
-  if (!nearest) refuse(setting, node, "is " + quote(node.text));
-  throw Error::input(str(node.place, ": ", setting.key, " is ", quote(node.text), "; did you mean ", *nearest,
+  if (!nearest) refuse(setting, node, "is " + shown(node.text));
+  throw Error::input(str(node.place, ": ", setting.key, " is ", shown(node.text), "; did you mean ", *nearest,
                          "? It takes ", describe_allowed(setting)));
 }
 
@@ -88,8 +88,8 @@ void check_free_text(const Setting& setting, const YamlNode& node, const FreeTex
   const auto control = std::find_if(text.begin(), text.end(), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7f;
   });
-  if (control != text.end()) refuse(setting, node, str("holds a control character: ", quote(text)));
-  if (free_text.accepts != nullptr && !free_text.accepts(text)) refuse(setting, node, "is " + quote(text));
+  if (control != text.end()) refuse(setting, node, str("holds a control character: ", shown(text)));
+  if (free_text.accepts != nullptr && !free_text.accepts(text)) refuse(setting, node, "is " + shown(text));
 }
 
 std::string text_value(const Setting& setting, const YamlNode& node) {
@@ -154,6 +154,14 @@ std::string describe_range(const RealRange& range) {
 }
 
 }  // namespace
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t longest = 80;
+  if (text.size() <= longest) return quote(text);
+  std::size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
+  return quote(text.substr(0, end)) + "…";
+}
 
 void assign(const Setting& setting, const YamlNode& node) {
   std::visit(

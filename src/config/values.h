@@ -16,6 +16,9 @@ void assign(const Setting& setting, const YamlNode& node);
 // The member's value as YAML that reads back as the same value.
 std::string value_as_yaml(const Setting& setting);
 
+// In quotes for a message, and cut if it is long.
+std::string shown(std::string_view text);
+
 // For people: "a whole number from 1 to 1000", "one of auto, float32, bfloat16".
 std::string describe_allowed(const Setting& setting);
 

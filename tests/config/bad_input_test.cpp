@@ -126,6 +126,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"runtime", "device: [cpu]",
                  "11: runtime.device is a list, but takes one value; write auto, cpu, cuda or cuda:N"}));
 
+TEST(BadValue, ThatIsLongIsCutInTheMessage) {
+  std::string text, cut;
+  for (int i = 0; i < 1000; ++i) text += "é";
+  for (int i = 0; i < 40; ++i) cut += "é";
+  EXPECT_EQ(message_of_setting("model", "n_layer: " + text),
+            "run.yaml:3:12: model.n_layer is \"" + cut +
+                "\"…, which is not a whole number; it takes a whole number from 1 to 1000");
+}
+
 INSTANTIATE_TEST_SUITE_P(
     OutOfRange, BadValueTest,
     testing::Values(
