@@ -43,6 +43,8 @@ class NestingAndDuplicates {
 Json parse_json(std::string_view text) {
   if (const auto offset = find_invalid_utf8(text)) refuse(str("the header is not UTF-8 at byte ", 8 + *offset));
   if (text.starts_with("\xef\xbb\xbf")) refuse("the header begins with a byte order mark");
+  // The JSON library takes a zero byte for the end of its input and would not look at what follows.
+  if (const auto zero = text.find('\0'); zero != text.npos) refuse(str("the header is not JSON at byte ", 8 + zero));
   try {
     NestingAndDuplicates watch;
     const auto callback = [&](int depth, Json::parse_event_t event, Json& value) { return watch(depth, event, value); };
