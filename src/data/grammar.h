@@ -17,12 +17,13 @@
 //     {hero} {hero.he} writes the first column, or the column `he`, of what `hero` remembers: no new choice
 //     {animal.home}, {hero=animal.home}   choose, and write that column instead of the first
 //     {^...}           the same, beginning with a capital (a to z)
-// A column's text may hold braces of its own; they see what is remembered where they are written. Rules may not recurse.
+// A column's text may hold braces of its own; they see what is remembered where they are written. Rules may not
+// recurse.
 // \{ \} \| \* \# \\ stand for themselves, \n for a new line, \_ for a space that must not be trimmed.
 //
-// Every text must have one derivation only. The check (grammar_ambiguity.h) is sound: it never lets an ambiguous grammar
-// pass. It asks that a choice shows in the text before its alternatives join again, so a production that is only
-// remembered now and seen later is refused too.
+// Every text must have one derivation only. The check (grammar_ambiguity.h) is sound: it never lets an ambiguous
+// grammar pass. It asks that a choice shows in the text before its alternatives join again, so a production that is
+// only remembered now and seen later is refused too.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +62,7 @@ class Grammar {
   std::vector<double> nats_per_byte(std::string_view text) const;
 
   // Exact over all stories, without sampling. Lengths are in bytes.
-  double entropy() const { return entropy_; }          // mean of Story::nats
+  double entropy() const { return entropy_; }  // mean of Story::nats
   double mean_length() const { return mean_length_; }
   std::size_t longest() const { return longest_; }
 
