@@ -1,7 +1,8 @@
 // Making a tokenizer from the text it is for.
 //
 // byte needs no text:            auto tokenizer = make_byte_tokenizer(with_separator);
-// char and sentencepiece do:     CharVocabularyBuilder builder;            // or SentencepieceTrainer builder(settings);
+// char and sentencepiece do:     CharVocabularyBuilder builder;            // or SentencepieceTrainer
+// builder(settings);
 //                                for every piece of the training text, in order, cut by next_line_length():
 //                                  builder.add(line);                      // Error input: put file:line in front
 //                                auto tokenizer = builder.finish(with_separator);
@@ -35,10 +36,10 @@ class CharVocabularyBuilder {
 };
 
 struct SentencepieceSettings {
-  std::uint64_t vocab_size = 4096;      // all ids: pieces, the 256 bytes, "unknown" (never used), the separator
-  std::string model_type = "unigram";   // unigram | bpe
-  double character_coverage = 0.9995;   // share of characters that get a piece; bytes spell the others
-  std::uint64_t seed = 1;               // chooses the sample
+  std::uint64_t vocab_size = 4096;        // all ids: pieces, the 256 bytes, "unknown" (never used), the separator
+  std::string model_type = "unigram";     // unigram | bpe
+  double character_coverage = 0.9995;     // share of characters that get a piece; bytes spell the others
+  std::uint64_t seed = 1;                 // chooses the sample
   std::uint64_t sample_bytes = 64 << 20;  // train on at most so many bytes of lines
 };
 

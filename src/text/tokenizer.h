@@ -1,7 +1,7 @@
 // Text to tokens and back. Three kinds: byte, char, sentencepiece.
 //
-// A vocabulary is made once (text/build_tokenizer.h), saved beside the token files and opened again by load_tokenizer().
-// Two laws hold for every tokenizer, and its users rely on them:
+// A vocabulary is made once (text/build_tokenizer.h), saved beside the token files and opened again by
+// load_tokenizer(). Two laws hold for every tokenizer, and its users rely on them:
 //   decode(encode(s)) == s          for every text it can encode, byte for byte
 //   decode(a + b) == decode(a) + decode(b)    for tokens a, b: each token stands for fixed bytes of its own
 #pragma once
@@ -29,13 +29,13 @@ class Tokenizer {
   // The token between documents, if this vocabulary has one. No text encodes to it; it stands for no bytes.
   virtual std::optional<Token> separator() const = 0;
 
-  // Error input if `text` cannot be encoded: not UTF-8 (naming the byte offset in `text`), or characters without a token
-  // (naming each, ten at most). The byte tokenizer takes everything.
+  // Error input if `text` cannot be encoded: not UTF-8 (naming the byte offset in `text`), or characters without a
+  // token (naming each, ten at most). The byte tokenizer takes everything.
   virtual void check(std::string_view text) const = 0;
 
-  // Appends the tokens of one piece, cut by next_line_length(). Throws what check(line) throws, and then leaves `tokens`
-  // as it was. Callers that know the file put its name and line number in front of the message. Safe to call from
-  // several threads.
+  // Appends the tokens of one piece, cut by next_line_length(). Throws what check(line) throws, and then leaves
+  // `tokens` as it was. Callers that know the file put its name and line number in front of the message. Safe to call
+  // from several threads.
   virtual void encode_line(std::string_view line, std::vector<Token>& tokens) const = 0;
 
   // The bytes of one token, which may be part of a UTF-8 character. Error input if token >= vocab_size().

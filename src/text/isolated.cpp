@@ -1,0 +1,91 @@
+#include "text/isolated.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace inkling {
+
+namespace {
+
+constexpr int no_answer = 1;
+
+void write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) _exit(no_answer);
+    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+std::string read_all(int descriptor) {
+  std::string bytes;
+  std::array<char, 65536> block;
+  while (true) {
+    const ssize_t count = read(descriptor, block.data(), block.size());
+    if (count > 0) bytes.append(block.data(), static_cast<std::size_t>(count));
+    if (count == 0 || (count < 0 && errno != EINTR)) return bytes;
+  }
+}
+
+[[noreturn]] void run_child(const std::function<std::string()>& work, int answer) {
+  // Registered last, so called first: an exit() inside `work` must not run the parent's destructors here.
+  std::atexit([] { _exit(no_answer); });
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  signal(SIGINT, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere >= 0) {
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+  }
+  try {
+    write_all(answer, work());
+  } catch (...) {
+    _exit(no_answer);
+  }
+  _exit(0);
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) throw Error::environment(str("cannot wait for a child process: ", std::strerror(errno)));
+  }
+  return status;
+}
+
+}  // namespace
+
+std::optional<std::string> run_isolated(const std::function<std::string()>& work) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Error::environment(str("cannot open a pipe: ", std::strerror(errno)));
+  const pid_t child = fork();
+  if (child == 0) run_child(work, ends[1]);
+  const int fork_error = errno;
+  close(ends[1]);
+  std::string answer = child > 0 ? read_all(ends[0]) : std::string();
+  close(ends[0]);
+  if (child < 0) throw Error::environment(str("cannot start a child process: ", std::strerror(fork_error)));
+
+  const int status = wait_for(child);
+  if (WIFSIGNALED(status)) {
+    const int number = WTERMSIG(status);
+    throw Error::environment(str("the child process was ended by signal ", number, " (", strsignal(number), ")",
+                                 number == SIGKILL ? ": the machine may be out of memory" : ""));
+  }
+  if (WEXITSTATUS(status) != 0) return std::nullopt;
+  return answer;
+}
+
+}  // namespace inkling

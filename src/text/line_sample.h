@@ -1,0 +1,48 @@
+// A keyed sample of lines that fits in bounded memory, however many lines go by.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace inkling {
+
+// Each line has a random number of 64 bits, a function of (seed, line number). Kept are the lines whose number begins
+// with k zero bits, for the smallest k at which all of them fit; k grows as the text goes by, so that no line is read
+// twice and the sample does not depend on where the text will end.
+class LineSample {
+ public:
+  LineSample(std::uint64_t seed, std::uint64_t max_bytes);
+
+  void add(std::string_view line);  // at most 4 GiB
+
+  std::size_t size() const { return lines_.size(); }  // lines
+  std::uint64_t bytes() const { return text_.size(); }
+
+  // Calls visit(line) for each line kept, in the order of the text.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    std::string_view rest = text_;
+    for (const Line& line : lines_) {
+      visit(rest.substr(0, line.length));
+      rest.remove_prefix(line.length);
+    }
+  }
+
+ private:
+  struct Line {
+    std::uint64_t number;
+    std::uint32_t length;
+  };
+  void drop_half();
+
+  std::uint64_t key_;
+  std::uint64_t max_bytes_;
+  std::uint64_t line_count_ = 0;
+  std::uint64_t threshold_ = ~std::uint64_t{0};  // kept: numbers up to this
+  std::string text_;                             // the lines one after the other
+  std::vector<Line> lines_;
+};
+
+}  // namespace inkling

@@ -1,0 +1,111 @@
+#include <array>
+#include <string>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/strings.h"
+#include "text/kinds.h"
+#include "text/refusals.h"
+#include "text/sentencepiece_library.h"
+#include "text/sentencepiece_tokenizer.h"
+
+namespace inkling {
+
+namespace {
+
+constexpr std::string_view unknown_text =
+    "\xef\xbf\xbd";  // U+FFFD: no text encodes to "unknown", but it can be sampled
+
+class SentencepieceTokenizer final : public Tokenizer {
+ public:
+  explicit SentencepieceTokenizer(std::string serialized) : model_(std::move(serialized)), pieces_(model_.pieces()) {
+    std::array<bool, 256> has_byte{};
+    for (std::size_t id = 0; id < pieces_.size(); ++id) {
+      const auto token = static_cast<Token>(id);
+      if (pieces_[id].type == PieceType::separator) separator_ = token;
+      if (pieces_[id].type == PieceType::unknown) pieces_[id].bytes = unknown_text;
+      if (pieces_[id].type != PieceType::byte) continue;
+      const auto byte = static_cast<unsigned char>(pieces_[id].bytes[0]);
+      byte_tokens_[byte] = token;
+      has_byte[byte] = true;
+    }
+    for (const bool present : has_byte) {
+      if (!present) throw Error::input("a sentencepiece model without byte fallback: it cannot spell every text");
+    }
+  }
+
+  std::string kind() const override { return "sentencepiece"; }
+  std::uint64_t vocab_size() const override { return pieces_.size(); }
+  std::optional<Token> separator() const override { return separator_; }
+  void check(std::string_view text) const override { require_utf8(text); }
+
+  // The library would turn U+2581 into a space, so that sign is spelled in bytes and never shown to it.
+  void encode_line(std::string_view line, std::vector<Token>& tokens) const override {
+    require_utf8(line);
+    while (!line.empty()) {
+      const std::size_t sign = line.find(space_sign);
+      const std::string_view text = line.substr(0, sign);
+      if (!text.empty()) model_.encode(text, tokens);
+      line.remove_prefix(text.size());
+      if (line.empty()) break;
+      for (const char byte : space_sign) tokens.push_back(byte_tokens_[static_cast<unsigned char>(byte)]);
+      line.remove_prefix(space_sign.size());
+    }
+  }
+
+  std::string decode(Token token) const override {
+    require_token(token, vocab_size());
+    return pieces_[token].bytes;
+  }
+
+  void save(const std::filesystem::path& folder) const override {
+    write_file(sentencepiece_model_path(folder), model_.serialized());
+    write_file(tokenizer_json_path(folder), json());
+  }
+
+  std::string hash() const override { return hash_text(json()); }
+
+ private:
+  std::string json() const {
+    return print_tokenizer_json(
+        {.kind = kind(), .separator = separator_.has_value(), .model_hash = hash_text(model_.serialized())});
+  }
+
+  SentencepieceModel model_;
+  std::vector<Piece> pieces_;
+  std::array<Token, 256> byte_tokens_{};
+  std::optional<Token> separator_;
+};
+
+}  // namespace
+
+std::filesystem::path sentencepiece_model_path(const std::filesystem::path& folder) {
+  return folder / "tokenizer.model";
+}
+
+std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string serialized_model) {
+  return std::make_unique<SentencepieceTokenizer>(std::move(serialized_model));
+}
+
+std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& folder,
+                                                        const TokenizerJson& fields) {
+  if (!fields.model_hash) refuse_tokenizer(tokenizer_json_path(folder), "\"model_hash\" is missing");
+  const auto path = sentencepiece_model_path(folder);
+  std::string serialized = read_file(path);
+  if (hash_text(serialized) != *fields.model_hash) {
+    refuse_tokenizer(path, "it is not the file that tokenizer.json was written with");
+  }
+  std::unique_ptr<Tokenizer> tokenizer;
+  try {
+    tokenizer = make_sentencepiece_tokenizer(std::move(serialized));
+  } catch (const Error& error) {
+    refuse_tokenizer(path, error.message());
+  }
+  if (tokenizer->separator().has_value() != fields.separator) {
+    refuse_tokenizer(tokenizer_json_path(folder), "\"separator\" is not what tokenizer.model says");
+  }
+  return tokenizer;
+}
+
+}  // namespace inkling

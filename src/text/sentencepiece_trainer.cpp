@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "text/build_tokenizer.h"
+#include "text/isolated.h"
+#include "text/line_sample.h"
+#include "text/lines.h"
+#include "text/refusals.h"
+#include "text/sentencepiece_library.h"
+#include "text/sentencepiece_tokenizer.h"
+
+namespace inkling {
+
+namespace {
+
+constexpr std::uint64_t largest_vocab_size = 1'000'000;  // the trainer starts from a million candidates
+
+void check_settings(const SentencepieceSettings& settings) {
+  if (settings.model_type != "unigram" && settings.model_type != "bpe") {
+    throw Error::input(
+        str("data.tokenizer.model_type: ", quote(settings.model_type), " is unknown: write unigram or bpe"));
+  }
+  if (!(settings.character_coverage >= 0.98 && settings.character_coverage <= 1.0)) {
+    throw Error::input(str("data.tokenizer.character_coverage: ", format_shortest(settings.character_coverage),
+                           " is out of range: write a number from 0.98 to 1"));
+  }
+  const std::uint64_t smallest = 256 + 3;  // the bytes, "unknown", the separator and one piece
+  if (settings.vocab_size < smallest || settings.vocab_size > largest_vocab_size) {
+    throw Error::input(str("data.tokenizer.vocab_size: ", settings.vocab_size, " is out of range for sentencepiece: ",
+                           "write a number from ", smallest, " to ", format_count(largest_vocab_size)));
+  }
+  if (settings.sample_bytes == 0) throw Error::internal("a sentencepiece sample of no bytes");
+}
+
+// Cuts a line where the trainer would otherwise drop all of it, or read U+2581 as a space.
+void append_sentences(std::string_view line, std::vector<std::string_view>& sentences) {
+  while (!line.empty()) {
+    const std::size_t sign = std::min({line.find(space_sign), line.find(rare_sign), line.size()});
+    std::string_view text = line.substr(0, sign);
+    line.remove_prefix(std::min(line.size(), sign + space_sign.size()));
+    while (!text.empty()) {
+      const std::size_t length = text.size() > max_sentence_bytes ? cut_within(text, max_sentence_bytes) : text.size();
+      sentences.push_back(text.substr(0, length));
+      text.remove_prefix(length);
+    }
+  }
+}
+
+// The number behind the last "vs " of "Vocabulary size is smaller than required_chars. 300 vs 343. …".
+std::optional<std::uint64_t> required_size(std::string_view refusal) {
+  constexpr std::string_view mark = " vs ";
+  const std::size_t at = refusal.find(mark);
+  std::uint64_t size = 0;
+  if (refusal.find("smaller than required_chars") == std::string_view::npos || at == std::string_view::npos) return {};
+  const char* begin = refusal.data() + at + mark.size();
+  return std::from_chars(begin, refusal.data() + refusal.size(), size).ec == std::errc() ? std::optional(size)
+                                                                                         : std::nullopt;
+}
+
+[[noreturn]] void refuse_training(const SentencepieceSettings& settings, const std::string& refusal) {
+  if (const auto required = required_size(refusal)) {
+    throw Error::input(str("data.tokenizer.vocab_size: ", settings.vocab_size, " is too small: the characters of this ",
+                           "text and the 256 bytes need ", *required, "; write ", *required,
+                           " or more, or a lower data.tokenizer.character_coverage"));
+  }
+  throw Error::input(str("sentencepiece cannot be trained on this text: ", refusal,
+                         ". Take more text, or choose data.tokenizer.kind: char or byte"));
+}
+
+constexpr char trained = '+', refused = '-';
+
+// The model, or the reason why not, marked by its first character.
+std::string train_or_refusal(const SentencepieceSettings& settings, bool with_separator,
+                             const std::vector<std::string_view>& sentences) {
+  std::size_t next = 0;
+  const auto next_sentence = [&](std::string& sentence) {
+    if (next == sentences.size()) return false;
+    sentence = sentences[next++];
+    return true;
+  };
+  try {
+    return trained + train_sentencepiece_model(settings, with_separator, next_sentence);
+  } catch (const Error& error) {
+    return refused + error.message();
+  }
+}
+
+}  // namespace
+
+struct SentencepieceTrainer::Sample {
+  explicit Sample(const SentencepieceSettings& settings) : lines(settings.seed, settings.sample_bytes) {}
+
+  LineSample lines;
+  std::uint64_t space_signs = 0;
+};
+
+SentencepieceTrainer::SentencepieceTrainer(const SentencepieceSettings& settings) : settings_(settings) {
+  check_settings(settings);
+  sample_ = std::make_unique<Sample>(settings);
+}
+
+SentencepieceTrainer::~SentencepieceTrainer() = default;
+
+void SentencepieceTrainer::add(std::string_view line) {
+  require_utf8(line);
+  for (auto at = line.find(space_sign); at != std::string_view::npos; at = line.find(space_sign, at + 1)) {
+    ++sample_->space_signs;
+  }
+  sample_->lines.add(line);
+}
+
+std::unique_ptr<Tokenizer> SentencepieceTrainer::finish(bool with_separator) {
+  if (sample_->space_signs > 0) {
+    log_warning(str("the text holds U+2581 (\xe2\x96\x81) ", format_count(sample_->space_signs),
+                    " times. sentencepiece uses ",
+                    "that sign for the space, so each is spelled as three byte tokens; it returns unchanged"));
+  }
+  std::vector<std::string_view> sentences;
+  sample_->lines.for_each([&](std::string_view line) { append_sentences(line, sentences); });
+  if (sentences.empty()) throw Error::input("there is no text to train a tokenizer on: check data.source");
+
+  const auto answer = run_isolated([&] { return train_or_refusal(settings_, with_separator, sentences); });
+  if (!answer || answer->empty()) {
+    refuse_training(settings_, "it gave up, as it does where a text is very short or the same over and over");
+  }
+  if (answer->front() == refused) refuse_training(settings_, answer->substr(1));
+  auto tokenizer = make_sentencepiece_tokenizer(answer->substr(1));
+  if (tokenizer->vocab_size() < settings_.vocab_size) {
+    throw Error::input(str("data.tokenizer.vocab_size: ", settings_.vocab_size,
+                           " is more than this text has pieces for; ", "write ", tokenizer->vocab_size(), " or less"));
+  }
+  return tokenizer;
+}
+
+}  // namespace inkling
