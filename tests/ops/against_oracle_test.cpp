@@ -1,0 +1,191 @@
+// Every operation, forward and backward, against the oracle in float64, in every row of the table of tolerances.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full_like.h>
+
+#include <functional>
+
+#include "ops/attention.h"
+#include "ops/cross_entropy.h"
+#include "ops/dropout.h"
+#include "ops/embedding.h"
+#include "ops/layer_norm.h"
+#include "ops/linear.h"
+#include "tests/oracle/ops.h"
+#include "tests/oracle/tensors.h"
+#include "tests/oracle/tolerances.h"
+
+namespace inkling {
+namespace {
+
+using oracle::normal;
+
+// What the operation reads, and the same values (after rounding) in float64.
+struct Input {
+  at::Tensor ours, plain;
+};
+
+// A weight as the arena makes it, whose gradient has something in it already.
+struct TestWeight {
+  Weight ours;
+  at::Tensor plain;
+  static constexpr double gradient_before = 0.5;
+};
+
+class OpMatchesOracle : public oracle::OnEverySetting {
+ protected:
+  at::Tensor leaf(const at::Tensor& values) const { return values.to(options()).set_requires_grad(true); }
+
+  Input input(std::uint64_t key, at::IntArrayRef shape) const {
+    const at::Tensor ours = leaf(normal(key, shape));
+    return {ours, ours.detach().to(at::kCPU, at::kDouble).set_requires_grad(true)};
+  }
+
+  TestWeight weight(std::uint64_t key, at::IntArrayRef shape) const {
+    const auto [ours, plain] = input(key, shape);
+    const at::Tensor gradient = at::full_like(ours, TestWeight::gradient_before).detach();
+    ours.mutable_grad() = gradient;
+    return {{ours, gradient}, plain};
+  }
+
+  // Sends the same gradient back through both results.
+  void expect_same_result(const at::Tensor& ours, const at::Tensor& plain) const {
+    EXPECT_LT(oracle::error(ours, plain), tolerances().op) << "forward";
+    const at::Tensor upstream = normal(99, plain.sizes()).to(options());
+    ours.backward(upstream.to(ours.scalar_type()));
+    plain.backward(upstream.to(at::kCPU, at::kDouble));
+  }
+
+  void expect_same_gradient(const Input& in) const {
+    EXPECT_LT(oracle::error(in.ours.grad(), in.plain.grad()), tolerances().op_gradient) << "gradient of the input";
+  }
+
+  void expect_same_gradient(const TestWeight& weight, const char* name) const {
+    const at::Tensor added = weight.ours.gradient.to(at::kDouble) - TestWeight::gradient_before;
+    EXPECT_LT(oracle::error(added, weight.plain.grad()), tolerances().op_gradient) << "gradient of the " << name;
+  }
+};
+
+TEST_P(OpMatchesOracle, Embedding) {
+  const TestWeight table = weight(1, {11, 24}), positions = weight(2, {9, 24});
+  const at::Tensor tokens = oracle::tokens(3, {5, 7}, 11);  // tokens repeat
+  expect_same_result(embedding(tokens.to(options().device()), {table.ours, positions.ours}, context()),
+                     oracle::embedding(tokens, table.plain, positions.plain));
+  expect_same_gradient(table, "token table");
+  expect_same_gradient(positions, "position table");
+}
+
+TEST_P(OpMatchesOracle, LayerNorm) {
+  for (const bool bias : {true, false}) {
+    const Input x = input(1, {3, 17, 40});
+    const TestWeight scale = weight(2, {40}), shift = weight(3, {40});
+    const NormWeights weights{scale.ours, bias ? shift.ours : Weight{}};
+    expect_same_result(layer_norm(x.ours, weights, context()),
+                       oracle::layer_norm(x.plain, scale.plain, bias ? shift.plain : at::Tensor()));
+    expect_same_gradient(x);
+    expect_same_gradient(scale, "weight");
+    if (bias) expect_same_gradient(shift, "bias");
+  }
+}
+
+TEST_P(OpMatchesOracle, AddLayerNorm) {
+  for (const bool sum_is_used : {true, false}) {  // behind the last block only the norm goes on
+    const Input x = input(1, {3, 17, 40}), branch = input(4, {3, 17, 40});
+    const TestWeight scale = weight(2, {40}), shift = weight(3, {40});
+    const auto [sum, normed] = add_layer_norm(x.ours, branch.ours, {scale.ours, shift.ours}, context());
+    const at::Tensor plain_sum = x.plain + branch.plain;
+    const at::Tensor plain_normed = oracle::layer_norm(plain_sum, scale.plain, shift.plain);
+    EXPECT_LT(oracle::error(sum, plain_sum), tolerances().op);
+    if (sum_is_used) {
+      expect_same_result(normed * sum, plain_normed * plain_sum);
+    } else {
+      expect_same_result(normed, plain_normed);
+    }
+    expect_same_gradient(x);
+    expect_same_gradient(branch);
+    expect_same_gradient(scale, "weight");
+    expect_same_gradient(shift, "bias");
+  }
+}
+
+TEST_P(OpMatchesOracle, Linear) {
+  for (const bool bias : {true, false}) {
+    const Input x = input(1, {3, 17, 24});
+    const TestWeight matrix = weight(2, {24, 40}), shift = weight(3, {40});
+    const LinearWeights weights{matrix.ours, bias ? shift.ours : Weight{}};
+    expect_same_result(linear(x.ours, weights, context()),
+                       oracle::linear(x.plain, matrix.plain, bias ? shift.plain : at::Tensor()));
+    expect_same_gradient(x);
+    expect_same_gradient(matrix, "matrix");
+    if (bias) expect_same_gradient(shift, "bias");
+  }
+}
+
+TEST_P(OpMatchesOracle, LinearGelu) {
+  for (const GeluForm form : {GeluForm::tanh, GeluForm::exact}) {
+    for (const bool bias : {true, false}) {
+      const Input x = input(1, {3, 17, 24});
+      const TestWeight matrix = weight(2, {24, 40}), shift = weight(3, {40});
+      const LinearWeights weights{matrix.ours, bias ? shift.ours : Weight{}};
+      const at::Tensor plain = oracle::linear(x.plain, matrix.plain, bias ? shift.plain : at::Tensor());
+      expect_same_result(linear_gelu(x.ours, weights, form, context()), oracle::gelu(plain, form == GeluForm::exact));
+      expect_same_gradient(x);
+      expect_same_gradient(matrix, "matrix");
+      if (bias) expect_same_gradient(shift, "bias");
+    }
+  }
+}
+
+TEST_P(OpMatchesOracle, CausalAttention) {
+  for (const auto& [time, head_size] : {std::pair<std::int64_t, std::int64_t>{1, 8}, {7, 5}, {70, 16}}) {
+    const std::int64_t n_head = 3;
+    const Input qkv = input(1, {2, time, 3 * n_head * head_size});
+    Context ours = context();
+    oracle::Dropout none;
+    expect_same_result(causal_attention(qkv.ours, n_head, ours), oracle::causal_attention(qkv.plain, n_head, none));
+    expect_same_gradient(qkv);
+  }
+}
+
+TEST_P(OpMatchesOracle, HeadCrossEntropy) {
+  const Input x = input(1, {3, 17, 24});
+  const TestWeight table = weight(2, {65, 24});
+  at::Tensor targets = oracle::tokens(3, {3, 17}, 65);
+  targets.slice(1, 5, 9).fill_(not_scored);
+  const at::Tensor loss = head_cross_entropy(x.ours, table.ours, targets.to(options().device()), context());
+  EXPECT_EQ(loss.scalar_type(), at::kFloat);
+  expect_same_result(loss, oracle::cross_entropy(oracle::linear(x.plain, table.plain.t(), {}), targets));
+  expect_same_gradient(x);
+  expect_same_gradient(table, "table");
+}
+
+TEST_P(OpMatchesOracle, HeadLogits) {
+  const Input x = input(1, {3, 5, 24});
+  const TestWeight table = weight(2, {65, 24});
+  const at::Tensor plain = oracle::linear(x.plain, table.plain.t(), {});
+  for (const bool decoding : {false, true}) {
+    Context ours = context();
+    ours.decoding = decoding;
+    EXPECT_LT(oracle::error(head_logits(x.ours, table.ours, ours), plain), tolerances().op);
+  }
+}
+
+TEST_P(OpMatchesOracle, DecodingGivesWhatTheWholeBatchGives) {
+  Context ours = context();
+  ours.decoding = true;
+  const Input x = input(1, {5, 1, 24});
+  const TestWeight matrix = weight(2, {24, 100}), shift = weight(3, {100});
+  for (const bool bias : {true, false}) {
+    const LinearWeights weights{matrix.ours, bias ? shift.ours : Weight{}};
+    const at::Tensor plain = oracle::linear(x.plain, matrix.plain, bias ? shift.plain : at::Tensor());
+    EXPECT_LT(oracle::error(linear(x.ours, weights, ours), plain), tolerances().op);
+    for (const GeluForm form : {GeluForm::tanh, GeluForm::exact}) {
+      const at::Tensor expected = oracle::gelu(plain, form == GeluForm::exact);
+      EXPECT_LT(oracle::error(linear_gelu(x.ours, weights, form, ours), expected), tolerances().op);
+    }
+  }
+}
+
+INKLING_ON_EVERY_SETTING(OpMatchesOracle);
+
+}  // namespace
+}  // namespace inkling

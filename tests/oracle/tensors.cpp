@@ -1,0 +1,48 @@
+#include "tests/oracle/tensors.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/random.h"
+
+namespace inkling::oracle {
+
+at::Tensor normal(std::uint64_t key, at::IntArrayRef shape, double scale) {
+  const at::Tensor out = at::empty(shape, at::kDouble);
+  double* const values = out.data_ptr<double>();
+  for (std::int64_t i = 0; i < out.numel(); ++i)
+    values[i] = scale * random_normal(mix64(key), static_cast<std::uint64_t>(i));
+  return out;
+}
+
+at::Tensor tokens(std::uint64_t key, at::IntArrayRef shape, std::int64_t below) {
+  const at::Tensor out = at::empty(shape, at::kLong);
+  std::int64_t* const values = out.data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < out.numel(); ++i) {
+    values[i] = static_cast<std::int64_t>(
+        random_below(mix64(key), static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(below)));
+  }
+  return out;
+}
+
+double error(const at::Tensor& actual, const at::Tensor& expected) {
+  if (!actual.defined() || actual.sizes() != expected.sizes()) return INFINITY;
+  const at::Tensor a = actual.detach().to(at::kCPU, at::kDouble);
+  const at::Tensor e = expected.detach().to(at::kCPU, at::kDouble);
+  const auto difference = (a - e).abs().max().item<double>();
+  const double error = difference / std::max(e.abs().max().item<double>(), 1e-12);
+  return std::isnan(error) ? INFINITY : error;
+}
+
+bool identical(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
+  const at::Tensor left = a.detach().cpu().contiguous();
+  const at::Tensor right = b.detach().cpu().contiguous();
+  return std::memcmp(left.data_ptr(), right.data_ptr(), left.nbytes()) == 0;
+}
+
+}  // namespace inkling::oracle

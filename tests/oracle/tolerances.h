@@ -1,0 +1,62 @@
+// Where the operations and the model are tested, and how far from the float64 oracle they may be there: one table.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <span>
+#include <string>
+
+#include "ops/context.h"
+
+namespace inkling::oracle {
+
+// Distances are oracle::error(): the largest difference over the largest expected value.
+struct Tolerances {
+  double op;              // an operation's output
+  double op_gradient;     // and the gradients of its inputs and weights
+  double loss;            // the whole model's loss, in nats
+  double logits;          // the whole model's logits
+  double model_gradient;  // the gradient of each weight of the whole model
+};
+
+struct Setting {
+  const char* name;  // as in the tests' names
+  const char* device;
+  at::ScalarType dtype;
+  Kernels kernels;
+  Tolerances tolerances;
+};
+
+// At most four times what was measured (CPU), rounded up; a GPU's sums run in another order, hence the wider rows.
+inline constexpr Setting cpu_settings[] = {
+    {"cpu_float32_fused", "cpu", at::kFloat, Kernels::fused, {2e-6, 4e-6, 2e-6, 4e-6, 1e-5}},
+    {"cpu_float32_aten", "cpu", at::kFloat, Kernels::aten, {2e-6, 4e-6, 2e-6, 4e-6, 1e-5}},
+    {"cpu_bfloat16_aten", "cpu", at::kBFloat16, Kernels::aten, {1.5e-2, 2e-2, 1e-2, 3e-2, 6e-2}},
+};
+inline constexpr Setting cuda_settings[] = {
+    {"cuda_float32_aten", "cuda", at::kFloat, Kernels::aten, {1e-5, 1e-5, 1e-5, 2e-5, 5e-5}},
+    {"cuda_bfloat16_aten", "cuda", at::kBFloat16, Kernels::aten, {2e-2, 3e-2, 2e-2, 4e-2, 8e-2}},
+};
+
+inline void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
+
+// A test over the table: skips what this machine cannot run. Runs with three threads, so that work is split unevenly.
+class OnEverySetting : public testing::TestWithParam<Setting> {
+ protected:
+  void SetUp() override;
+  const Setting& setting() const { return GetParam(); }
+  const Tolerances& tolerances() const { return GetParam().tolerances; }
+  Context context() const { return {.kernels = setting().kernels}; }
+  at::TensorOptions options() const;  // dtype and device
+};
+
+}  // namespace inkling::oracle
+
+// Tests of the instantiation Cuda get the label cuda.
+#define INKLING_ON_EVERY_SETTING(Suite)                                                            \
+  INSTANTIATE_TEST_SUITE_P(Cpu, Suite, testing::ValuesIn(::inkling::oracle::cpu_settings),         \
+                           [](const auto& instance) { return std::string(instance.param.name); }); \
+  INSTANTIATE_TEST_SUITE_P(Cuda, Suite, testing::ValuesIn(::inkling::oracle::cuda_settings),       \
+                           [](const auto& instance) { return std::string(instance.param.name); })
