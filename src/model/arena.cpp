@@ -19,8 +19,7 @@ std::int64_t element_count(const std::vector<std::int64_t>& shape) {
 
 }  // namespace
 
-ParameterArena::ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device,
-                               at::ScalarType compute_dtype, bool trainable) {
+ParameterLayout::ParameterLayout(const std::vector<ParameterSpec>& specs) {
   for (const bool decay : {true, false}) {
     for (const ParameterSpec& spec : specs) {
       if (spec.decay != decay) continue;
@@ -30,23 +29,28 @@ ParameterArena::ParameterArena(const std::vector<ParameterSpec>& specs, at::Devi
     }
     if (decay) decay_end_ = size_;
   }
+}
+
+ParameterArena::ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device,
+                               at::ScalarType compute_dtype, bool trainable)
+    : ParameterLayout(specs) {
   const auto options = at::TensorOptions().device(device).dtype(at::kFloat);
-  values_ = at::zeros({size_}, options);
+  values_ = at::zeros({size()}, options);
   const bool separate = compute_dtype != at::kFloat;
   compute_values_ = separate ? values_.to(compute_dtype) : values_;
   if (!trainable) return;
-  gradients_ = at::zeros({size_}, options);
+  gradients_ = at::zeros({size()}, options);
   compute_gradients_ = separate ? at::zeros_like(compute_values_) : gradients_;
 }
 
-const Parameter& ParameterArena::parameter(std::string_view name) const {
+const Parameter& ParameterLayout::parameter(std::string_view name) const {
   for (const Parameter& parameter : parameters_) {
     if (parameter.spec.name == name) return parameter;
   }
   throw Error::internal(str("the model has no parameter ", quote(name)));
 }
 
-std::int64_t ParameterArena::parameter_count() const {
+std::int64_t ParameterLayout::parameter_count() const {
   std::int64_t count = 0;
   for (const Parameter& parameter : parameters_) count += parameter.count;
   return count;

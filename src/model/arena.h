@@ -26,19 +26,29 @@ struct Parameter {
   std::int64_t count = 0;
 };
 
-class ParameterArena {
+// Decayed parameters come first, so that each half is one contiguous range; within a half the order of `specs`.
+// Every parameter begins at a multiple of 16 elements (64 bytes); the gaps stay zero.
+class ParameterLayout {
  public:
-  // Decayed parameters come first, so that each half is one contiguous range; within a half the order of `specs`.
-  // Every parameter begins at a multiple of 16 elements (64 bytes); the gaps stay zero. Values start at zero.
-  // compute_dtype is what the math reads: float32, or bfloat16 beside the float32 master values.
-  ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device, at::ScalarType compute_dtype,
-                 bool trainable);
+  explicit ParameterLayout(const std::vector<ParameterSpec>& specs);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const Parameter& parameter(std::string_view name) const;  // Error internal if there is none
   std::int64_t parameter_count() const;                     // elements, gaps not counted
   std::int64_t size() const { return size_; }               // elements, gaps counted
   std::int64_t decay_end() const { return decay_end_; }     // [0, decay_end) is decayed
+
+ private:
+  std::vector<Parameter> parameters_;
+  std::int64_t size_ = 0;
+  std::int64_t decay_end_ = 0;
+};
+
+class ParameterArena : public ParameterLayout {
+ public:
+  // Values start at zero. compute_dtype is what the math reads: float32, or bfloat16 beside the float32 master values.
+  ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device, at::ScalarType compute_dtype,
+                 bool trainable);
 
   at::Tensor values() const { return values_; }        // [size] float32: the master values
   at::Tensor gradients() const { return gradients_; }  // [size] float32; undefined if not trainable
@@ -54,9 +64,6 @@ class ParameterArena {
  private:
   at::Tensor view(const at::Tensor& flat, const Parameter& parameter) const;
 
-  std::vector<Parameter> parameters_;
-  std::int64_t size_ = 0;
-  std::int64_t decay_end_ = 0;
   at::Tensor values_, gradients_;
   at::Tensor compute_values_, compute_gradients_;  // the two above where the compute dtype is float32
 };

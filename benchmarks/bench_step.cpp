@@ -1,0 +1,182 @@
+// bench-step CONFIG: how long a training step takes, beside the time of its matrix products alone in the same run.
+// Tokens are random: no data is needed, and the time does not depend on them.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros_like.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+#include "base/random.h"
+#include "config/config.h"
+#include "model/device.h"
+#include "train/memory.h"
+#include "train/trainer.h"
+
+namespace {
+
+using namespace inkling;
+namespace fs = std::filesystem;
+
+struct Flags {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::int64_t steps = 50;
+  std::uint64_t vocab_size = 0;
+  bool json = false;
+};
+
+double milliseconds_of(at::Device device, const std::function<void()>& work) {
+  synchronize(device);
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  synchronize(device);
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+// Removes the token file when the program ends.
+struct RandomTokens {
+  fs::path path = fs::temp_directory_path() / str("inkling-bench-", getpid(), ".bin");
+
+  RandomTokens(std::uint64_t vocab_size, std::uint64_t count) {
+    TokenShardWriter writer(path, token_width_for(vocab_size));
+    std::vector<Token> tokens(count);
+    for (std::uint64_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>(random_below(1, i, vocab_size));
+    writer.append(tokens);
+    writer.commit();
+  }
+  ~RandomTokens() { fs::remove(path); }
+};
+
+// The products of one step's linear layers and head: forward, gradient of the input, gradient of the weight.
+class MatrixProducts {
+ public:
+  MatrixProducts(const GptShape& shape, std::int64_t rows, std::int64_t micro_batches, const at::TensorOptions& options)
+      : micro_batches_(micro_batches) {
+    const std::int64_t c = shape.n_embd;
+    for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
+      for (const auto& [in, out] : {std::pair{c, 3 * c}, std::pair{c, c}, std::pair{c, 4 * c}, std::pair{4 * c, c}}) {
+        add(rows, in, out, options);
+      }
+    }
+    add(rows, c, shape.vocab_size, options);
+  }
+
+  void run() {
+    for (std::int64_t micro = 0; micro < micro_batches_; ++micro) {
+      for (Product& p : products_) at::mm_out(p.y, p.x, p.w);
+      for (Product& p : products_) {
+        at::mm_out(p.dx, p.y, p.w.t());
+        p.dw.addmm_(p.x.t(), p.y);
+      }
+    }
+  }
+
+ private:
+  struct Product {
+    at::Tensor x, w, y, dx, dw;
+  };
+  void add(std::int64_t rows, std::int64_t in, std::int64_t out, const at::TensorOptions& options) {
+    const at::Tensor x = at::randn({rows, in}, options);
+    const at::Tensor w = at::randn({in, out}, options).mul_(0.02);
+    products_.push_back({x, w, at::empty({rows, out}, options), at::empty({rows, in}, options),
+                         at::zeros_like(w)});
+  }
+  std::vector<Product> products_;
+  std::int64_t micro_batches_;
+};
+
+std::uint64_t vocabulary(const Config& config, std::uint64_t asked) {
+  if (asked > 0) return asked;
+  if (config.data.vocab_size > 0) return config.data.vocab_size;
+  if (config.data.tokenizer.kind == "byte") return 256;
+  return config.data.tokenizer.kind == "sentencepiece" ? config.data.tokenizer.vocab_size : 65;
+}
+
+struct Times {
+  std::vector<double> steps, products;
+};
+
+// Steps and products take turns in blocks, so that both see the same minutes of a shared machine.
+Times measure(const Config& config, const Flags& flags, const Runtime& runtime, const GptShape& shape,
+              std::int64_t rows) {
+  const RandomTokens random(static_cast<std::uint64_t>(shape.vocab_size), 200000 + static_cast<std::uint64_t>(rows));
+  const TokenSequence tokens({random.path});
+  const WindowOrder order(WindowKind::random, 1, tokens.count(), static_cast<std::uint64_t>(shape.block_size));
+  Trainer trainer(config, shape, runtime);
+  initialize(trainer.arena(), shape, config.training.seed);
+  MatrixProducts products(shape, rows, config.training.batch_size / config.training.micro_batch_size,
+                          at::TensorOptions().device(runtime.device).dtype(runtime.dtype));
+  const auto one_step = [&](std::int64_t step) {
+    return milliseconds_of(runtime.device, [&] { trainer.step(step, tokens, order); });
+  };
+  const auto one_product = [&] {
+    const at::NoGradGuard no_grad;
+    return milliseconds_of(runtime.device, [&] { products.run(); });
+  };
+  for (std::int64_t warm_up = 0; warm_up < 3; ++warm_up) one_step(warm_up);
+  one_product();
+  Times times;
+  constexpr std::int64_t block = 5;
+  for (std::int64_t step = 0; step < flags.steps; step += block) {
+    for (std::int64_t i = 0; i < std::min(block, flags.steps - step); ++i) times.steps.push_back(one_step(step + i));
+    for (std::int64_t i = 0; i < 2; ++i) times.products.push_back(one_product());
+  }
+  return times;
+}
+
+int bench(int argc, char** argv) {
+  CLI::App app("Times training steps of a configuration on random tokens.", "bench-step");
+  Flags flags;
+  app.add_option("CONFIG", flags.config, "a YAML configuration")->required();
+  app.add_option("--set", flags.overrides, "override one setting")->take_all()->allow_extra_args(false);
+  app.add_option("--steps", flags.steps, "how many steps to time (default 50)")->check(CLI::PositiveNumber);
+  app.add_option("--vocab-size", flags.vocab_size, "vocabulary (default: what the configuration implies, char: 65)");
+  app.add_flag("--json", flags.json, "print one JSON object");
+  if (!parse_flags(app, argc, argv)) return 0;
+
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // as train() does
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  Config config = load_config(flags.config, flags.overrides);
+  if (config.training.micro_batch_size == 0) config.training.micro_batch_size = config.training.batch_size;
+  const Runtime runtime = resolve_runtime(config.runtime);
+  const GptShape shape = shape_from(config.model, vocabulary(config, flags.vocab_size));
+  const Times times = measure(config, flags, runtime, shape, config.training.micro_batch_size * shape.block_size);
+
+  const double median = quantile(times.steps, 0.5);
+  const double tokens = static_cast<double>(config.training.batch_size * shape.block_size);
+  const nlohmann::ordered_json result = {{"device", runtime.device_name()},
+                                         {"dtype", runtime.dtype == at::kFloat ? "float32" : "bfloat16"},
+                                         {"kernels", runtime.kernels == Kernels::fused ? "fused" : "aten"},
+                                         {"steps", times.steps.size()},
+                                         {"ms_median", median},
+                                         {"ms_p10", quantile(times.steps, 0.1)},
+                                         {"ms_p90", quantile(times.steps, 0.9)},
+                                         {"tokens_per_second", tokens / median * 1000},
+                                         {"gemm_ms", quantile(times.products, 0.5)},
+                                         {"peak_resident_bytes", peak_resident_bytes()}};
+  if (flags.json) {
+    std::cout << result.dump() << '\n';
+  } else {
+    for (const auto& [name, value] : result.items()) std::cout << name << ": " << value.dump() << '\n';
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return inkling::run_program([&] { return bench(argc, argv); });
+}

@@ -1,0 +1,26 @@
+// inkling-train CONFIG: tokenizes the text if needed, trains, checkpoints, logs; run again, it goes on.
+#include "program.h"
+#include "config/config.h"
+#include "train/train.h"
+
+int main(int argc, char** argv) {
+  return inkling::run_program([&] {
+    CLI::App app("Trains a GPT as a YAML file says. Run the same command again to go on after a stop.",
+                 "inkling-train");
+    inkling::ConfigFlags flags;
+    inkling::TrainOptions options;
+    inkling::add_config_flags(app, flags);
+    app.add_option("--out", options.out, "the run folder (default: runs/<name of CONFIG>)");
+    app.add_flag("--fresh", options.fresh, "start over in a new folder beside the old one; nothing is deleted");
+    app.add_flag("--accept-changes", options.accept_changes, "resume although settings changed that alter the result");
+    if (!inkling::parse_flags(app, argc, argv)) return 0;
+    const inkling::Config config = inkling::load_config(flags.config, flags.overrides);
+    if (flags.print_config) {
+      std::cout << inkling::print_config(config);
+      return 0;
+    }
+    options.config_path = flags.config;
+    options.dry_run = flags.dry_run;
+    return inkling::train(config, options);
+  });
+}

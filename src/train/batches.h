@@ -1,0 +1,31 @@
+// Batches of token windows as tensors.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "data/windows.h"
+#include "formats/token_file.h"
+
+namespace inkling {
+
+struct Batch {
+  at::Tensor tokens;   // int64 [B, T]
+  at::Tensor targets;  // int64 [B, T]: the token that follows each
+};
+
+// The windows that begin at these tokens of the sequence, T = block_size, on `device`.
+Batch read_batch(const TokenSequence& sequence, const std::vector<std::uint64_t>& starts, std::int64_t block_size,
+                 at::Device device);
+
+// Rows [first, first + count) of the batch of step `step`: row r is window number step * batch_size + r.
+Batch training_batch(const TokenSequence& sequence, const WindowOrder& order, std::int64_t step,
+                     std::int64_t batch_size, std::int64_t first, std::int64_t count, std::int64_t block_size,
+                     at::Device device);
+
+// Where `count` evaluation windows begin: evenly spread over the sequence, the same at every evaluation.
+std::vector<std::uint64_t> evaluation_windows(std::uint64_t token_count, std::int64_t block_size, std::int64_t count);
+
+}  // namespace inkling

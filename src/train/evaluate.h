@@ -1,0 +1,66 @@
+// The loss on the validation split, every token exactly once, and how near it is to the best possible one.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/validation_bound.h"
+#include "model/device.h"
+#include "model/gpt.h"
+
+namespace inkling {
+
+// A window of text, or a story: what was scored in one go.
+struct ScoredPiece {
+  double nats = 0;           // sum of -log p over its tokens
+  std::uint64_t tokens = 0;  // scored ones
+};
+
+// `sequence` in windows of block_size that lie back to back, the last one shorter: each token but the first is a target
+// once, seen with the tokens before it in its window. At most `limit` windows, the first ones; 0 is all. (The loss of
+// nanoGPT's models is comparable when it is taken over the whole split like this.)
+std::vector<ScoredPiece> score_windows(const Gpt& model, const Runtime& runtime, const TokenSequence& sequence,
+                                       std::uint64_t limit = 0);
+
+// Each story alone, from its beginning: position 0 holds the separator, the targets are the story's tokens and the
+// separator behind it. stories[k].tokens (separator included) says where each ends. Stories may have different lengths;
+// Error internal for one of more than block_size tokens.
+std::vector<ScoredPiece> score_stories(const Gpt& model, const Runtime& runtime, const TokenSequence& sequence,
+                                       Token separator, const std::vector<StoryBound>& stories);
+
+// The best possible loss on the very tokens that were scored.
+struct BoundComparison {
+  double best_possible = 0;          // nats per token
+  double excess = 0;                 // loss - best_possible, in nats per token
+  double excess_standard_error = 0;  // of `excess`, story by story: the luck of the stories is the same on both sides
+
+  double excess_ratio() const { return excess / best_possible; }  // 0.08: 8 % above the best possible loss
+  // No model can be expected below the bound. Further below than chance explains: model or bound is wrong.
+  bool impossible() const { return excess < -3 * excess_standard_error; }
+};
+
+struct Evaluation {
+  double loss = 0;            // nats per token
+  double standard_error = 0;  // of `loss`, over pieces (tokens of one piece are not independent); NaN for one piece
+  std::uint64_t tokens = 0;   // scored
+  std::uint64_t pieces = 0;
+  std::optional<double> bits_per_byte;  // of text; separators' losses included. None for ready token files
+  std::optional<BoundComparison> bound; // corpora from a grammar whose stories fit into block_size
+
+  double perplexity() const;
+};
+
+// The validation split of `dataset`: story by story with the bound where it has one and every story fits into a block,
+// in windows otherwise. `limit` as above, in stories or windows. Uses no random numbers and leaves the model as it is.
+// Error input if the data has more tokens than the model's vocabulary.
+Evaluation evaluate_validation(const Gpt& model, const Runtime& runtime, const Dataset& dataset,
+                               std::uint64_t limit = 0);
+
+// Why there is no bound although the corpus has one: "its longest story takes 321 tokens and …"; none otherwise.
+std::optional<std::string> why_no_bound(const Dataset& dataset, std::int64_t block_size);
+
+}  // namespace inkling

@@ -1,0 +1,36 @@
+// How many bytes a run will hold, said before it starts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "model/arena.h"
+#include "model/gpt.h"
+
+namespace inkling {
+
+struct MemoryPart {
+  std::string what;
+  std::uint64_t bytes = 0;
+};
+
+// What training holds at its peak above LibTorch's own code and buffers, largest first.
+std::vector<MemoryPart> training_memory(const Config& config, const GptShape& shape, std::int64_t arena_size,
+                                        at::ScalarType dtype, Kernels kernels);
+std::uint64_t total_bytes(const std::vector<MemoryPart>& parts);
+
+// "training holds about 62 MiB: weights, gradients and moments 13 MiB, …"
+std::string describe_memory(const std::vector<MemoryPart>& parts);
+
+// Floating-point operations per trained token, forward and backward (Chowdhery et al. 2022, appendix B).
+double flops_per_token(const GptShape& shape, std::int64_t parameter_count);
+
+// The device's peak in floating-point operations per second for dense bfloat16 products; 0 if unknown.
+double peak_flops(at::Device device, at::ScalarType dtype);
+
+// Peak resident set of this process so far, bytes.
+std::uint64_t peak_resident_bytes();
+
+}  // namespace inkling

@@ -1,0 +1,118 @@
+#include "train/report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace inkling {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no word for infinity: null stands for a loss or norm that is not finite.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+void drop_lines_after(const std::filesystem::path& path, std::int64_t steps_done) {
+  if (!std::filesystem::exists(path)) return;
+  std::istringstream lines(read_file(path));
+  std::string kept;
+  bool dropped = false;
+  for (std::string line; std::getline(lines, line);) {
+    const Json parsed = Json::parse(line, nullptr, false);
+    const bool whole = parsed.is_object() && parsed.contains("step") && parsed["step"].is_number_integer();
+    if (whole && parsed["step"].get<std::int64_t>() <= steps_done) {
+      kept += line + "\n";
+    } else {
+      dropped = true;
+    }
+  }
+  if (dropped) write_file(path, kept);
+}
+
+}  // namespace
+
+Report::Report(const std::filesystem::path& log, std::int64_t steps_done, std::int64_t max_steps,
+               double flops_per_token, double peak_flops)
+    : path_(log),
+      max_steps_(max_steps),
+      flops_per_token_(flops_per_token),
+      peak_flops_(peak_flops),
+      since_(std::chrono::steady_clock::now()) {
+  drop_lines_after(log, steps_done);
+  log_.open(log, std::ios::app);
+  if (!log_) throw Error::environment(str("cannot write ", log.string(), "; check the folder's permissions"));
+  if (stderr_is_terminal()) bar_.emplace("training", static_cast<std::uint64_t>(max_steps), "steps");
+}
+
+Report::~Report() {
+  if (bar_) bar_->clear();
+}
+
+void Report::say(const std::string& line) {
+  if (bar_) bar_->clear();
+  log_info(line);
+}
+
+void Report::append(const std::string& json_line) {
+  log_ << json_line << '\n' << std::flush;
+  if (!log_) throw Error::environment(str("cannot write ", path_.string(), ": is the disk full?"));
+}
+
+void Report::step_done(std::int64_t step, std::int64_t tokens) {
+  tokens_since_ += tokens;
+  ++steps_since_;
+  if (bar_) bar_->update(static_cast<std::uint64_t>(step));
+}
+
+void Report::log_step(std::int64_t step, const StepResult& result, double total_seconds) {
+  const auto now = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(now - since_).count();
+  const double tokens_per_second = static_cast<double>(tokens_since_) / seconds;
+  const double mfu = peak_flops_ > 0 ? tokens_per_second * flops_per_token_ / peak_flops_ : 0.0;
+  seconds_per_step_ = seconds / static_cast<double>(steps_since_);
+  since_ = now;
+  tokens_since_ = 0;
+  steps_since_ = 0;
+
+  std::string line = str("step ", step, "/", max_steps_, "  loss ", format_fixed(result.loss, 4), "  lr ",
+                         format_shortest(std::round(result.learning_rate * 1e8) / 1e8), "  grad norm ",
+                         format_fixed(result.grad_norm, 2), "  ",
+                         format_count(static_cast<std::uint64_t>(tokens_per_second)), " tokens/s");
+  if (mfu > 0) line += str("  MFU ", format_fixed(100 * mfu, 1), " %");
+  line += str("  ", format_duration(total_seconds), " elapsed, ",
+              format_duration(seconds_per_step_ * static_cast<double>(max_steps_ - step)), " left");
+  if (result.skipped) line += "  (skipped: the gradient is not finite)";
+  say(line);
+
+  Json json = {{"step", step},
+               {"loss", number(result.loss)},
+               {"learning_rate", result.learning_rate},
+               {"grad_norm", number(result.grad_norm)},
+               {"tokens_per_second", std::round(tokens_per_second)},
+               {"seconds", std::round(total_seconds * 1000) / 1000}};
+  if (mfu > 0) json["mfu"] = std::round(mfu * 10000) / 10000;
+  append(json.dump());
+}
+
+void Report::log_evaluation(const EvaluationLosses& losses, bool is_best) {
+  std::string line = str("step ", losses.step, "/", max_steps_, "  evaluation: train loss ",
+                         format_fixed(losses.train_loss, 4), ", val loss ", format_fixed(losses.val_loss, 4));
+  Json json = {{"step", losses.step}, {"train_loss", number(losses.train_loss)}, {"val_loss", number(losses.val_loss)}};
+  if (losses.best_possible) {
+    line += str(", best possible ", format_fixed(*losses.best_possible, 4), " (",
+                format_fixed(100 * (losses.val_loss / *losses.best_possible - 1), 1), " % above)");
+    json["best_possible_loss"] = *losses.best_possible;
+  }
+  say(line + (is_best ? "  (best so far)" : ""));
+  append(json.dump());
+  since_ = std::chrono::steady_clock::now();  // evaluation time is not step time
+  tokens_since_ = 0;
+  steps_since_ = 0;
+}
+
+}  // namespace inkling

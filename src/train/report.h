@@ -1,0 +1,49 @@
+// What a person sees while a run goes on, and the same as log.jsonl.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "base/progress.h"
+#include "train/trainer.h"
+
+namespace inkling {
+
+struct EvaluationLosses {
+  std::int64_t step = 0;   // steps done
+  double train_loss = 0;   // nats per token
+  double val_loss = 0;
+  std::optional<double> best_possible;  // on the same characters as val_loss: grammar corpora
+};
+
+class Report {
+ public:
+  // Appends to `log`, from which lines after `steps_done` are dropped first: a run that was cut off after its last
+  // checkpoint makes those steps again. flops_per_token and peak_flops give the MFU; a peak of 0 is unknown.
+  Report(const std::filesystem::path& log, std::int64_t steps_done, std::int64_t max_steps, double flops_per_token,
+         double peak_flops);
+  ~Report();
+
+  void step_done(std::int64_t step, std::int64_t tokens);  // moves the bar on a terminal
+  void log_step(std::int64_t step, const StepResult& result, double total_seconds);
+  void log_evaluation(const EvaluationLosses& losses, bool is_best);
+  void say(const std::string& line);  // a plain line that does not break the bar
+
+ private:
+  void append(const std::string& json_line);
+
+  std::ofstream log_;
+  std::filesystem::path path_;
+  std::int64_t max_steps_;
+  double flops_per_token_, peak_flops_;
+  std::int64_t tokens_since_ = 0, steps_since_ = 0;
+  double seconds_per_step_ = 0;
+  std::chrono::steady_clock::time_point since_;
+  std::optional<Progress> bar_;
+};
+
+}  // namespace inkling

@@ -1,0 +1,46 @@
+// Where a run lives, and whether it is new, goes on, or is done.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "config/config.h"
+
+namespace inkling {
+
+struct TrainOptions {
+  std::filesystem::path config_path;
+  std::filesystem::path out;    // empty: runs/<the config file's name>
+  bool fresh = false;           // start over in a new folder; nothing is deleted
+  bool accept_changes = false;  // resume although settings changed that alter the result
+  bool dry_run = false;         // check everything, write nothing
+};
+
+// A run folder held by this process alone for as long as this lives.
+class RunFolder {
+ public:
+  // Error input if another process trains in it, environment if it cannot be made.
+  RunFolder(const std::filesystem::path& path, bool dry_run);
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path checkpoint(std::int64_t step) const;  // checkpoints/step-000500
+
+ private:
+  std::filesystem::path path_;
+  int lock_ = -1;
+};
+
+// The folder a run would use: --out or runs/<name>; with --fresh the first of runs/<name>-2, -3, … that is not there.
+std::filesystem::path choose_run_folder(const TrainOptions& options);
+
+// Compares the settings of the newest checkpoint with those asked for: lists every change on stderr and throws Error
+// input where one needs consent (--accept-changes) or cannot apply at all (--fresh).
+void check_changes(const Config& before, const Config& after, bool accept_changes);
+
+}  // namespace inkling

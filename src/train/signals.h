@@ -1,0 +1,17 @@
+// Ctrl-C and SIGTERM end a run after the step it is in; a second one ends it at once.
+#pragma once
+
+namespace inkling {
+
+// Catches both signals while it lives.
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  bool requested() const;
+};
+
+}  // namespace inkling

@@ -1,0 +1,211 @@
+#include "train/train.h"
+
+#include <malloc.h>
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "data/dataset.h"
+#include "model/device.h"
+#include "train/memory.h"
+#include "train/report.h"
+#include "train/signals.h"
+#include "train/trainer.h"
+
+namespace inkling {
+namespace {
+
+constexpr std::int64_t most_skipped_in_a_row = 20;
+
+struct Resume {
+  std::filesystem::path checkpoint;
+  TrainingState state;
+};
+
+std::optional<Resume> find_resume(const std::filesystem::path& run, const Config& config, bool accept_changes) {
+  const auto checkpoints = list_checkpoints(run);
+  if (checkpoints.empty()) return std::nullopt;
+  const std::filesystem::path newest = checkpoints.back().folder;
+  check_changes(load_config(newest / "config.yaml", {}), config, accept_changes);
+  return Resume{newest, load_state(newest)};
+}
+
+// `auto` settings keep the meaning they had when the run began, where this machine allows it.
+Runtime resume_runtime(const RuntimeConfig& asked, const RuntimeConfig& resolved) {
+  RuntimeConfig wanted = asked;
+  if (wanted.device == "auto") wanted.device = resolved.device;
+  if (wanted.dtype == "auto") wanted.dtype = resolved.dtype;
+  if (wanted.kernels == "auto") wanted.kernels = resolved.kernels;
+  if (wanted.threads == 0) wanted.threads = resolved.threads;
+  try {
+    return resolve_runtime(wanted);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::environment) throw;
+    log_warning(str("not bit-identical to an uninterrupted run because it began on ", resolved.device,
+                    ", which is not to be had here"));
+    return resolve_runtime(asked);
+  }
+}
+
+void say_what_is_ahead(const Config& config, const Dataset& dataset, const GptShape& shape, const Runtime& runtime,
+                       const std::filesystem::path& run) {
+  const ParameterLayout layout(gpt_parameters(shape));
+  log_info(str("data: ", dataset.folder.string(), ", ", format_count(dataset.train.tokens), " training and ",
+               format_count(dataset.validation.tokens), " validation tokens, vocabulary ", shape.vocab_size));
+  log_info(str("model: ", shape.n_layer, " layers, ", shape.n_head, " heads, width ", shape.n_embd, ", block ",
+               shape.block_size, ": ", format_count(static_cast<std::uint64_t>(layout.parameter_count())),
+               " parameters"));
+  log_info(str("runs on ", runtime.device_name(), " in ", runtime.dtype == at::kFloat ? "float32" : "bfloat16", ", ",
+               runtime.kernels == Kernels::fused ? "fused" : "aten", " kernels; ",
+               describe_memory(training_memory(config, shape, layout.size(), runtime.dtype, runtime.kernels))));
+  log_info(str("writes to ", run.string()));
+}
+
+// The loop and what it carries from step to step.
+class Run {
+ public:
+  Run(const Config& config, const RunFolder& folder, const Dataset& dataset, const Runtime& runtime,
+      const GptShape& shape, const std::optional<Resume>& resume)
+      : config_(config),
+        folder_(folder),
+        dataset_(dataset),
+        shape_(shape),
+        train_tokens_(dataset.train.shards),
+        validation_tokens_(dataset.validation.shards),
+        order_(config.data.order == "random" ? WindowKind::random : WindowKind::epoch, config.training.seed,
+               train_tokens_.count(), static_cast<std::uint64_t>(config.model.block_size)),
+        trainer_(config, shape, runtime) {
+    if (resume) {
+      state_ = resume->state;
+      load_weights(resume->checkpoint, shape, trainer_.arena());
+      load_optimizer(resume->checkpoint, trainer_.arena(), trainer_.optimizer());
+      log_info(str("goes on from ", resume->checkpoint.string()));
+    } else {
+      initialize(trainer_.arena(), shape, config.training.seed);
+    }
+    state_.data_hash = dataset.hash;
+    state_.resolved = resolved_config(config.runtime, runtime);
+    report_.emplace(folder.path() / "log.jsonl", state_.step, config.training.max_steps,
+                    flops_per_token(shape, trainer_.arena().parameter_count()),
+                    peak_flops(runtime.device, runtime.dtype));
+  }
+
+  int loop() {
+    const StopSignal stop;
+    const double seconds_before = state_.seconds;
+    const auto start = std::chrono::steady_clock::now();
+    while (state_.step < config_.training.max_steps) {
+      const StepResult result = trainer_.step(state_.step, train_tokens_, order_);
+      ++state_.step;
+      state_.seconds =
+          seconds_before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      report_->step_done(state_.step, config_.training.batch_size * config_.model.block_size);
+      count_skipped(result);
+      const bool last = state_.step == config_.training.max_steps;
+      if (state_.step == 1 || last || state_.step % config_.logging.interval == 0) {
+        report_->log_step(state_.step, result, state_.seconds);
+      }
+      const bool best = (last || state_.step % config_.evaluation.interval == 0) && evaluate();
+      if (best || last || stop.requested() || state_.step % config_.checkpoint.interval == 0) save();
+      if (stop.requested() && !last) {
+        report_->say(str("stopped by a signal after step ", state_.step,
+                         " and saved; run the same command again to go on"));
+        return exit_stopped;
+      }
+    }
+    report_->say(str("done: best val loss ", format_fixed(state_.best_val_loss.value_or(NAN), 4), " at step ",
+                     state_.best_step, ", ", format_duration(state_.seconds), ", peak memory ",
+                     format_bytes(peak_resident_bytes()), "; read what it writes with: inkling-sample ",
+                     folder_.path().string()));
+    return 0;
+  }
+
+ private:
+  void count_skipped(const StepResult& result) {
+    state_.skipped_in_a_row = result.skipped ? state_.skipped_in_a_row + 1 : 0;
+    if (!result.skipped) return;
+    ++state_.skipped_steps;
+    if (state_.skipped_in_a_row < most_skipped_in_a_row) return;
+    throw Error(ErrorKind::diverged,
+                str("the gradient was not finite in ", most_skipped_in_a_row, " steps in a row (now at step ",
+                    state_.step, "); the checkpoints in ", (folder_.path() / "checkpoints").string(),
+                    " are untouched. Try a lower optimizer.learning_rate, a longer schedule.warmup_steps or "
+                    "optimizer.grad_clip: 1.0, with --fresh"));
+  }
+
+  // Returns whether the validation loss is the best so far.
+  bool evaluate() {
+    EvaluationLosses losses{.step = state_.step,
+                            .train_loss = trainer_.estimate_loss(train_tokens_),
+                            .val_loss = trainer_.estimate_loss(validation_tokens_),
+                            .best_possible = std::nullopt};
+    const bool best = !state_.best_val_loss || losses.val_loss < *state_.best_val_loss;
+    if (best) {
+      state_.best_val_loss = losses.val_loss;
+      state_.best_step = state_.step;
+    }
+    report_->log_evaluation(losses, best);
+    return best;
+  }
+
+  void save() {
+    save_checkpoint(folder_.checkpoint(state_.step), config_, shape_, trainer_.arena(), trainer_.optimizer(), state_,
+                    dataset_.tokenizer.get());
+    prune_checkpoints(folder_.path(), config_.checkpoint.keep, state_.best_step);
+  }
+
+  Config config_;
+  const RunFolder& folder_;
+  const Dataset& dataset_;
+  GptShape shape_;
+  TokenSequence train_tokens_, validation_tokens_;
+  WindowOrder order_;
+  Trainer trainer_;
+  TrainingState state_;
+  std::optional<Report> report_;
+};
+
+// glibc gives large blocks back to the system at once and fetches them anew, page by page, in the next step.
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
+}  // namespace
+
+int train(const Config& asked, const TrainOptions& options) {
+  Config config = asked;
+  if (config.training.micro_batch_size == 0) config.training.micro_batch_size = config.training.batch_size;
+  const std::filesystem::path path = choose_run_folder(options);
+  const RunFolder folder(path, options.dry_run);
+  const auto resume = find_resume(path, config, options.accept_changes);
+  if (resume && resume->state.step >= config.training.max_steps) {
+    log_info(str("this run is finished: ", resume->state.step, " steps are done, and training.max_steps is ",
+                 config.training.max_steps, ". Raise training.max_steps to go on, or give --fresh to start over"));
+    return 0;
+  }
+  const Dataset dataset =
+      prepare_dataset(config.data, {.block_size = config.model.block_size, .dry_run = options.dry_run});
+  if (resume && !options.dry_run && resume->state.data_hash != dataset.hash) {
+    throw Error::input(str("the data in ", dataset.folder.string(), " is not what the run in ", path.string(),
+                           " was trained on; bring the old data back, or start over beside it with --fresh"));
+  }
+  keep_freed_memory();
+  const Runtime runtime =
+      resume ? resume_runtime(config.runtime, resume->state.resolved) : resolve_runtime(config.runtime);
+  const GptShape shape = shape_from(config.model, dataset.vocab_size);
+  say_what_is_ahead(config, dataset, shape, runtime, path);
+  if (options.dry_run) {
+    log_info("dry run: all is well, nothing was written");
+    return 0;
+  }
+  write_file(path / "config.yaml", print_config(config));
+  return Run(config, folder, dataset, runtime, shape, resume).loop();
+}
+
+}  // namespace inkling

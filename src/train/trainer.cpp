@@ -1,0 +1,78 @@
+#include "train/trainer.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+#include "ops/dropout.h"
+#include "optim/schedule.h"
+#include "train/batches.h"
+
+namespace inkling {
+
+GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size) {
+  return {.n_layer = model.n_layer,
+          .n_head = model.n_head,
+          .n_embd = model.n_embd,
+          .block_size = model.block_size,
+          .vocab_size = static_cast<std::int64_t>(vocab_size),
+          .bias = model.bias,
+          .gelu = model.gelu == "exact" ? GeluForm::exact : GeluForm::tanh};
+}
+
+Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& runtime)
+    : config_(config),
+      runtime_(runtime),
+      arena_(gpt_parameters(shape), runtime.device, runtime.dtype, true),
+      model_(shape, arena_),
+      optimizer_(arena_, config.optimizer) {}
+
+double Trainer::micro_batch(std::int64_t step, std::int64_t first, const TokenSequence& tokens,
+                            const WindowOrder& order) {
+  const TrainingConfig& training = config_.training;
+  const Batch batch = training_batch(tokens, order, step, training.batch_size, first, training.micro_batch_size,
+                                     config_.model.block_size, runtime_.device);
+  const std::uint64_t key = random_key(training.seed, Purpose::dropout, static_cast<std::uint64_t>(step));
+  Context context{.kernels = runtime_.kernels,
+                  .dropout = config_.model.dropout,
+                  .dropout_key = random_bits(key, static_cast<std::uint64_t>(first))};
+  seed_dropout(runtime_.device, context);
+  const at::Tensor loss = model_.loss(batch.tokens, batch.targets, context);
+  const double share = static_cast<double>(training.micro_batch_size) / static_cast<double>(training.batch_size);
+  (share == 1.0 ? loss : loss.mul(share)).backward();
+  arena_.collect_gradients();
+  return loss.item<double>() * share;
+}
+
+StepResult Trainer::step(std::int64_t step, const TokenSequence& tokens, const WindowOrder& order) {
+  StepResult result;
+  arena_.zero_gradients();
+  for (std::int64_t first = 0; first < config_.training.batch_size; first += config_.training.micro_batch_size) {
+    result.loss += micro_batch(step, first, tokens, order);
+  }
+  result.learning_rate = learning_rate(step, config_.optimizer, config_.schedule, config_.training.max_steps);
+  result.grad_norm = optimizer_.step(result.learning_rate);
+  result.skipped = !std::isfinite(result.grad_norm);
+  return result;
+}
+
+double Trainer::estimate_loss(const TokenSequence& tokens) const {
+  const at::NoGradGuard no_grad;
+  const std::int64_t rows = config_.training.micro_batch_size;
+  const auto starts =
+      evaluation_windows(tokens.count(), config_.model.block_size, config_.evaluation.batches * rows);
+  double total = 0.0;
+  for (std::size_t first = 0; first < starts.size(); first += static_cast<std::size_t>(rows)) {
+    const std::size_t end = std::min(starts.size(), first + static_cast<std::size_t>(rows));
+    const std::vector<std::uint64_t> windows(starts.begin() + static_cast<std::ptrdiff_t>(first),
+                                             starts.begin() + static_cast<std::ptrdiff_t>(end));
+    const Batch batch = read_batch(tokens, windows, config_.model.block_size, runtime_.device);
+    Context context{.kernels = runtime_.kernels};
+    total += model_.loss(batch.tokens, batch.targets, context).item<double>() * static_cast<double>(windows.size());
+  }
+  return total / static_cast<double>(starts.size());
+}
+
+}  // namespace inkling
