@@ -1,0 +1,254 @@
+// inkling-sample RUN_OR_CHECKPOINT: writes text that goes on from a prompt.
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "checkpoint/checkpoint.h"
+#include "generate/generator.h"
+#include "program.h"
+#include "runtime_flags.h"
+
+namespace {
+
+using namespace inkling;
+
+constexpr int exit_interrupted = 130;  // as a shell shows a program that SIGINT ended
+constexpr std::string_view separator_line = "---------------\n";
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// The first Ctrl-C ends the text after the character in hand, a second one ends the program.
+void watch_for_interrupt() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+// Standard output without a buffer in between: text is there as soon as it is made.
+class Output {
+ public:
+  void write(std::string_view text) {
+    while (!text.empty() && !reader_gone_) {
+      const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+      if (written >= 0) {
+        text.remove_prefix(static_cast<std::size_t>(written));
+      } else if (errno == EPIPE) {
+        reader_gone_ = true;
+      } else if (errno != EINTR) {
+        throw Error::environment(str("cannot write to standard output: ", std::strerror(errno)));
+      }
+    }
+  }
+  bool reader_gone() const { return reader_gone_; }  // head has seen enough: no reason to complain
+
+ private:
+  bool reader_gone_ = false;
+};
+
+// Prints samples in their order. The first one that is not complete is printed as it grows; later ones wait.
+class Printer {
+ public:
+  Printer(const std::vector<std::string>& prompts, std::uint64_t seed, bool json)
+      : prompts_(prompts), seed_(seed), json_(json) {}
+
+  bool add(std::size_t index, const Sample& sample, std::string_view added, bool finished) {
+    Pending& pending = waiting_[index];
+    if (json_) {
+      if (finished) pending.text = json_line(sample);
+    } else {
+      if (!pending.begun) pending.text = beginning(index, sample);
+      pending.text += added;
+      if (finished) pending.text += ending(prompts_[sample.prompt] + sample.text);
+    }
+    pending.begun = true;
+    pending.finished = finished;
+    print_what_may_be_seen();
+    return interrupted == 0 && !output_.reader_gone();
+  }
+
+  // After an interruption: the samples that had not ended.
+  void finish(const std::vector<Sample>& samples) {
+    for (; next_ < samples.size() && samples[next_].tokens > 0; ++next_) {
+      const Sample& sample = samples[next_];
+      if (json_) output_.write(json_line(sample));
+      if (!json_) return output_.write(ending(prompts_[sample.prompt] + sample.text));
+    }
+  }
+
+ private:
+  struct Pending {
+    std::string text;  // not printed yet
+    bool begun = false, finished = false;
+  };
+
+  std::string beginning(std::size_t index, const Sample& sample) const {
+    return (index == 0 ? "" : std::string(separator_line)) + prompts_[sample.prompt];
+  }
+
+  static std::string ending(const std::string& all) { return all.empty() || all.back() != '\n' ? "\n" : ""; }
+
+  std::string json_line(const Sample& sample) const {
+    const nlohmann::ordered_json line{{"prompt", prompts_[sample.prompt]}, {"text", sample.text},
+                                      {"tokens", sample.tokens},           {"finish", finish_name(sample.finish)},
+                                      {"seed", seed_},                     {"sample", sample.number}};
+    return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
+
+  void print_what_may_be_seen() {
+    for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;) {
+      output_.write(std::exchange(first->second.text, {}));
+      if (!first->second.finished) return;
+      first = waiting_.erase(first);
+      ++next_;
+    }
+  }
+
+  const std::vector<std::string>& prompts_;
+  std::uint64_t seed_;
+  bool json_;
+  Output output_;
+  std::size_t next_ = 0;  // the first sample not printed to its end
+  std::map<std::size_t, Pending> waiting_;
+};
+
+struct Flags {
+  std::string place, checkpoint;
+  std::vector<std::string> prompts, prompt_files;
+  GenerationSettings settings;
+  RuntimeFlags runtime;
+  bool json = false;
+  bool no_cache = false;
+};
+
+// A whole number as people write it: no sign, no leading zero that others read as octal.
+CLI::Option* add_count(CLI::App& app, const std::string& name, std::uint64_t& value, std::uint64_t lowest,
+                       const std::string& about) {
+  constexpr std::uint64_t highest = 1'000'000'000;
+  const auto check = [=](const std::string& text) -> std::string {
+    std::uint64_t number = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool whole = code == std::errc() && end == text.data() + text.size() && (text.size() == 1 || text[0] != '0');
+    if (whole && number >= lowest && number <= highest) return {};
+    return str("must be a whole number from ", lowest, " to ", highest, ", not ", text);
+  };
+  return app.add_option(name, value, about)->check(check, "")->type_name("N")->capture_default_str();
+}
+
+void add_flags(CLI::App& app, Flags& flags) {
+  GenerationSettings& settings = flags.settings;
+  SamplingSettings& sampling = settings.sampling;
+  const auto several = [](CLI::Option* option, const char* type) {
+    option->type_name(type)->take_all()->allow_extra_args(false);
+  };
+  app.add_option("RUN_OR_CHECKPOINT", flags.place, "a run folder, a checkpoint or a model folder")->required();
+  app.add_option("--checkpoint", flags.checkpoint, "of a run: best (default), newest or a step")->type_name("WHICH");
+  several(app.add_option("--prompt", flags.prompts, "text to go on from; - reads standard input; may be repeated"), "TEXT");
+  several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text; may be repeated"), "FILE");
+  add_count(app, "--count", settings.count, 1, "samples for each prompt");
+  add_count(app, "--max-tokens", settings.max_tokens, 1, "tokens to generate at most");
+  app.add_option("--temperature", sampling.temperature, "0 always takes the likeliest token, 1 is as the model says")
+      ->capture_default_str();
+  add_count(app, "--top-k", sampling.top_k, 0, "choose among the K likeliest tokens; 0 is off");
+  app.add_option("--top-p", sampling.top_p, "choose among the likeliest tokens that together reach P; 1 is off")
+      ->capture_default_str();
+  app.add_option("--min-p", sampling.min_p, "leave out tokens below P times the likeliest one; 0 is off")
+      ->capture_default_str();
+  app.add_option("--repetition-penalty", sampling.repetition_penalty, "make tokens of the context less likely; 1 is off")
+      ->capture_default_str();
+  several(app.add_option("--stop", settings.stops, "end before this text; may be repeated"), "TEXT");
+  add_count(app, "--seed", settings.seed, 0, "another seed, another text");
+  app.add_flag("--ignore-end", settings.ignore_end, "go on where the model ends a document; that place shows as a new line");
+  app.add_flag("--json", flags.json, "one JSON object a line: prompt, text, tokens, finish, seed, sample");
+  app.add_flag("--no-cache", flags.no_cache, "encode the whole context for every token: slow, to check the cache");
+  add_runtime_flags(app, flags.runtime);
+}
+
+std::string without_last_newline(std::string text) {
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  if (!text.empty() && text.back() == '\r') text.pop_back();
+  return text;
+}
+
+std::string read_standard_input() {
+  std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  return without_last_newline(std::move(text));
+}
+
+struct Prompts {
+  std::vector<std::string> texts;
+  std::vector<std::string> origins;  // for messages
+};
+
+Prompts read_prompts(const Flags& flags) {
+  Prompts prompts;
+  const auto add = [&](std::string text, std::string origin) {
+    prompts.texts.push_back(std::move(text));
+    prompts.origins.push_back(std::move(origin));
+  };
+  for (const std::string& prompt : flags.prompts) {
+    if (prompt == "-") add(read_standard_input(), "standard input");
+    else add(prompt, "--prompt");
+  }
+  for (const std::string& file : flags.prompt_files) add(without_last_newline(read_file(file)), file);
+  if (prompts.texts.empty() && isatty(STDIN_FILENO) == 0) add(read_standard_input(), "standard input");
+  if (prompts.texts.empty()) add("", "--prompt");
+  return prompts;
+}
+
+void check_prompts(const Tokenizer& tokenizer, const Prompts& prompts) {
+  for (std::size_t i = 0; i < prompts.texts.size(); ++i) {
+    try {
+      encode_prompt(tokenizer, prompts.texts[i]);
+    } catch (const Error& error) {
+      throw Error(error.kind(), str(prompts.origins[i], ": ", error.message()));
+    }
+  }
+}
+
+int sample(int argc, char** argv) {
+  CLI::App app("Generates text that goes on from a prompt (standard input where none is given and it is no terminal;\n"
+               "otherwise from the beginning of a document).", "inkling-sample");
+  app.footer("Examples:\n  inkling-sample runs/shakespeare --prompt \"O Romeo\" --temperature 0.8 --top-p 0.95\n"
+             "  inkling-sample runs/fables --count 3 --seed 7\n\n"
+             "One new line at the end of a file or of standard input is not part of the prompt. The steps from the\n"
+             "model's answer to a token are, in this order: repetition penalty, temperature, top-k, top-p, min-p.\n"
+             "Sample n of a prompt depends on the seed and n alone, whatever is generated beside it.\n\n"
+             "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it, 130 interrupted.");
+  Flags flags;
+  add_flags(app, flags);
+  if (!parse_flags(app, argc, argv)) return 0;
+  flags.settings.cache = !flags.no_cache;
+  check_settings(flags.settings);
+  const RuntimeConfig runtime = runtime_settings(flags.runtime);
+  const fs::path folder = find_checkpoint(flags.place, flags.checkpoint);
+  const LoadedModel model = load_model(folder, resolve_runtime(runtime));
+  const Tokenizer& tokenizer = require_tokenizer(model);
+  const Prompts prompts = read_prompts(flags);
+  check_prompts(tokenizer, prompts);
+
+  watch_for_interrupt();
+  std::signal(SIGPIPE, SIG_IGN);
+  Printer printer(prompts.texts, flags.settings.seed, flags.json);
+  const std::vector<Sample> samples =
+      generate(model, prompts.texts, flags.settings,
+               [&](std::size_t index, const Sample& text, std::string_view added, bool finished) {
+                 return printer.add(index, text, added, finished);
+               });
+  printer.finish(samples);
+  return interrupted != 0 ? exit_interrupted : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return inkling::run_program([&] { return sample(argc, argv); });
+}

@@ -1,0 +1,172 @@
+#include "generate/generator.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/strings.h"
+#include "generate/decoder.h"
+#include "generate/stop_filter.h"
+#include "text/stream_decoder.h"
+
+namespace inkling {
+namespace {
+
+// A text in the making.
+struct Row {
+  std::size_t index;
+  std::vector<Token> tokens;  // prompt included
+  std::uint64_t random;       // key of its random numbers
+  StreamDecoder characters;
+  StopFilter stop;
+};
+
+class Generation {
+ public:
+  Generation(const LoadedModel& model, std::span<const std::string> prompts, const GenerationSettings& settings,
+             const Watcher& watcher)
+      : model_(model),
+        tokenizer_(require_tokenizer(model)),
+        settings_(settings),
+        watcher_(watcher),
+        samples_(prompts.size() * settings.count),
+        max_rows_(std::min(static_cast<std::int64_t>(std::max<std::size_t>(samples_.size(), 1)),
+                           Decoder::rows_together(model.gpt->shape(), model.runtime))),
+        decoder_(*model.gpt, model.runtime, max_rows_, settings.cache) {
+    for (const std::string& prompt : prompts) prompts_.push_back(encode_prompt(tokenizer_, prompt));
+    for (std::size_t i = 0; i < samples_.size(); ++i) {
+      samples_[i].prompt = i / settings.count;
+      samples_[i].number = i % settings.count;
+    }
+  }
+
+  std::vector<Sample> run() {
+    while (!interrupted_) {
+      while (static_cast<std::int64_t>(rows_.size()) < max_rows_ && next_ < samples_.size()) open_next_row();
+      if (rows_.empty()) return std::move(samples_);
+      step();
+    }
+    for (const std::unique_ptr<Row>& row : rows_) samples_[row->index].finish = Finish::interrupted;
+    for (; next_ < samples_.size(); ++next_) samples_[next_].finish = Finish::interrupted;
+    return std::move(samples_);
+  }
+
+ private:
+  void open_next_row() {
+    const Sample& sample = samples_[next_];
+    rows_.push_back(std::make_unique<Row>(Row{next_, prompts_[sample.prompt],
+                                              random_key(settings_.seed, Purpose::sampling, sample.number),
+                                              StreamDecoder(tokenizer_), StopFilter(settings_.stops)}));
+    ++next_;
+  }
+
+  // One more token for every row. Rows that end make room from the back, so that none is met twice.
+  void step() {
+    std::vector<std::span<const Token>> texts;
+    for (const std::unique_ptr<Row>& row : rows_) texts.emplace_back(row->tokens);
+    const at::Tensor logits = decoder_.next_logits(texts);
+    const std::int64_t stride = logits.size(1);
+    std::vector<bool> ended;
+    for (std::size_t i = 0; i < rows_.size() && !interrupted_; ++i) {
+      // A model may know more tokens than its vocabulary has (GPT-2's tables are often padded): those are no text.
+      const float* const first = logits.data_ptr<float>() + static_cast<std::int64_t>(i) * stride;
+      ended.push_back(extend(*rows_[i], {first, static_cast<std::size_t>(tokenizer_.vocab_size())}));
+    }
+    for (std::size_t i = ended.size(); i-- > 0;) {
+      if (!ended[i]) continue;
+      decoder_.remove(i);
+      rows_[i] = std::move(rows_.back());
+      rows_.pop_back();
+    }
+  }
+
+  // Draws a token; true if it was the row's last.
+  bool extend(Row& row, std::span<const float> logits) {
+    const auto block_size = static_cast<std::uint64_t>(model_.gpt->shape().block_size);
+    const std::span<const Token> context =
+        std::span<const Token>(row.tokens).subspan(context_start(row.tokens.size(), block_size));
+    const double unit = random_unit(row.random, row.tokens.size());
+    const Token token = sample_token(logits, context, settings_.sampling, unit);
+    row.tokens.push_back(token);
+    Sample& sample = samples_[row.index];
+    ++sample.tokens;
+
+    std::optional<Finish> finish;
+    std::string piece;
+    if (token != tokenizer_.separator()) {
+      piece = row.characters.push(token);
+    } else {
+      piece = row.characters.finish();
+      if (settings_.ignore_end) piece += '\n';
+      if (!settings_.ignore_end) finish = Finish::end;
+    }
+    // A character that the limit cuts in two is left out.
+    if (!finish && sample.tokens >= settings_.max_tokens) finish = Finish::length;
+    std::string added = row.stop.push(piece);
+    if (row.stop.found()) finish = Finish::stop;
+    if (finish) {
+      added += row.stop.finish();
+      sample.finish = *finish;
+    }
+    sample.text += added;
+    if (watcher_ && !watcher_(row.index, sample, added, finish.has_value())) interrupted_ = true;
+    return finish.has_value();
+  }
+
+  const LoadedModel& model_;
+  const Tokenizer& tokenizer_;
+  const GenerationSettings& settings_;
+  const Watcher& watcher_;
+  std::vector<std::vector<Token>> prompts_;
+  std::vector<Sample> samples_;
+  std::size_t next_ = 0;  // the first sample not begun
+  std::int64_t max_rows_;
+  Decoder decoder_;
+  std::vector<std::unique_ptr<Row>> rows_;
+  bool interrupted_ = false;
+};
+
+}  // namespace
+
+std::string_view finish_name(Finish finish) {
+  switch (finish) {
+    case Finish::length: return "length";
+    case Finish::stop: return "stop";
+    case Finish::end: return "end";
+    case Finish::interrupted: return "interrupted";
+  }
+  throw Error::internal("an unknown way for a sample to end");
+}
+
+std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt) {
+  std::vector<Token> tokens;
+  if (const auto separator = tokenizer.separator()) tokens.push_back(*separator);
+  const bool needs_new_line = prompt.empty() && tokens.empty();
+  try {
+    const std::vector<Token> text = encode(tokenizer, needs_new_line ? "\n" : prompt);
+    tokens.insert(tokens.end(), text.begin(), text.end());
+  } catch (const Error&) {
+    if (!needs_new_line) throw;
+    throw Error::input("the prompt is empty, and the vocabulary has neither a separator nor a new line to begin with: "
+                       "give --prompt");
+  }
+  return tokens;
+}
+
+void check_settings(const GenerationSettings& settings) {
+  check_settings(settings.sampling);
+  if (settings.count == 0) throw Error::input("--count is 0 and must be at least 1");
+  if (settings.max_tokens == 0) throw Error::input("--max-tokens is 0 and must be at least 1");
+  StopFilter(settings.stops);
+}
+
+std::vector<Sample> generate(const LoadedModel& model, std::span<const std::string> prompts,
+                             const GenerationSettings& settings, const Watcher& watcher) {
+  check_settings(settings);
+  return Generation(model, prompts, settings, watcher).run();
+}
+
+}  // namespace inkling

@@ -1,0 +1,61 @@
+// From prompts to texts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "generate/load_model.h"
+#include "generate/sampler.h"
+
+namespace inkling {
+
+struct GenerationSettings {
+  std::uint64_t count = 1;         // samples for each prompt
+  std::uint64_t max_tokens = 500;  // of each sample, prompt not counted
+  SamplingSettings sampling;
+  std::vector<std::string> stops;  // a sample ends before the first of these
+  std::uint64_t seed = 1;
+  bool ignore_end = false;  // go on behind the separator between documents, which then reads as a new line
+  bool cache = true;        // false: encode the whole context for every token, to check the cache
+};
+
+// Error input naming the flag for a value that means nothing.
+void check_settings(const GenerationSettings& settings);
+
+enum class Finish {
+  length,       // max_tokens made
+  stop,         // a stop string appeared
+  end,          // the model ended its document
+  interrupted,  // the watcher wanted no more
+};
+std::string_view finish_name(Finish finish);  // "length", …
+
+struct Sample {
+  std::size_t prompt = 0;    // which of the prompts
+  std::uint64_t number = 0;  // which of its samples, from 0
+  std::string text;          // what was generated; whole UTF-8 characters, always
+  std::uint64_t tokens = 0;  // how many were generated, an ending separator and a stop string's included
+  Finish finish = Finish::length;
+};
+
+// Told of every piece of text as it is made, and (with `finished`) once of every sample's end. `sample` is as it is by
+// now; `index` is prompt * count + number. Returns false to end all samples there.
+using Watcher = std::function<bool(std::size_t index, const Sample& sample, std::string_view added, bool finished)>;
+
+// The tokens that a text begins with. Where the vocabulary has a separator the prompt is the beginning of a document,
+// so the separator goes in front; where it has none, an empty prompt is a new line. Error input for characters without
+// a token, and for an empty prompt if there is neither separator nor new line.
+std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt);
+
+// Samples in the order of their index. Sample n of a prompt is a function of (model, machine and its runtime settings,
+// prompt, n, seed and the other settings); what else is generated in the same call has no influence. The random number
+// for the token at place i of a text (prompt included) is random_unit(random_key(seed, Purpose::sampling, n), i).
+// Error input as check_settings() and encode_prompt() throw it, and for a model without a tokenizer.
+std::vector<Sample> generate(const LoadedModel& model, std::span<const std::string> prompts,
+                             const GenerationSettings& settings, const Watcher& watcher = {});
+
+}  // namespace inkling

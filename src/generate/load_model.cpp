@@ -1,0 +1,32 @@
+#include "generate/load_model.h"
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "checkpoint/checkpoint.h"
+
+namespace inkling {
+
+namespace fs = std::filesystem;
+
+LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
+  LoadedModel loaded{.folder = folder, .runtime = runtime, .arena = {}, .gpt = {}, .tokenizer = {}};
+  const GptShape shape = read_shape(folder);
+  if (fs::exists(folder / "tokenizer.json")) loaded.tokenizer = load_tokenizer(folder);
+  if (loaded.tokenizer && loaded.tokenizer->vocab_size() > static_cast<std::uint64_t>(shape.vocab_size)) {
+    throw Error::input(str(folder.string(), ": its tokenizer has ", format_count(loaded.tokenizer->vocab_size()),
+                           " tokens and its model knows ", shape.vocab_size, " only: they do not belong together"));
+  }
+  loaded.arena = std::make_unique<ParameterArena>(gpt_parameters(shape), runtime.device, runtime.dtype, false);
+  load_weights(folder, shape, *loaded.arena);
+  loaded.gpt = std::make_unique<Gpt>(shape, *loaded.arena);
+  return loaded;
+}
+
+const Tokenizer& require_tokenizer(const LoadedModel& model) {
+  if (model.tokenizer) return *model.tokenizer;
+  throw Error::input(str(model.folder.string(), " holds no tokenizer (tokenizer.json), so text cannot be turned into "
+                         "its tokens: the model comes from elsewhere or was trained on ready token files. If you have "
+                         "the tokenizer of its data as inkling saved it, copy it into this folder"));
+}
+
+}  // namespace inkling

@@ -1,0 +1,29 @@
+// Ends a text where one of several strings appears in it, while the text is still being made.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace inkling {
+
+// Text goes in by pieces of any length and comes out as soon as it is certain that it does not belong to a stop string.
+// What comes out in all does not depend on how the text was cut: everything before the stop string that is complete
+// first (of two that are complete with the same character, the longer one).
+class StopFilter {
+ public:
+  explicit StopFilter(std::vector<std::string> stops);  // Error input for an empty one
+
+  std::string push(std::string_view piece);  // the text that is certain now; nothing more after found()
+  std::string finish();                      // the text ends here: what was held back
+  bool found() const { return found_; }
+
+ private:
+  std::size_t held_back() const;
+
+  std::vector<std::string> stops_;
+  std::string waiting_;  // shorter than the longest stop string between calls
+  bool found_ = false;
+};
+
+}  // namespace inkling
