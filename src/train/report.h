@@ -17,7 +17,7 @@ struct EvaluationLosses {
   std::int64_t step = 0;   // steps done
   double train_loss = 0;   // nats per token
   double val_loss = 0;
-  std::optional<double> best_possible;  // on the same characters as val_loss: grammar corpora
+  std::optional<double> best_possible = std::nullopt;  // on the same characters as val_loss: grammar corpora
 };
 
 class Report {

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "data/dataset.h"
 #include "model/device.h"
+#include "train/evaluate.h"
 #include "train/memory.h"
 #include "train/report.h"
 #include "train/signals.h"
@@ -74,6 +75,7 @@ class Run {
       : config_(config),
         folder_(folder),
         dataset_(dataset),
+        runtime_(runtime),
         shape_(shape),
         train_tokens_(dataset.train.shards),
         validation_tokens_(dataset.validation.shards),
@@ -140,10 +142,15 @@ class Run {
 
   // Returns whether the validation loss is the best so far.
   bool evaluate() {
-    EvaluationLosses losses{.step = state_.step,
-                            .train_loss = trainer_.estimate_loss(train_tokens_),
-                            .val_loss = trainer_.estimate_loss(validation_tokens_),
-                            .best_possible = std::nullopt};
+    EvaluationLosses losses{.step = state_.step, .train_loss = trainer_.estimate_loss(train_tokens_)};
+    if (dataset_.bound_file) {  // whole stories, on which the best possible loss is known
+      const auto stories = static_cast<std::uint64_t>(config_.evaluation.batches * config_.training.batch_size);
+      const Evaluation evaluation = evaluate_validation(trainer_.model(), runtime_, dataset_, stories);
+      losses.val_loss = evaluation.loss;
+      if (evaluation.bound) losses.best_possible = evaluation.bound->best_possible;
+    } else {
+      losses.val_loss = trainer_.estimate_loss(validation_tokens_);
+    }
     const bool best = !state_.best_val_loss || losses.val_loss < *state_.best_val_loss;
     if (best) {
       state_.best_val_loss = losses.val_loss;
@@ -162,6 +169,7 @@ class Run {
   Config config_;
   const RunFolder& folder_;
   const Dataset& dataset_;
+  Runtime runtime_;
   GptShape shape_;
   TokenSequence train_tokens_, validation_tokens_;
   WindowOrder order_;
