@@ -94,14 +94,14 @@ TEST(Safetensors, BytesAreThoseOfTheReferenceWriter) {
   const TemporaryFolder folder;
   const std::vector<Tensor> tensors = {tensor_of("b", "F32", {1}, 4), tensor_of("small", "U8", {3}, 3),
                                        tensor_of("a\"\n\x01\xc3\xa9", "F32", {1, 1}, 4),
-                                       tensor_of("half", "BF16", {2}, 4), tensor_of("ids", "I64", {}, 8)};
+                                       tensor_of("half", "F16", {2}, 4), tensor_of("ids", "I64", {}, 8)};
   write_safetensors(folder / "model.safetensors", to_write(tensors), {{"format", "pt"}});
   const std::string json =
       R"({"__metadata__":{"format":"pt"},"ids":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"
       R"("a\"\n\u0001)"
       "\xc3\xa9"
       R"(":{"dtype":"F32","shape":[1,1],"data_offsets":[8,12]},)"
-      R"("b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]},"half":{"dtype":"BF16","shape":[2],"data_offsets":[16,20]},)"
+      R"("b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]},"half":{"dtype":"F16","shape":[2],"data_offsets":[16,20]},)"
       R"("small":{"dtype":"U8","shape":[3],"data_offsets":[20,23]}})";
   const std::string padding((8 - json.size() % 8) % 8, ' ');
   const std::uint64_t length = json.size() + padding.size();
