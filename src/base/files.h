@@ -74,8 +74,11 @@ class OutputFolder {
 
   const fs::path& temporary() const { return temporary_; }
   void commit();
+  void replace();  // commit(), but what stands under `path` is exchanged for it in one step and then removed
 
  private:
+  void sync_contents() const;
+
   fs::path path_;
   fs::path temporary_;
   int descriptor_ = -1;  // of temporary_, to lock it

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 
 #include "base/error.h"
 #include "base/file_errors.h"
@@ -60,14 +61,37 @@ void OutputFolder::commit() {
   if (fs::exists(fs::symlink_status(path_))) {
     throw Error::environment(str("cannot create ", path_.string(), ": it exists already; move it away first"));
   }
+  sync_contents();
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_write_error("create", path_, errno);
+  committed_ = true;
+  sync_folder(folder_of(path_));
+}
+
+void OutputFolder::replace() {
+  if (!fs::exists(fs::symlink_status(path_))) return commit();
+  if (committed_) throw Error::internal(str("second commit of ", path_.string()));
+  sync_contents();
+  fs::path old = temporary_;
+  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0) {
+    committed_ = true;
+    sync_folder(folder_of(path_));
+  } else {
+    if (errno != EINVAL && errno != ENOSYS) throw_write_error("replace", path_, errno);
+    // Some file systems (NFS) cannot exchange names. Then for a moment the old folder stands beside its name only.
+    old += "-old";
+    if (::rename(path_.c_str(), old.c_str()) != 0) throw_write_error("replace", path_, errno);
+    commit();
+  }
+  std::error_code ignored;
+  fs::remove_all(old, ignored);
+}
+
+void OutputFolder::sync_contents() const {
   try {
     sync_tree(temporary_);
   } catch (const fs::filesystem_error& error) {
     throw_write_error("sync", path_, error.code().value());
   }
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_write_error("create", path_, errno);
-  committed_ = true;
-  sync_folder(folder_of(path_));
 }
 
 void create_folders(const fs::path& folder) {
