@@ -29,31 +29,47 @@ struct TrainingState {
   RuntimeConfig resolved;                   // what `auto` meant
 };
 
-// Writes runs/x/checkpoints/step-000500: under a temporary name, fsynced, renamed. An existing folder of that name
-// is replaced. tokenizer may be null (ready token files).
+// Writes a checkpoint folder, from a CPU or a GPU: under a temporary name, fsynced, renamed. What is there under that
+// name is replaced in one step. Killed at any moment it leaves either the old or the new state under `folder`; an Error
+// environment (disk full …) leaves the old one. tokenizer may be null (ready token files).
 void save_checkpoint(const std::filesystem::path& folder, const Config& config, const GptShape& shape,
                      const ParameterArena& arena, const AdamW& optimizer, const TrainingState& state,
                      const Tokenizer* tokenizer);
 
-// Reads the weights of any GPT-2 model folder in Hugging Face's format, with or without the "transformer." prefix and
-// the mask buffers of old files. Error input naming the file and the tensor that is missing, extra or misshapen.
-GptShape read_shape(const std::filesystem::path& folder);  // from config.json
+// The shape of the model in a checkpoint or any GPT-2 folder in Hugging Face's format, with or without the
+// "transformer." prefix, the mask buffers of old files and a copy of the tied head. Error input naming file and field or
+// tensor for whatever is missing, left over, misshapen or cannot be computed here. Reads no tensor, so that a folder is
+// refused before memory is taken for it.
+GptShape read_shape(const std::filesystem::path& folder);
+
+// Fills the arena of a model of that shape: float32, float16 and bfloat16 are converted. Checks the same; an arena that
+// met an Error may be partly filled.
 void load_weights(const std::filesystem::path& folder, const GptShape& shape, ParameterArena& arena);
 
+// The moments and the number of updates made, bit for bit. Error input as above.
 void load_optimizer(const std::filesystem::path& folder, const ParameterArena& arena, AdamW& optimizer);
+
+// Every number as it was saved, but a best_val_loss that is not finite comes back as none. Error input as above.
 TrainingState load_state(const std::filesystem::path& folder);
 
-// Which checkpoint of a run: "newest", "best" or a step number.
-// `place` is a run folder or a checkpoint folder (then `which` must be empty). Error input saying what is there.
+// runs/x/checkpoints/step-000500: where the checkpoint of that step belongs.
+std::filesystem::path checkpoint_folder(const std::filesystem::path& run, std::int64_t step);
+
+// A checkpoint of a run folder: "newest", "best" (by validation loss), a step, or nothing: the best one if there is one,
+// else the newest. `place` may also be a checkpoint or model folder itself, and then `which` must be empty.
+// Error input saying what is there instead.
 std::filesystem::path find_checkpoint(const std::filesystem::path& place, const std::string& which);
 
 struct CheckpointEntry {
   std::int64_t step;
   std::filesystem::path folder;
 };
-std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& run);  // oldest first; whole ones only
 
-// Removes all but the `keep` newest and the best one, and temporary folders that a crash left behind.
+// Oldest first, and only those that are whole: every file is there and no tensor file is cut. Warns of the others.
+std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& run);
+
+// Removes all but the `keep` newest (at least one) and the best one, and what killed processes left behind a minute or
+// longer ago. What cannot be removed is a warning. Damaged checkpoints stay: they are the person's to judge.
 void prune_checkpoints(const std::filesystem::path& run, std::int64_t keep, std::int64_t best_step);
 
 }  // namespace inkling

@@ -1,0 +1,116 @@
+#include "checkpoint/json_fields.h"
+
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/strings.h"
+
+namespace inkling {
+namespace {
+
+constexpr std::size_t longest_shown = 60;  // characters of a wrong value in a message
+
+}  // namespace
+
+JsonFields::JsonFields(const std::filesystem::path& path, std::string remedy)
+    : path_(path), remedy_(std::move(remedy)) {
+  const std::string text = read_file(path);
+  if (text.empty()) refuse("the file is empty");
+  try {
+    object_ = nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    refuse(str("this is not JSON, from byte ", error.byte, " on"));
+  } catch (const nlohmann::json::exception&) {
+    refuse("this JSON holds a number out of range");
+  }
+  if (!object_.is_object()) refuse("this JSON is not an object, { … }");
+}
+
+JsonFields::JsonFields(const JsonFields& outer, std::string_view section, nlohmann::json object)
+    : path_(outer.path_), remedy_(outer.remedy_), prefix_(outer.full_name(section) + "."), object_(std::move(object)) {}
+
+void JsonFields::refuse(const std::string& message) const {
+  throw Error::input(str(path_.string(), ": ", message, "; ", remedy_));
+}
+
+std::string JsonFields::full_name(std::string_view name) const { return str(prefix_, name); }
+
+void JsonFields::refuse_type(std::string_view name, const std::string& expected) const {
+  std::string value = find(name)->dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  if (value.size() > longest_shown) value = value.substr(0, longest_shown) + " …";
+  refuse(str(full_name(name), " is ", value, ", and must be ", expected));
+}
+
+const nlohmann::json* JsonFields::find(std::string_view name) const {
+  const auto found = object_.find(std::string(name));
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+const nlohmann::json& JsonFields::get(std::string_view name) const {
+  const nlohmann::json* value = find(name);
+  if (value == nullptr) refuse(str(full_name(name), " is missing"));
+  return *value;
+}
+
+std::int64_t JsonFields::whole(std::string_view name, std::int64_t smallest, std::int64_t largest) const {
+  const nlohmann::json& value = get(name);
+  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+  const bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > most);
+  const std::int64_t number = fits ? value.get<std::int64_t>() : 0;
+  if (!fits || number < smallest || number > largest) {
+    const bool bounded = largest < std::numeric_limits<std::int64_t>::max();
+    refuse_type(name, str("a whole number from ", smallest, bounded ? str(" to ", largest) : ""));
+  }
+  return number;
+}
+
+double JsonFields::real(std::string_view name) const {
+  const nlohmann::json& value = get(name);
+  if (!value.is_number()) refuse_type(name, "a number");
+  return value.get<double>();
+}
+
+bool JsonFields::flag(std::string_view name) const {
+  const nlohmann::json& value = get(name);
+  if (!value.is_boolean()) refuse_type(name, "true or false");
+  return value.get<bool>();
+}
+
+std::string JsonFields::text(std::string_view name) const {
+  const nlohmann::json& value = get(name);
+  if (!value.is_string()) refuse_type(name, "a text");
+  return value.get<std::string>();
+}
+
+std::vector<std::string> JsonFields::texts(std::string_view name) const {
+  const nlohmann::json& value = get(name);
+  std::vector<std::string> texts;
+  if (!value.is_array()) refuse_type(name, "a list of texts");
+  for (const nlohmann::json& one : value) {
+    if (!one.is_string()) refuse_type(name, "a list of texts");
+    texts.push_back(one.get<std::string>());
+  }
+  return texts;
+}
+
+JsonFields JsonFields::section(std::string_view name) const {
+  const nlohmann::json& value = get(name);
+  if (!value.is_object()) refuse_type(name, "an object, { … }");
+  return {*this, name, value};
+}
+
+std::optional<std::string> JsonFields::optional_text(std::string_view name) const {
+  return has(name) ? std::optional(text(name)) : std::nullopt;
+}
+
+std::optional<bool> JsonFields::optional_flag(std::string_view name) const {
+  return has(name) ? std::optional(flag(name)) : std::nullopt;
+}
+
+std::optional<double> JsonFields::optional_real(std::string_view name) const {
+  return has(name) ? std::optional(real(name)) : std::nullopt;
+}
+
+}  // namespace inkling

@@ -1,0 +1,50 @@
+// A JSON file read field by field: a field that is missing, of another type or out of range is an Error input that
+// names the file, the field and what it should be.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace inkling {
+
+class JsonFields {
+ public:
+  // Reads a file that holds one object. `remedy` ends every message: what to do about a file that is no good.
+  JsonFields(const std::filesystem::path& path, std::string remedy);
+
+  // A field that is null counts as absent everywhere.
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  std::int64_t whole(std::string_view name, std::int64_t smallest, std::int64_t largest) const;
+  double real(std::string_view name) const;
+  bool flag(std::string_view name) const;
+  std::string text(std::string_view name) const;
+  std::vector<std::string> texts(std::string_view name) const;
+  JsonFields section(std::string_view name) const;  // the fields of an object inside
+
+  std::optional<std::string> optional_text(std::string_view name) const;
+  std::optional<bool> optional_flag(std::string_view name) const;
+  std::optional<double> optional_real(std::string_view name) const;
+
+  // Throws "FILE: MESSAGE; REMEDY".
+  [[noreturn]] void refuse(const std::string& message) const;
+
+ private:
+  JsonFields(const JsonFields& outer, std::string_view section, nlohmann::json object);
+
+  const nlohmann::json* find(std::string_view name) const;
+  const nlohmann::json& get(std::string_view name) const;
+  std::string full_name(std::string_view name) const;
+  [[noreturn]] void refuse_type(std::string_view name, const std::string& expected) const;
+
+  std::filesystem::path path_;
+  std::string remedy_;
+  std::string prefix_;  // "runtime." inside that section
+  nlohmann::json object_;
+};
+
+}  // namespace inkling

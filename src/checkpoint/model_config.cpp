@@ -1,0 +1,94 @@
+#include "checkpoint/model_config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/strings.h"
+#include "checkpoint/json_fields.h"
+
+namespace inkling {
+namespace {
+
+constexpr double layer_norm_epsilon = 1e-5;
+
+// Hugging Face's names for the two forms of GELU (Hendrycks, Gimpel 2016).
+GeluForm gelu_form(const JsonFields& config) {
+  const std::string name = config.optional_text("activation_function").value_or("gelu_new");
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return GeluForm::tanh;
+  if (name == "gelu") return GeluForm::exact;
+  config.refuse(str("activation_function is ", quote(name), ", and only gelu_new, gelu_pytorch_tanh and gelu can be "
+                    "computed here"));
+}
+
+void require_flag(const JsonFields& config, const char* name, bool required, const char* meaning) {
+  if (config.optional_flag(name).value_or(required) == required) return;
+  config.refuse(str(name, " is ", required ? "false" : "true", ": ", meaning, " cannot be computed here"));
+}
+
+void check_architecture(const JsonFields& config, const GptShape& shape) {
+  if (config.has("n_inner") && config.whole("n_inner", 1, 1LL << 40) != 4 * shape.n_embd) {
+    config.refuse(str("n_inner is not 4 * n_embd = ", 4 * shape.n_embd, ", the only width that can be computed here"));
+  }
+  const double epsilon = config.optional_real("layer_norm_epsilon").value_or(layer_norm_epsilon);
+  if (epsilon != layer_norm_epsilon) {
+    config.refuse(str("layer_norm_epsilon is ", format_shortest(epsilon), ", and only 1e-5 can be computed here"));
+  }
+  require_flag(config, "tie_word_embeddings", true, "an output head of its own");
+  require_flag(config, "scale_attn_weights", true, "attention without its scale");
+  require_flag(config, "scale_attn_by_inverse_layer_idx", false, "attention scaled by layer");
+  require_flag(config, "add_cross_attention", false, "attention to an encoder");
+  if (config.has("quantization_config")) config.refuse("the weights are quantized, which cannot be computed here");
+}
+
+}  // namespace
+
+std::string print_model_config(const GptShape& shape, double dropout, std::optional<std::uint64_t> separator) {
+  nlohmann::ordered_json config = {
+      {"architectures", {"GPT2LMHeadModel"}},
+      {"model_type", "gpt2"},
+      {"vocab_size", shape.vocab_size},
+      {"n_positions", shape.block_size},
+      {"n_ctx", shape.block_size},
+      {"n_embd", shape.n_embd},
+      {"n_layer", shape.n_layer},
+      {"n_head", shape.n_head},
+      {"n_inner", nullptr},
+      {"activation_function", shape.gelu == GeluForm::tanh ? "gelu_new" : "gelu"},
+      {"layer_norm_epsilon", layer_norm_epsilon},
+      {"resid_pdrop", dropout},
+      {"embd_pdrop", dropout},
+      {"attn_pdrop", dropout},
+      {"initializer_range", 0.02},
+      {"scale_attn_weights", true},
+      {"scale_attn_by_inverse_layer_idx", false},
+      {"tie_word_embeddings", true},
+      {"use_cache", true},
+      {"bos_token_id", nullptr},
+      {"eos_token_id", nullptr},
+      {"torch_dtype", "float32"},
+  };
+  if (separator) config["bos_token_id"] = config["eos_token_id"] = *separator;
+  if (!shape.bias) config["inkling"] = {{"bias", false}};
+  return config.dump(2) + "\n";
+}
+
+GptShape read_model_config(const std::filesystem::path& folder) {
+  const JsonFields config(folder / "config.json", "fetch or save the model again, or choose another");
+  if (const std::string type = config.text("model_type"); type != "gpt2") {
+    config.refuse(str("model_type is ", quote(type), ", and only gpt2 can be opened here"));
+  }
+  GptShape shape;
+  shape.n_layer = config.whole("n_layer", 1, 1000);
+  shape.n_head = config.whole("n_head", 1, 1000);
+  shape.n_embd = config.whole("n_embd", 1, 65'536);
+  shape.block_size = config.whole("n_positions", 1, 65'536);
+  shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
+  if (shape.n_embd % shape.n_head != 0) {
+    config.refuse(str("n_embd ", shape.n_embd, " is not divisible by n_head ", shape.n_head));
+  }
+  shape.gelu = gelu_form(config);
+  if (config.has("inkling")) shape.bias = config.section("inkling").optional_flag("bias").value_or(true);
+  check_architecture(config, shape);
+  return shape;
+}
+
+}  // namespace inkling
