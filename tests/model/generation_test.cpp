@@ -1,0 +1,150 @@
+// What a token may depend on: nothing behind it, nothing beside it in the batch, and the cache must not show.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "model/gpt.h"
+#include "tests/model/small_model.h"
+#include "tests/oracle/tensors.h"
+#include "tests/oracle/tolerances.h"
+
+namespace inkling::test {
+namespace {
+
+// 1e-4 max(1, max |logit|) in float32; elsewhere in proportion to the table's tolerance for logits.
+void expect_same_logits(const at::Tensor& actual, const at::Tensor& expected, const oracle::Setting& setting) {
+  const double largest = std::max(1.0, expected.abs().max().item<double>());
+  const double allowed = setting.dtype == at::kFloat ? 1e-4 : 2.0 * setting.tolerances.logits;
+  ASSERT_EQ(actual.sizes(), expected.sizes());
+  EXPECT_LE((actual - expected).abs().max().item<double>(), allowed * largest);
+}
+
+class Generation : public oracle::OnEverySetting {
+ protected:
+  void SetUp() override {
+    OnEverySetting::SetUp();
+    if (IsSkipped()) return;
+    model_.emplace(make_lively_model(small_shape, {.options = options(), .trainable = false}));
+  }
+
+  at::Tensor tokens(std::uint64_t key, at::IntArrayRef shape) const {
+    return oracle::tokens(key, shape, small_shape.vocab_size).to(options().device());
+  }
+  at::Tensor lengths(const std::vector<std::int64_t>& values) const {
+    return at::tensor(values, at::kLong).to(options().device());
+  }
+  at::Tensor logits(const at::Tensor& tokens) const {
+    Context ours = context();
+    return model_->gpt.logits(tokens, ours);
+  }
+  Context decoding() const { return {.kernels = setting().kernels, .decoding = true}; }
+  KeyValueCache cache(std::int64_t rows) const { return KeyValueCache::make(small_shape, rows, options()); }
+
+  at::NoGradGuard no_gradients_;
+  std::optional<Model> model_;
+};
+
+TEST_P(Generation, ChangingATokenChangesNothingBeforeIt) {
+  const at::Tensor before = tokens(1, {2, 20});
+  const at::Tensor expected = logits(before);
+  for (const std::int64_t t : {0, 1, 7, 19}) {
+    const at::Tensor after = before.clone();
+    after.select(1, t).add_(1).remainder_(small_shape.vocab_size);
+    const at::Tensor changed = logits(after);
+    EXPECT_TRUE(oracle::identical(changed.slice(1, 0, t), expected.slice(1, 0, t))) << "token " << t;
+    EXPECT_FALSE(oracle::identical(changed.select(1, t), expected.select(1, t))) << "token " << t;
+    EXPECT_FALSE(oracle::identical(changed.select(1, 19), expected.select(1, 19))) << "token " << t;
+  }
+}
+
+TEST_P(Generation, APaddedBatchGivesWhatEachRowGivesAlone) {
+  const std::vector<std::int64_t> lengths = {20, 1, 13};
+  const at::Tensor batch = tokens(2, {3, 20});
+  for (const std::uint64_t padding : {3, 4}) {  // whatever stands behind a row's end
+    const at::Tensor padded = tokens(padding, {3, 20});
+    for (std::int64_t row = 0; row < 3; ++row) {
+      const std::int64_t length = lengths[static_cast<std::size_t>(row)];
+      padded[row].slice(0, 0, length).copy_(batch[row].slice(0, 0, length));
+    }
+    const at::Tensor together = logits(padded);
+    for (std::int64_t row = 0; row < 3; ++row) {
+      const std::int64_t length = lengths[static_cast<std::size_t>(row)];
+      const at::Tensor alone = logits(batch.slice(0, row, row + 1).slice(1, 0, length));
+      expect_same_logits(together[row].slice(0, 0, length), alone[0], setting());
+    }
+  }
+}
+
+TEST_P(Generation, CachedLogitsAreTheLogitsOfTheWholeText) {
+  const at::Tensor text = tokens(5, {2, 20});
+  const at::Tensor expected = logits(text);
+  for (const std::int64_t prompt : {1, 6, 19}) {
+    KeyValueCache past = cache(2);
+    Context ours = decoding();
+    expect_same_logits(model_->gpt.prefill(text.slice(1, 0, prompt), lengths({prompt, prompt}), past, ours),
+                       expected.select(1, prompt - 1), setting());
+    for (std::int64_t t = prompt; t < 20; ++t) {
+      expect_same_logits(model_->gpt.decode(text.select(1, t), past, ours), expected.select(1, t), setting());
+    }
+    EXPECT_TRUE(past.lengths.eq(20).all().item<bool>());
+  }
+}
+
+TEST_P(Generation, UnequalPromptsInABatchGiveWhatEachGivesAlone) {
+  const std::vector<std::int64_t> prompt_lengths = {9, 2, 5};
+  const at::Tensor text = tokens(6, {3, 20});
+  KeyValueCache past = cache(3);
+  Context ours = decoding();
+  std::vector<at::Tensor> together = {model_->gpt.prefill(text.slice(1, 0, 9), lengths(prompt_lengths), past, ours)};
+  for (std::int64_t step = 0; step < 8; ++step) {
+    together.push_back(model_->gpt.decode(text.gather(1, past.lengths.unsqueeze(1)).squeeze(1), past, ours));
+  }
+  for (std::int64_t row = 0; row < 3; ++row) {
+    const std::int64_t length = prompt_lengths[static_cast<std::size_t>(row)];
+    const at::Tensor expected = logits(text.slice(0, row, row + 1).slice(1, 0, length + 8));
+    for (std::size_t step = 0; step < together.size(); ++step) {
+      expect_same_logits(together[step][row], expected[0][length - 1 + static_cast<std::int64_t>(step)], setting());
+    }
+  }
+}
+
+INKLING_ON_EVERY_SETTING(Generation);
+
+// With the fused kernels a decoded row's bits are its own: the same text comes out whatever stands beside it.
+TEST(FusedDecoding, ARowsBitsDoNotDependOnTheOtherRows) {
+  const at::NoGradGuard no_gradients;
+  const Model model = make_lively_model(small_shape, {.trainable = false});
+  const at::Tensor text = oracle::tokens(7, {5, 20}, small_shape.vocab_size);
+  const at::Tensor prompt_lengths = at::tensor({3, 7, 1, 7, 4}, at::kLong);
+  const auto run = [&](const at::Tensor& rows) {
+    const at::Tensor texts = text.index_select(0, rows);
+    KeyValueCache past = KeyValueCache::make(small_shape, rows.size(0), at::kFloat);
+    Context ours{.decoding = true};
+    std::vector<at::Tensor> logits = {
+        model.gpt.prefill(texts.slice(1, 0, 7), prompt_lengths.index_select(0, rows), past, ours)};
+    for (int step = 0; step < 12; ++step) {
+      logits.push_back(model.gpt.decode(texts.gather(1, past.lengths.unsqueeze(1)).squeeze(1), past, ours));
+    }
+    return logits;
+  };
+  const std::vector<at::Tensor> together = run(at::tensor({0, 1, 2, 3, 4}, at::kLong));
+  for (std::int64_t row = 0; row < 5; ++row) {
+    const std::vector<at::Tensor> alone = run(at::tensor({row}, at::kLong));
+    for (std::size_t step = 0; step < together.size(); ++step) {
+      EXPECT_TRUE(oracle::identical(alone[step][0], together[step][row])) << "row " << row << ", step " << step;
+    }
+  }
+}
+
+TEST(KeyValueCache, SaysHowManyBytesItHolds) {
+  const KeyValueCache cache = KeyValueCache::make(small_shape, 3, at::kFloat);
+  EXPECT_EQ(cache.bytes(), 2 * small_shape.n_layer * 3 * small_shape.block_size * small_shape.n_embd * 4);
+}
+
+}  // namespace
+}  // namespace inkling::test

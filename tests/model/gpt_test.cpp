@@ -1,0 +1,82 @@
+// Size, names, initialisation, and that the model learns.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "model/arena.h"
+#include "model/gpt.h"
+#include "tests/model/small_model.h"
+#include "tests/oracle/tensors.h"
+
+namespace inkling::test {
+namespace {
+
+TEST(Gpt, TheSmallGpt2Has124439808Parameters) {
+  const auto count = [](const GptShape& shape) { return ParameterLayout(gpt_parameters(shape)).parameter_count(); };
+  EXPECT_EQ(count({}), 124439808);
+  EXPECT_EQ(count({.n_layer = 24, .n_head = 16, .n_embd = 1024}), 354823168);  // GPT-2 medium
+  EXPECT_EQ(count({.bias = false}), 124439808 - (12 * (3 + 1 + 4 + 1 + 2) + 1) * 768);
+}
+
+TEST(ParameterLayout, MatricesDecayAndComeFirstEachOnAMultipleOf64Bytes) {
+  const ParameterLayout layout(gpt_parameters(small_shape));
+  std::int64_t end = 0;
+  std::set<std::string> names;
+  for (const Parameter& parameter : layout.parameters()) {
+    EXPECT_EQ(parameter.spec.decay, parameter.spec.shape.size() == 2) << parameter.spec.name;
+    EXPECT_EQ(parameter.spec.decay, parameter.offset < layout.decay_end()) << parameter.spec.name;
+    EXPECT_EQ(parameter.offset % 16, 0);
+    EXPECT_GE(parameter.offset, end);
+    end = parameter.offset + parameter.count;
+    EXPECT_TRUE(names.insert(parameter.spec.name).second);
+  }
+  EXPECT_LE(end, layout.size());
+  EXPECT_THROW(layout.parameter("h.2.ln_1.weight"), Error);
+}
+
+TEST(Initialization, FollowsGpt2AndIsTheSameForTheSameSeed) {
+  GptShape shape = {.n_layer = 8, .n_head = 4, .n_embd = 64, .block_size = 64, .vocab_size = 256};
+  const Model model = make_model(shape), again = make_model(shape), other = make_model(shape, {.seed = 2});
+  EXPECT_TRUE(oracle::identical(model.arena->values(), again.arena->values()));
+  std::set<float> first_elements;
+  for (const Parameter& parameter : model.arena->parameters()) {
+    const std::string& name = parameter.spec.name;
+    const at::Tensor value = model.arena->master(name);
+    if (!parameter.spec.decay) {
+      EXPECT_TRUE(value.eq(name.ends_with(".bias") ? 0.0 : 1.0).all().item<bool>()) << name;
+      continue;
+    }
+    EXPECT_FALSE(oracle::identical(value, other.arena->master(name))) << name;
+    EXPECT_TRUE(first_elements.insert(value.flatten()[0].item<float>()).second) << name << " repeats another's numbers";
+    const double deviation = name.ends_with("c_proj.weight") ? 0.02 / std::sqrt(16.0) : 0.02;
+    const auto n = static_cast<double>(parameter.count);
+    EXPECT_NEAR(value.mean().item<double>() / deviation, 0.0, 4.5 / std::sqrt(n)) << name;
+    EXPECT_NEAR(value.to(at::kDouble).std().item<double>() / deviation, 1.0, 4.5 / std::sqrt(2.0 * n)) << name;
+  }
+}
+
+// Behind the last norm a position is a vector x with |x|^2 = C, and a row w of the head has elements N(0, 0.02): the
+// logits are N(0, s^2) with s^2 = 0.0004 C, so that the expected loss is ln V + s^2 / 2. (Tied, the head knows the
+// position's own token: its logit is near 0.02 C / sqrt(2), one term of V.) Over 4,096 targets that are drawn at
+// random the mean is off by s / 64 at one standard deviation.
+TEST(Initialization, LossBeforeTrainingIsNearTheLogarithmOfTheVocabulary) {
+  const at::NoGradGuard no_gradients;
+  const GptShape shape = {.n_layer = 4, .n_head = 4, .n_embd = 128, .block_size = 64, .vocab_size = 1000};
+  const double c = 128.0, v = 1000.0, variance = 0.0004 * c;
+  const double own = (std::exp(0.02 * c / std::sqrt(2.0)) - 1.0) / v;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const Model model = make_model(shape, {.seed = seed});
+    Context context;
+    const auto loss =
+        model.gpt.loss(oracle::tokens(10 + seed, {64, 64}, 1000), oracle::tokens(20 + seed, {64, 64}, 1000), context)
+            .item<double>();
+    EXPECT_NEAR(loss, std::log(v) + variance / 2.0 + own, 4.0 * std::sqrt(variance) / 64.0);
+  }
+}
+
+}  // namespace
+}  // namespace inkling::test

@@ -1,0 +1,65 @@
+// Our attention layer against LibTorch's own module with the same weights.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/activation.h>
+
+#include "ops/attention.h"
+#include "ops/linear.h"
+#include "tests/oracle/tensors.h"
+
+namespace inkling {
+namespace {
+
+// [in, out] and [out], as our Conv1D layout has it; the module's Linear layers hold the transposed.
+LinearWeights make_weights(std::uint64_t key, std::int64_t in, std::int64_t out) {
+  const auto make = [](const at::Tensor& values) {
+    const at::Tensor value = values.to(at::kFloat).set_requires_grad(true);
+    const at::Tensor gradient = at::zeros_like(value).detach();
+    value.mutable_grad() = gradient;
+    return Weight{value, gradient};
+  };
+  return {make(oracle::normal(key, {in, out}, 0.2)), make(oracle::normal(key + 1, {out}, 0.2))};
+}
+
+TEST(Attention, IsLibTorchsMultiheadAttentionWithTheSameWeights) {
+  const std::int64_t batch = 3, time = 13, channels = 24, n_head = 4;
+  const LinearWeights c_attn = make_weights(1, channels, 3 * channels), c_proj = make_weights(3, channels, channels);
+  torch::nn::MultiheadAttention theirs(torch::nn::MultiheadAttentionOptions(channels, n_head));
+  {
+    const at::NoGradGuard no_gradients;
+    theirs->in_proj_weight.copy_(c_attn.weight.value.t());
+    theirs->in_proj_bias.copy_(c_attn.bias.value);
+    theirs->out_proj->weight.copy_(c_proj.weight.value.t());
+    theirs->out_proj->bias.copy_(c_proj.bias.value);
+  }
+  const at::Tensor x = oracle::normal(5, {batch, time, channels}).to(at::kFloat);
+  const at::Tensor future = at::ones({time, time}, at::kBool).triu(1);
+  const at::Tensor theirs_in = x.transpose(0, 1).contiguous().set_requires_grad(true);  // [T, B, C]
+  const auto [theirs_out, theirs_weights] = theirs->forward(theirs_in, theirs_in, theirs_in, {}, false, future);
+  const at::Tensor upstream = oracle::normal(6, {batch, time, channels}).to(at::kFloat);
+  theirs_out.backward(upstream.transpose(0, 1));
+
+  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+    const at::Tensor ours_in = x.clone().set_requires_grad(true);
+    for (const LinearWeights& weights : {c_attn, c_proj}) {
+      weights.weight.gradient.zero_();
+      weights.bias.gradient.zero_();
+    }
+    Context context{.kernels = kernels};
+    const at::Tensor ours =
+        linear(causal_attention(linear(ours_in, c_attn, context), n_head, context), c_proj, context);
+    ours.backward(upstream);
+    EXPECT_LT(oracle::error(ours, theirs_out.transpose(0, 1)), 2e-6);
+    EXPECT_LT(oracle::error(ours_in.grad(), theirs_in.grad().transpose(0, 1)), 4e-6);
+    EXPECT_LT(oracle::error(c_attn.weight.gradient, theirs->in_proj_weight.grad().t()), 4e-6);
+    EXPECT_LT(oracle::error(c_attn.bias.gradient, theirs->in_proj_bias.grad()), 4e-6);
+    EXPECT_LT(oracle::error(c_proj.weight.gradient, theirs->out_proj->weight.grad().t()), 4e-6);
+    EXPECT_LT(oracle::error(c_proj.bias.gradient, theirs->out_proj->bias.grad()), 4e-6);
+  }
+}
+
+}  // namespace
+}  // namespace inkling

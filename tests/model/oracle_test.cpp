@@ -1,0 +1,144 @@
+// The oracle itself is judged by finite differences, and the model by the oracle.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/gpt.h"
+#include "ops/cross_entropy.h"
+#include "ops/dropout.h"
+#include "tests/model/small_model.h"
+#include "tests/oracle/tensors.h"
+#include "tests/oracle/tolerances.h"
+
+namespace inkling::test {
+namespace {
+
+struct Batch {
+  at::Tensor tokens, targets;
+};
+
+Batch make_batch(const GptShape& shape, std::int64_t rows, std::int64_t time) {
+  Batch batch{oracle::tokens(1, {rows, time}, shape.vocab_size), oracle::tokens(2, {rows, time}, shape.vocab_size)};
+  batch.targets.select(0, rows - 1).slice(0, time / 2).fill_(not_scored);
+  return batch;
+}
+
+// Every element of every weight: (loss(w + h) - loss(w - h)) / 2h in float64.
+TEST(Oracle, EveryGradientIsTheFiniteDifference) {
+  for (const GeluForm gelu : {GeluForm::tanh, GeluForm::exact}) {
+    const GptShape shape = {.n_layer = 1, .n_head = 2, .n_embd = 4, .block_size = 3, .vocab_size = 5, .gelu = gelu};
+    oracle::Weights weights = oracle_weights(*make_lively_model(shape).arena);
+    const oracle::Gpt gpt = oracle_gpt(shape);
+    const Batch batch = make_batch(shape, 2, 3);
+    gpt.loss(weights, batch.tokens, batch.targets).backward();
+    const at::NoGradGuard no_gradients;
+    for (auto& [name, weight] : weights) {
+      double* const values = weight.data_ptr<double>();
+      const double* const gradient = weight.grad().data_ptr<double>();
+      for (std::int64_t i = 0; i < weight.numel(); ++i) {
+        const double value = values[i], h = 1e-5;
+        values[i] = value + h;
+        const auto above = gpt.loss(weights, batch.tokens, batch.targets).item<double>();
+        values[i] = value - h;
+        const auto below = gpt.loss(weights, batch.tokens, batch.targets).item<double>();
+        values[i] = value;
+        ASSERT_NEAR(gradient[i], (above - below) / (2.0 * h), 1e-8) << name << " element " << i;
+      }
+    }
+  }
+}
+
+class ModelMatchesOracle : public oracle::OnEverySetting {
+ protected:
+  void expect_same_model(const GptShape& shape, const Batch& batch, double dropout) const {
+    const Model model = make_lively_model(shape, {.options = options()});
+    const oracle::Weights weights = oracle_weights(*model.arena);
+    Context ours = context();
+    ours.dropout = dropout;
+    ours.dropout_key = random_key(3, Purpose::dropout, 5);
+    oracle::Gpt plain = oracle_gpt(shape);
+    plain.dropout = {dropout, ours.dropout_key};
+
+    const at::Tensor tokens = batch.tokens.to(options().device()), targets = batch.targets.to(options().device());
+    const at::Tensor loss = model.gpt.loss(tokens, targets, ours);
+    const at::Tensor expected = plain.loss(weights, batch.tokens, batch.targets);
+    EXPECT_NEAR(loss.item<double>(), expected.item<double>(), tolerances().loss);
+    loss.backward();
+    model.arena->collect_gradients();
+    expected.backward();
+    for (const auto& [name, weight] : weights) {
+      const Parameter& parameter = model.arena->parameter(name);
+      const at::Tensor gradient = model.arena->gradients().narrow(0, parameter.offset, parameter.count);
+      EXPECT_LT(oracle::error(gradient.view(weight.sizes()), weight.grad()), tolerances().model_gradient) << name;
+    }
+    if (dropout > 0.0) return;
+    const at::Tensor logits = model.gpt.logits(tokens, ours);
+    EXPECT_LT(oracle::error(logits, plain.logits(weights, batch.tokens)), tolerances().logits);
+  }
+};
+
+TEST_P(ModelMatchesOracle, LossLogitsAndEveryGradient) {
+  for (const bool bias : {true, false}) {
+    for (const GeluForm gelu : {GeluForm::tanh, GeluForm::exact}) {
+      GptShape shape = small_shape;
+      shape.bias = bias;
+      shape.gelu = gelu;
+      SCOPED_TRACE(testing::Message() << "bias " << bias << ", exact " << (gelu == GeluForm::exact));
+      expect_same_model(shape, make_batch(shape, 3, 17), 0.0);
+    }
+  }
+}
+
+TEST_P(ModelMatchesOracle, WithDropoutWhereTheNumbersAreOurs) {
+  if (setting().dtype != at::kFloat || !options().device().is_cpu()) GTEST_SKIP() << "ATen draws the numbers here";
+  expect_same_model(small_shape, make_batch(small_shape, 3, 17), 0.15);
+}
+
+TEST_P(ModelMatchesOracle, TwiceTheSameStepGivesTheSameBits) {
+  const Model model = make_lively_model(small_shape, {.options = options()});
+  const Batch batch = make_batch(small_shape, 3, 17);
+  const auto step = [&] {
+    Context ours = context();
+    ours.dropout = 0.1;
+    ours.dropout_key = 42;
+    seed_dropout(options().device(), ours);
+    model.arena->zero_gradients();
+    const at::Tensor loss =
+        model.gpt.loss(batch.tokens.to(options().device()), batch.targets.to(options().device()), ours);
+    loss.backward();
+    model.arena->collect_gradients();
+    return std::pair(loss.detach().clone(), model.arena->gradients().clone());
+  };
+  const auto [loss, gradients] = step();
+  const auto [again_loss, again_gradients] = step();
+  EXPECT_TRUE(oracle::identical(loss, again_loss));
+  EXPECT_TRUE(oracle::identical(gradients, again_gradients));
+}
+
+// Micro-batches of equal size, each with its share of the loss: the gradient of the whole batch.
+TEST_P(ModelMatchesOracle, TwoMicroBatchesGiveTheGradientOfTheBatch) {
+  const Model model = make_lively_model(small_shape, {.options = options()});
+  const at::Device device = options().device();
+  const at::Tensor tokens = oracle::tokens(1, {4, 20}, small_shape.vocab_size).to(device);
+  const at::Tensor targets = oracle::tokens(2, {4, 20}, small_shape.vocab_size).to(device);
+  const auto gradients = [&](std::int64_t parts) {
+    model.arena->zero_gradients();
+    const std::int64_t rows = 4 / parts;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      Context ours = context();
+      const at::Tensor loss =
+          model.gpt.loss(tokens.narrow(0, part * rows, rows), targets.narrow(0, part * rows, rows), ours);
+      (loss / static_cast<double>(parts)).backward();
+      model.arena->collect_gradients();
+    }
+    return model.arena->gradients().clone();
+  };
+  EXPECT_LT(oracle::error(gradients(2), gradients(1)), tolerances().model_gradient);
+}
+
+INKLING_ON_EVERY_SETTING(ModelMatchesOracle);
+
+}  // namespace
+}  // namespace inkling::test

@@ -1,0 +1,41 @@
+// Small models for tests: an arena with reproducible weights, and the same weights for the oracle.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "model/arena.h"
+#include "model/gpt.h"
+#include "tests/oracle/gpt.h"
+
+namespace inkling::test {
+
+// Two layers of three heads; nothing is a multiple of a vector's width.
+inline constexpr GptShape small_shape = {.n_layer = 2, .n_head = 3, .n_embd = 30, .block_size = 20, .vocab_size = 41};
+
+struct Model {
+  std::unique_ptr<ParameterArena> arena;
+  Gpt gpt;
+};
+
+struct ModelSettings {
+  at::TensorOptions options = at::TensorOptions().dtype(at::kFloat);  // device and compute dtype
+  std::uint64_t seed = 1;
+  bool trainable = true;
+};
+
+// GPT-2's initialisation.
+Model make_model(const GptShape& shape, const ModelSettings& settings = {});
+
+// Weights ten times as large as GPT-2's, biases and norms off their zeros and ones, so that every term of the model
+// shows in its output.
+Model make_lively_model(const GptShape& shape, const ModelSettings& settings = {});
+
+// What the model computes with, in float64 on the CPU, each requiring its gradient.
+oracle::Weights oracle_weights(const ParameterArena& arena);
+
+oracle::Gpt oracle_gpt(const GptShape& shape);
+
+}  // namespace inkling::test

@@ -1,0 +1,204 @@
+#include "optim/adamw.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+#include <torch/optim/adamw.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "model/gpt.h"
+#include "tests/model/small_model.h"
+#include "tests/oracle/tensors.h"
+
+namespace inkling::test {
+namespace {
+
+const OptimizerConfig settings = {
+    .learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1, .grad_clip = 0.0};
+
+// A matrix that decays and a vector that does not, large enough for several threads.
+ParameterArena make_arena() {
+  at::set_num_threads(3);
+  ParameterArena arena({{"matrix", {200, 301}, true}, {"vector", {77}, false}}, at::kCPU, at::kFloat, true);
+  arena.values().copy_(oracle::normal(1, {arena.size()}));
+  return arena;
+}
+
+void set_gradients(ParameterArena& arena, std::uint64_t step, double scale = 1.0) {
+  arena.gradients().copy_(oracle::normal(100 + step, {arena.size()}, scale));
+}
+
+// Loshchilov, Hutter 2019, algorithm 2, element by element in double precision.
+struct PlainAdamW {
+  std::vector<double> value, moment1, moment2;
+
+  void step(const at::Tensor& gradients, double clip, int t, std::int64_t decay_end) {
+    const at::Tensor g = gradients.to(at::kDouble).mul(clip);
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      const double gradient = g.const_data_ptr<double>()[i];
+      moment1[i] = settings.beta1 * moment1[i] + (1.0 - settings.beta1) * gradient;
+      moment2[i] = settings.beta2 * moment2[i] + (1.0 - settings.beta2) * gradient * gradient;
+      const double m = moment1[i] / (1.0 - std::pow(settings.beta1, t));
+      const double v = moment2[i] / (1.0 - std::pow(settings.beta2, t));
+      const double decay = static_cast<std::int64_t>(i) < decay_end ? settings.weight_decay : 0.0;
+      value[i] -= settings.learning_rate * (m / (std::sqrt(v) + settings.epsilon) + decay * value[i]);
+    }
+  }
+};
+
+double largest_difference(const at::Tensor& actual, const std::vector<double>& expected) {
+  double largest = 0.0;
+  const at::Tensor values = actual.to(at::kDouble);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double difference = std::abs(values.const_data_ptr<double>()[i] - expected[i]);
+    if (!(difference <= largest)) largest = difference;
+  }
+  return largest;
+}
+
+TEST(AdamW, IsThePaperInDoublePrecisionAndDecaysMatricesOnly) {
+  ParameterArena arena = make_arena();
+  AdamW optimizer(arena, settings);
+  const auto size = static_cast<std::size_t>(arena.size());
+  PlainAdamW plain{{}, std::vector<double>(size, 0.0), std::vector<double>(size, 0.0)};
+  for (std::int64_t i = 0; i < arena.size(); ++i) plain.value.push_back(arena.values()[i].item<double>());
+  for (int step = 1; step <= 5; ++step) {
+    set_gradients(arena, static_cast<std::uint64_t>(step));
+    optimizer.step(settings.learning_rate);
+    plain.step(arena.gradients(), 1.0, step, arena.decay_end());
+  }
+  EXPECT_EQ(optimizer.steps(), 5);
+  EXPECT_LT(largest_difference(arena.values(), plain.value), 1e-6);
+  EXPECT_LT(largest_difference(optimizer.moment1(), plain.moment1), 1e-6);
+  EXPECT_LT(largest_difference(optimizer.moment2(), plain.moment2), 1e-6);
+}
+
+TEST(AdamW, IsLibTorchsAdamW) {
+  ParameterArena arena = make_arena();
+  AdamW optimizer(arena, settings);
+  std::vector<at::Tensor> theirs;
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  for (const Parameter& parameter : arena.parameters()) {
+    theirs.push_back(arena.master(parameter.spec.name).clone().set_requires_grad(true));
+    auto options = std::make_unique<torch::optim::AdamWOptions>(settings.learning_rate);
+    options->betas({settings.beta1, settings.beta2}).eps(settings.epsilon);
+    options->weight_decay(parameter.spec.decay ? settings.weight_decay : 0.0);
+    groups.emplace_back(std::vector<at::Tensor>{theirs.back()}, std::move(options));
+  }
+  torch::optim::AdamW reference(groups, torch::optim::AdamWOptions(settings.learning_rate));
+  for (std::uint64_t step = 1; step <= 5; ++step) {
+    set_gradients(arena, step);
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      const Parameter& parameter = arena.parameters()[i];
+      theirs[i].mutable_grad() =
+          arena.gradients().narrow(0, parameter.offset, parameter.count).view(parameter.spec.shape).clone();
+    }
+    optimizer.step(settings.learning_rate);
+    reference.step();
+  }
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    EXPECT_LT(oracle::error(arena.master(arena.parameters()[i].spec.name), theirs[i]), 1e-6);
+  }
+}
+
+TEST(AdamW, ClipsByTheNormOfAllGradientsAndReturnsTheNormBefore) {
+  OptimizerConfig clipping = settings;
+  clipping.grad_clip = 1.0;
+  for (const double scale : {1.0, 1e-4}) {  // norms of about 250 and 0.025
+    ParameterArena arena = make_arena(), clipped_by_hand = make_arena();
+    set_gradients(arena, 1, scale);
+    set_gradients(clipped_by_hand, 1, scale);
+    const auto norm = arena.gradients().to(at::kDouble).norm().item<double>();
+    if (norm > 1.0) clipped_by_hand.gradients().div_(norm);
+    AdamW ours(arena, clipping), plain(clipped_by_hand, settings);
+    EXPECT_NEAR(ours.step(0.01), norm, 1e-6 * norm);
+    plain.step(0.01);
+    EXPECT_LT(oracle::error(arena.values(), clipped_by_hand.values()), 1e-5);
+    EXPECT_LT(oracle::error(ours.moment1(), plain.moment1()), 1e-5);
+    EXPECT_LT(oracle::error(ours.moment2(), plain.moment2()), 1e-5);
+  }
+}
+
+TEST(AdamW, ANormThatIsNotFiniteLeavesEverythingAsItIs) {
+  for (const double poison : {static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
+    ParameterArena arena = make_arena();
+    AdamW optimizer(arena, settings);
+    set_gradients(arena, 1);
+    optimizer.step(0.01);
+    const at::Tensor values = arena.values().clone(), moment1 = optimizer.moment1().clone(),
+                     moment2 = optimizer.moment2().clone();
+    arena.gradients()[arena.size() - 1].fill_(poison);
+    EXPECT_FALSE(std::isfinite(optimizer.step(0.01)));
+    EXPECT_EQ(optimizer.steps(), 1);
+    EXPECT_TRUE(oracle::identical(arena.values(), values));
+    EXPECT_TRUE(oracle::identical(optimizer.moment1(), moment1));
+    EXPECT_TRUE(oracle::identical(optimizer.moment2(), moment2));
+  }
+}
+
+TEST(AdamW, GoesOnBitForBitFromItsMomentsAndStepCount) {
+  ParameterArena whole = make_arena(), cut = make_arena();
+  AdamW uninterrupted(whole, settings), before(cut, settings);
+  const auto step = [](AdamW& optimizer, ParameterArena& arena, std::uint64_t number) {
+    set_gradients(arena, number);
+    optimizer.step(0.01);
+  };
+  for (std::uint64_t number = 1; number <= 4; ++number) step(uninterrupted, whole, number);
+  for (std::uint64_t number = 1; number <= 2; ++number) step(before, cut, number);
+  AdamW after(cut, settings);
+  after.moment1().copy_(before.moment1());
+  after.moment2().copy_(before.moment2());
+  after.set_steps(before.steps());
+  for (std::uint64_t number = 3; number <= 4; ++number) step(after, cut, number);
+  EXPECT_TRUE(oracle::identical(whole.values(), cut.values()));
+}
+
+TEST(AdamW, KeepsFloat32WeightsBesideBfloat16Ones) {
+  ParameterArena arena({{"matrix", {20, 30}, true}}, at::kCPU, at::kBFloat16, true);
+  arena.values().copy_(oracle::normal(1, {arena.size()}));
+  arena.refresh_compute();
+  AdamW optimizer(arena, settings);
+  set_gradients(arena, 1);
+  const at::Tensor before = arena.master("matrix").clone();
+  optimizer.step(1e-5);  // too small a step for bfloat16 to see each time
+  EXPECT_FALSE(oracle::identical(arena.master("matrix"), before));
+  EXPECT_TRUE(oracle::identical(arena.weight("matrix").value, arena.master("matrix").to(at::kBFloat16)));
+}
+
+TEST(GlobalNorm, IsTheNormWhateverTheThreads) {
+  const at::Tensor flat = oracle::normal(1, {100003}).to(at::kFloat);
+  const auto expected = flat.to(at::kDouble).norm().item<double>();
+  for (const int threads : {1, 2, 3}) {
+    at::set_num_threads(threads);
+    EXPECT_NEAR(global_norm(flat), expected, 1e-10 * expected);
+    EXPECT_EQ(global_norm(flat), global_norm(flat));
+  }
+}
+
+// The model, the loss, the gradients and the optimizer together: one window is learned by heart.
+TEST(Training, ABatchOfOneWindowIsMemorised) {
+  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+    const GptShape shape = {.n_layer = 2, .n_head = 2, .n_embd = 32, .block_size = 32, .vocab_size = 50};
+    const Model model = make_model(shape);
+    OptimizerConfig memorising = settings;
+    memorising.grad_clip = 1.0;
+    AdamW optimizer(*model.arena, memorising);
+    const at::Tensor window = oracle::tokens(1, {1, 33}, 50);
+    double loss = 0.0;
+    for (int step = 0; step < 200; ++step) {
+      model.arena->zero_gradients();
+      Context context{.kernels = kernels};
+      const at::Tensor now = model.gpt.loss(window.slice(1, 0, 32), window.slice(1, 1), context);
+      now.backward();
+      optimizer.step(0.01);
+      loss = now.item<double>();
+    }
+    EXPECT_LT(loss, 0.01);
+  }
+}
+
+}  // namespace
+}  // namespace inkling::test
