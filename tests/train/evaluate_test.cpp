@@ -1,0 +1,184 @@
+// The loss on a validation split against sums made by hand, and the comparison with the best possible one.
+#include "train/evaluate.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/log_softmax.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/random.h"
+#include "tests/model/small_model.h"
+#include "tests/temporary_folder.h"
+
+namespace inkling {
+namespace {
+
+const Runtime runtime = {.threads = 1};
+
+std::vector<Token> random_tokens(std::size_t count, std::uint64_t vocabulary) {
+  std::vector<Token> tokens;
+  for (std::size_t i = 0; i < count; ++i) tokens.push_back(static_cast<Token>(random_below(9, i, vocabulary)));
+  return tokens;
+}
+
+TokenSequence write_tokens(const fs::path& path, const std::vector<Token>& tokens) {
+  TokenShardWriter writer(path, TokenWidth::u16);
+  writer.append(tokens);
+  writer.commit();
+  return TokenSequence({path});
+}
+
+// -log p of tokens[1..] given those before, from the model's logits, one text at a time, in double.
+double nats_by_hand(const Gpt& gpt, const std::vector<Token>& tokens) {
+  const at::NoGradGuard no_gradient;
+  const auto length = static_cast<std::int64_t>(tokens.size()) - 1;
+  const at::Tensor in = at::empty({1, length}, at::kLong);
+  for (std::int64_t i = 0; i < length; ++i) in[0][i] = static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i)]);
+  Context context{.kernels = Kernels::aten};
+  const at::Tensor log_p = at::log_softmax(gpt.logits(in, context)[0].to(at::kDouble), -1);
+  double nats = 0;
+  for (std::int64_t i = 0; i < length; ++i) {
+    nats -= log_p[i][static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i + 1)])].item<double>();
+  }
+  return nats;
+}
+
+TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindow) {
+  const TemporaryFolder folder;
+  const test::Model model = test::make_lively_model(test::small_shape, {.trainable = false});
+  constexpr std::size_t block = 20;
+  for (const std::size_t count : {2, 20, 21, 22, 41, 150}) {
+    const std::vector<Token> tokens = random_tokens(count, 41);
+    const TokenSequence sequence = write_tokens(folder / ("tokens-" + std::to_string(count)), tokens);
+    const auto pieces = score_windows(model.gpt, runtime, sequence);
+    ASSERT_EQ(pieces.size(), (count - 1 + block - 1) / block);
+    std::uint64_t scored = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(i * block);
+      const std::vector<Token> window(first, first + static_cast<std::ptrdiff_t>(std::min(block + 1, count - i * block)));
+      EXPECT_EQ(pieces[i].tokens, window.size() - 1);
+      EXPECT_NEAR(pieces[i].nats, nats_by_hand(model.gpt, window), 1e-3) << count << " " << i;
+      scored += pieces[i].tokens;
+    }
+    EXPECT_EQ(scored, count - 1);
+  }
+}
+
+TEST(ScoreWindows, ALimitTakesTheFirstWindows) {
+  const TemporaryFolder folder;
+  const test::Model model = test::make_lively_model(test::small_shape, {.trainable = false});
+  const TokenSequence sequence = write_tokens(folder / "tokens", random_tokens(150, 41));
+  const auto all = score_windows(model.gpt, runtime, sequence);
+  const auto some = score_windows(model.gpt, runtime, sequence, 3);
+  ASSERT_EQ(some.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(some[i].nats, all[i].nats, 1e-4);
+}
+
+TEST(ScoreStories, EachStoryIsScoredAloneFromItsBeginningToItsEnd) {
+  const TemporaryFolder folder;
+  const test::Model model = test::make_lively_model(test::small_shape, {.trainable = false});
+  constexpr Token separator = 40;
+  std::vector<Token> tokens;
+  std::vector<StoryBound> stories;
+  std::vector<std::vector<Token>> alone;
+  for (const std::size_t length : {3, 19, 1, 0, 7, 12}) {
+    std::vector<Token> story = random_tokens(length, 40);
+    story.push_back(separator);
+    tokens.insert(tokens.end(), story.begin(), story.end());
+    stories.push_back({story.size(), story.size(), 1.0});
+    story.insert(story.begin(), separator);
+    alone.push_back(story);
+  }
+  const TokenSequence sequence = write_tokens(folder / "tokens", tokens);
+  const auto pieces = score_stories(model.gpt, runtime, sequence, separator, stories);
+  for (std::size_t i = 0; i < stories.size(); ++i) {
+    EXPECT_EQ(pieces[i].tokens, stories[i].tokens);
+    EXPECT_NEAR(pieces[i].nats, nats_by_hand(model.gpt, alone[i]), 1e-3) << i;
+  }
+  stories[1].tokens = 19;  // the bound of another text
+  EXPECT_TRUE(error_of([&] { score_stories(model.gpt, runtime, sequence, separator, stories); }));
+}
+
+// A grammar of 8 equally likely stories, and its data set.
+struct Fables {
+  TemporaryFolder folder;
+  Dataset dataset;
+
+  Fables() {
+    write_file(folder / "tiny.grammar",
+               "story:\n  * A {colour} {animal} ran {place}.\n\ncolour:\n  * red\n  * blue\n\nanimal:\n  * hen\n  * fox\n\n"
+               "place:\n  * home\n  * away\n");
+    DataConfig data;
+    data.source = {(folder / "tiny.grammar").string()};
+    data.dir = (folder / "data").string();
+    data.stories = 400;
+    dataset = prepare_dataset(data, {});
+  }
+
+  test::Model model(std::int64_t block_size) const {
+    GptShape shape = test::small_shape;
+    shape.block_size = block_size;
+    shape.vocab_size = static_cast<std::int64_t>(dataset.vocab_size);
+    return test::make_model(shape, {.trainable = false});
+  }
+};
+
+TEST(EvaluateValidation, ComparesStoriesWithTheBestPossibleLoss) {
+  const Fables fables;
+  const test::Model model = fables.model(64);
+  const Evaluation result = evaluate_validation(model.gpt, runtime, fables.dataset);
+  ASSERT_TRUE(result.bound);
+  EXPECT_EQ(result.tokens, fables.dataset.validation.tokens);
+  EXPECT_EQ(result.pieces, fables.dataset.validation.documents);
+  // Each story has -log p = 3 ln 2 nats, whatever its length.
+  const double best = 3 * std::log(2.0) * static_cast<double>(result.pieces) / static_cast<double>(result.tokens);
+  EXPECT_NEAR(result.bound->best_possible, best, 1e-9);
+  EXPECT_NEAR(result.bound->excess, result.loss - best, 1e-9);
+  EXPECT_NEAR(result.bound->excess_ratio(), result.loss / best - 1, 1e-9);
+  EXPECT_NEAR(result.loss, std::log(static_cast<double>(fables.dataset.vocab_size)), 0.1);  // untrained
+  EXPECT_NEAR(*result.bits_per_byte * static_cast<double>(fables.dataset.validation.bytes) * std::log(2.0),
+              result.loss * static_cast<double>(result.tokens), 1e-6);
+  EXPECT_FALSE(result.bound->impossible());
+  EXPECT_FALSE(why_no_bound(fables.dataset, 64));
+}
+
+TEST(EvaluateValidation, WithoutRoomForAStoryThereIsNoBoundAndAReason) {
+  const Fables fables;
+  const test::Model model = fables.model(8);
+  const Evaluation result = evaluate_validation(model.gpt, runtime, fables.dataset);
+  EXPECT_FALSE(result.bound);
+  EXPECT_EQ(result.tokens, fables.dataset.validation.tokens - 1);
+  ASSERT_TRUE(why_no_bound(fables.dataset, 8));
+  EXPECT_NE(why_no_bound(fables.dataset, 8)->find("block_size is 8"), std::string::npos);
+}
+
+TEST(EvaluateValidation, AVocabularyLargerThanTheModelsIsRefused) {
+  const Fables fables;
+  GptShape shape = test::small_shape;
+  shape.vocab_size = 5;
+  const test::Model model = test::make_model(shape, {.trainable = false});
+  const auto error = error_of([&] { evaluate_validation(model.gpt, runtime, fables.dataset); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), ErrorKind::input);
+}
+
+TEST(EvaluateValidation, IsTheSameEveryTime) {
+  const Fables fables;
+  const test::Model model = fables.model(64);
+  EXPECT_EQ(evaluate_validation(model.gpt, runtime, fables.dataset).loss,
+            evaluate_validation(model.gpt, runtime, fables.dataset).loss);
+}
+
+TEST(BoundComparison, OnlyMoreThanThreeStandardErrorsBelowTheBoundAreImpossible) {
+  EXPECT_FALSE((BoundComparison{.best_possible = 1, .excess = 0.1, .excess_standard_error = 0.01}).impossible());
+  EXPECT_FALSE((BoundComparison{.best_possible = 1, .excess = -0.029, .excess_standard_error = 0.01}).impossible());
+  EXPECT_TRUE((BoundComparison{.best_possible = 1, .excess = -0.031, .excess_standard_error = 0.01}).impossible());
+}
+
+}  // namespace
+}  // namespace inkling

@@ -1,0 +1,66 @@
+// A program of ours under way, to be sent signals.
+#pragma once
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/files.h"
+#include "base/strings.h"
+#include "tests/program_runner.h"
+
+namespace inkling {
+
+class Process {
+ public:
+  Process(const std::string& program, std::vector<std::string> arguments, const std::filesystem::path& folder)
+      : folder_(folder) {
+    arguments.insert(arguments.begin(), std::string(INKLING_BIN_DIR "/") + program);
+    std::vector<char*> words;
+    for (std::string& argument : arguments) words.push_back(argument.data());
+    words.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ != 0) return;
+    const int out = open((folder / ".stdout").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
+    const int err = open((folder / ".stderr").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
+    dup2(out, 1);
+    dup2(err, 2);
+    if (chdir(folder.c_str()) == 0) execv(words[0], words.data());
+    _exit(127);
+  }
+
+  void send(int signal) const { kill(pid_, signal); }
+
+  // Exit code 128 + number where a signal ended it.
+  Outcome wait() const {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return {code, read_file(folder_ / ".stdout"), read_file(folder_ / ".stderr")};
+  }
+
+  // Waits until stderr holds `text`, at most a minute; returns whether it does.
+  bool has_said(const std::string& text) const {
+    for (int tries = 0; tries < 6000; ++tries) {
+      std::ifstream file(folder_ / ".stderr");
+      const std::string said((std::istreambuf_iterator<char>(file)), {});
+      if (said.find(text) != std::string::npos) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+
+ private:
+  std::filesystem::path folder_;
+  pid_t pid_ = -1;
+};
+
+}  // namespace inkling

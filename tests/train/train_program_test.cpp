@@ -1,0 +1,149 @@
+// inkling-train as a person meets it: exit codes, messages, the run folder.
+#include <gtest/gtest.h>
+
+#include "tests/train/training_folder.h"
+
+namespace inkling {
+namespace {
+
+namespace fs = std::filesystem;
+using TrainProgram = TrainingFolder;
+
+TEST_F(TrainProgram, WritesLogConfigAndCheckpointsAndKeepsNewestAndBest) {
+  const Outcome outcome = train();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  for (const char* part : {"parameters", "training holds about", "writes to runs/run", "step 40/40  loss ", "tokens/s",
+                           "evaluation: train loss", "done: best val loss"}) {
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
+  }
+  const auto lines = log();
+  EXPECT_EQ(lines.size(), 44u);  // 40 steps and 4 evaluations
+  EXPECT_TRUE(lines.front().contains("grad_norm") && lines.front().contains("learning_rate"));
+  EXPECT_LT(lines[42]["loss"].get<double>(), lines[0]["loss"].get<double>());
+  EXPECT_NE(read_file(folder / "runs/run/config.yaml").find("n_embd: 32"), std::string::npos);
+  for (const char* file : {"config.json", "model.safetensors", "optimizer.safetensors", "state.json", "config.yaml",
+                           "tokenizer.json"}) {
+    EXPECT_TRUE(fs::exists(folder / "runs/run/checkpoints/step-000040" / file)) << file;
+  }
+  EXPECT_LE(std::distance(fs::directory_iterator(folder / "runs/run/checkpoints"), fs::directory_iterator()), 2);
+}
+
+TEST_F(TrainProgram, FinishedRunSaysSo) {
+  ASSERT_EQ(train({"--set", "training.max_steps=6"}).code, 0);
+  const std::string before = read_file(folder / "runs/run/log.jsonl");
+  const Outcome again = train({"--set", "training.max_steps=6"});
+  EXPECT_EQ(again.code, 0);
+  EXPECT_NE(again.err.find("this run is finished: 6 steps"), std::string::npos) << again.err;
+  EXPECT_EQ(before, read_file(folder / "runs/run/log.jsonl"));
+}
+
+TEST_F(TrainProgram, ChangedSettingsAreListedAndSomeNeedConsent) {
+  ASSERT_EQ(train({"--set", "training.max_steps=6"}).code, 0);
+  expect_refused(train({"--set", "training.max_steps=8", "--set", "optimizer.learning_rate=5e-4"}),
+                 {"optimizer.learning_rate: 0.001 -> 5e-04", "--accept-changes", "--fresh"});
+  expect_refused(train({"--set", "model.n_layer=3"}), {"model.n_layer: 2 -> 3", "--fresh"});
+  expect_refused(train({"--set", "model.n_layer=3", "--accept-changes"}), {"model.n_layer: 2 -> 3", "--fresh"});
+  const Outcome accepted = train({"--set", "training.max_steps=8", "--set", "optimizer.learning_rate=5e-4",
+                                  "--accept-changes"});
+  EXPECT_EQ(accepted.code, 0) << accepted.err;
+  EXPECT_NE(accepted.err.find("training.max_steps: 6 -> 8"), std::string::npos) << accepted.err;
+  const Outcome free = train({"--set", "training.max_steps=9", "--set", "optimizer.learning_rate=5e-4", "--set",
+                              "logging.interval=2", "--set", "evaluation.interval=4"});
+  EXPECT_EQ(free.code, 0) << free.err;
+}
+
+TEST_F(TrainProgram, OtherDataIsRefused) {
+  ASSERT_EQ(train({"--set", "training.max_steps=6"}).code, 0);
+  std::string text = read_file(folder / "text.txt");
+  text[3000] = text[3000] == 'a' ? 'b' : 'a';
+  write_file(folder / "text.txt", text);
+  expect_refused(train({"--set", "training.max_steps=8"}), {"is not what the run in runs/run was trained on", "--fresh"});
+}
+
+TEST_F(TrainProgram, FreshStartsBesideAndDeletesNothing) {
+  ASSERT_EQ(train({"--set", "training.max_steps=6"}).code, 0);
+  const std::string before = checkpoint_file("run", "000006", "model.safetensors");
+  const Outcome fresh = train({"--set", "training.max_steps=6", "--set", "training.seed=3", "--fresh"});
+  ASSERT_EQ(fresh.code, 0) << fresh.err;
+  EXPECT_NE(fresh.err.find("writes to runs/run-2"), std::string::npos) << fresh.err;
+  EXPECT_TRUE(before == checkpoint_file("run", "000006", "model.safetensors"));
+  EXPECT_FALSE(before == checkpoint_file("run-2", "000006", "model.safetensors"));
+}
+
+TEST_F(TrainProgram, DryRunWritesNothing) {
+  const Outcome outcome = train({"--dry-run"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part : {"parameters", "training holds about", "writes to runs/run", "nothing was written"}) {
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+  }
+  EXPECT_FALSE(fs::exists(folder / "runs"));
+  EXPECT_FALSE(fs::exists(folder / "data"));
+}
+
+TEST_F(TrainProgram, PrintConfigRoundTrips) {
+  const Outcome first = train({"--print-config", "--set", "model.n_layer=5"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  write_file(folder / "run.yaml", first.out);
+  EXPECT_EQ(train({"--print-config"}).out, first.out);
+  EXPECT_NE(first.out.find("n_layer: 5"), std::string::npos);
+}
+
+TEST_F(TrainProgram, BadInputIsRefusedWithPlaceAndRemedy) {
+  expect_refused(train({"--set", "model.n_layers=3"}), {"--set model.n_layers=3", "n_layer"});
+  expect_refused(train({"--out"}), {"--out"});
+  expect_refused(train({"--frehs"}), {"unknown flag --frehs", "--fresh"});
+  expect_refused(run_command(folder.path(), "inkling-train nowhere.yaml"), {"nowhere.yaml"});
+  expect_refused(run_command(folder.path(), "inkling-train ."), {"folder"});
+  expect_refused(train({"--set", "runtime.kernels=fused", "--set", "runtime.dtype=bfloat16"}), {"runtime.kernels"});
+  expect_refused(train({"--set", "model.block_size=30000"}), {"text.txt"});
+  write_file(folder / "text.txt", "\xff\xfe not UTF-8\n");
+  expect_refused(train(), {"text.txt:1: not UTF-8"});
+  EXPECT_FALSE(fs::exists(folder / "runs/run/log.jsonl"));
+}
+
+TEST_F(TrainProgram, MissingGpuIsSaidInOneSentence) {
+  if (fs::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has a GPU";
+  expect_refused(train({"--set", "runtime.device=cuda"}), {"runtime.device is cuda", "cpu or auto"}, 3);
+}
+
+TEST_F(TrainProgram, SecondTrainerInTheSameFolderIsRefused) {
+  const Process first("inkling-train", {"run.yaml", "--set", "training.max_steps=100000"}, folder.path());
+  ASSERT_TRUE(first.has_said("step 2/"));
+  const fs::path elsewhere = folder / "elsewhere";  // so that the two do not share the files that hold their output
+  fs::create_directories(elsewhere);
+  const Outcome second =
+      run_command(elsewhere, "inkling-train ../run.yaml --set data.source=../text.txt --out ../runs/run");
+  first.send(SIGTERM);
+  EXPECT_EQ(first.wait().code, 75);
+  expect_refused(second, {"another process is training in ../runs/run"});
+}
+
+TEST_F(TrainProgram, SecondSignalEndsAtOnce) {
+  const Process process("inkling-train",
+                        {"run.yaml", "--set", "training.max_steps=100000", "--set", "model.n_embd=256", "--set",
+                         "training.batch_size=512", "--set", "training.micro_batch_size=512"},
+                        folder.path());
+  ASSERT_TRUE(process.has_said("writes to"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  process.send(SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  process.send(SIGINT);
+  EXPECT_EQ(process.wait().code, 128 + SIGINT);
+}
+
+TEST_F(TrainProgram, DivergedTrainingEndsWithCode4AndKeepsCheckpoints) {
+  ASSERT_EQ(train({"--set", "training.max_steps=6"}).code, 0);
+  const auto model = folder / "runs/run/checkpoints/step-000006/model.safetensors";
+  std::string bytes = read_file(model);
+  for (std::size_t i = bytes.size() - 4000; i < bytes.size(); ++i) bytes[i] = '\xff';  // weights that are no numbers
+  write_file(model, bytes);
+  const Outcome outcome = train();
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_NE(outcome.err.find("not finite in 20 steps in a row"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("optimizer.learning_rate"), std::string::npos);
+  EXPECT_TRUE(fs::exists(model));
+}
+
+}  // namespace
+}  // namespace inkling
