@@ -1,0 +1,139 @@
+// The context rule, and that the cache changes nothing.
+#include "generate/decoder.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/random.h"
+#include "tests/generate/loaded_model.h"
+
+namespace inkling {
+namespace {
+
+using Text = std::vector<Token>;
+
+Text random_text(std::uint64_t seed, std::size_t length, std::int64_t vocab_size) {
+  Text text;
+  for (std::size_t i = 0; i < length; ++i) {
+    text.push_back(static_cast<Token>(random_below(seed, i, static_cast<std::uint64_t>(vocab_size))));
+  }
+  return text;
+}
+
+std::span<const Token> beginning(const Text& text, std::size_t length) { return std::span(text).first(length); }
+
+at::Tensor logits_of(Decoder& decoder, const std::vector<std::span<const Token>>& texts) {
+  return decoder.next_logits(texts);
+}
+
+// The tolerance that sampling promises.
+void expect_near(const at::Tensor& actual, const at::Tensor& expected, std::size_t length) {
+  const double largest = std::max(1.0, expected.abs().max().item<double>());
+  EXPECT_LE((actual - expected).abs().max().item<double>(), 1e-4 * largest) << "after " << length << " tokens";
+}
+
+TEST(ContextStart, IsZeroWhileEverythingFits) {
+  for (std::uint64_t length = 0; length <= 8; ++length) EXPECT_EQ(context_start(length, 8), 0u);
+}
+
+TEST(ContextStart, KeepsTheLastHalfWhenTheBlockIsFull) {
+  EXPECT_EQ(context_start(9, 8), 5u);   // tokens 5 to 8: the last four
+  EXPECT_EQ(context_start(13, 8), 5u);  // which have grown to eight
+  EXPECT_EQ(context_start(14, 8), 10u);
+  EXPECT_EQ(context_start(10, 9), 6u);  // of nine, four
+}
+
+TEST(ContextStart, FollowsTheRuleStepByStepForEveryBlockSize) {
+  EXPECT_TRUE(rc::check([] {
+    const auto block_size = *rc::gen::inRange<std::uint64_t>(1, 40);
+    std::uint64_t start = 0;
+    for (std::uint64_t length = 1; length < 200; ++length) {
+      if (length - start > block_size) start = length - std::max<std::uint64_t>(1, block_size / 2);
+      RC_ASSERT(context_start(length, block_size) == start);
+    }
+  }));
+}
+
+class EveryKernel : public testing::TestWithParam<Kernels> {};
+
+TEST_P(EveryKernel, CachedLogitsAreThoseWithoutACacheAcrossManyBlocks) {
+  for (const std::int64_t block_size : {1, 2, 3, 16, 17}) {
+    const LoadedModel model = make_loaded_model(make_char_tokenizer(false), block_size, GetParam());
+    const Text text = random_text(7, static_cast<std::size_t>(4 * block_size + 3), model.gpt->shape().vocab_size);
+    Decoder cached(*model.gpt, model.runtime, 1, true);
+    Decoder uncached(*model.gpt, model.runtime, 1, false);
+    for (std::size_t length = 1; length <= text.size(); ++length) {
+      expect_near(logits_of(cached, {beginning(text, length)}), logits_of(uncached, {beginning(text, length)}), length);
+    }
+  }
+}
+
+TEST_P(EveryKernel, UncachedLogitsAreTheModelsOnTheContextAlone) {
+  const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 8, GetParam());
+  const Text text = random_text(3, 14, model.gpt->shape().vocab_size);
+  Decoder whole(*model.gpt, model.runtime, 1, false);
+  Decoder part(*model.gpt, model.runtime, 1, false);
+  EXPECT_TRUE(at::equal(logits_of(whole, {text}), logits_of(part, {std::span(text).subspan(10)})));
+}
+
+TEST_P(EveryKernel, APromptLongerThanABlockIsGoneOnFromAsIfItHadBeenGenerated) {
+  const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16, GetParam());
+  const Text text = random_text(5, 60, model.gpt->shape().vocab_size);
+  Decoder grown(*model.gpt, model.runtime, 1, true);
+  for (std::size_t length = 1; length < text.size(); ++length) logits_of(grown, {beginning(text, length)});
+  Decoder prompted(*model.gpt, model.runtime, 1, true);
+  expect_near(logits_of(prompted, {text}), logits_of(grown, {text}), text.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, EveryKernel, testing::Values(Kernels::fused, Kernels::aten),
+                         [](const auto& kernels) { return kernels.param == Kernels::fused ? "Fused" : "Aten"; });
+
+TEST(Decoder, ARowsBitsAreItsOwnWhateverStandsBesideIt) {
+  const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16);
+  const std::int64_t vocab_size = model.gpt->shape().vocab_size;
+  const std::vector<Text> texts = {random_text(1, 70, vocab_size), random_text(2, 70, vocab_size),
+                                   random_text(3, 70, vocab_size)};
+  const std::vector<std::size_t> prompt_lengths = {1, 9, 37};  // they reach their blocks' ends at different steps
+  Decoder together(*model.gpt, model.runtime, 3, true);
+  std::vector<Decoder> alone;
+  for (std::size_t row = 0; row < 3; ++row) alone.emplace_back(*model.gpt, model.runtime, 1, true);
+  for (std::size_t step = 0; step < 30; ++step) {
+    std::vector<std::span<const Token>> rows;
+    for (std::size_t row = 0; row < 3; ++row) rows.push_back(beginning(texts[row], prompt_lengths[row] + step));
+    const at::Tensor all = logits_of(together, rows);
+    for (std::size_t row = 0; row < 3; ++row) {
+      const at::Tensor own = logits_of(alone[row], {rows[row]});
+      EXPECT_TRUE(at::equal(all.narrow(0, static_cast<std::int64_t>(row), 1), own)) << "row " << row << ", step " << step;
+    }
+  }
+}
+
+TEST(Decoder, AfterARowIsRemovedTheLastTakesItsPlaceAndNewOnesBeginAfresh) {
+  const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16);
+  const Text a = random_text(1, 40, model.gpt->shape().vocab_size);
+  const Text b = random_text(2, 40, model.gpt->shape().vocab_size);
+  const Text c = random_text(3, 40, model.gpt->shape().vocab_size);
+  Decoder decoder(*model.gpt, model.runtime, 2, true);
+  logits_of(decoder, {beginning(a, 5), beginning(b, 7)});
+  decoder.remove(0);
+  const at::Tensor both = logits_of(decoder, {beginning(b, 8), beginning(c, 8)});
+  Decoder alone_b(*model.gpt, model.runtime, 1, true);
+  logits_of(alone_b, {beginning(b, 7)});
+  EXPECT_TRUE(at::equal(both.narrow(0, 0, 1), logits_of(alone_b, {beginning(b, 8)})));
+  Decoder alone_c(*model.gpt, model.runtime, 1, true);
+  EXPECT_TRUE(at::equal(both.narrow(0, 1, 1), logits_of(alone_c, {beginning(c, 8)})));
+}
+
+TEST(Decoder, LeavesTheWeightsWithoutGradients) {
+  const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16);
+  Decoder decoder(*model.gpt, model.runtime, 1, true);
+  EXPECT_FALSE(logits_of(decoder, {random_text(1, 3, model.gpt->shape().vocab_size)}).requires_grad());
+}
+
+}  // namespace
+}  // namespace inkling

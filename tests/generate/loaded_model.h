@@ -1,0 +1,40 @@
+// A model in memory with a vocabulary: random weights, large enough that its texts are not monotonous.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "generate/load_model.h"
+#include "tests/model/small_model.h"
+#include "text/build_tokenizer.h"
+
+namespace inkling {
+
+inline constexpr std::string_view alphabet = "\n abcdefghijklmnopqrstuvwxyzéß€𝄞";
+
+inline std::unique_ptr<Tokenizer> make_char_tokenizer(bool with_separator, std::string_view text = alphabet) {
+  CharVocabularyBuilder builder;
+  builder.add("\n");
+  builder.add(text.substr(text.front() == '\n' ? 1 : 0));
+  return builder.finish(with_separator);
+}
+
+// Runtime settings of a test: one thread keeps the machine free for others.
+inline Runtime test_runtime(Kernels kernels = Kernels::fused) { return {.kernels = kernels, .threads = 1}; }
+
+inline LoadedModel make_loaded_model(std::unique_ptr<Tokenizer> tokenizer, std::int64_t block_size,
+                                     Kernels kernels = Kernels::fused) {
+  GptShape shape = test::small_shape;
+  shape.block_size = block_size;
+  shape.vocab_size = static_cast<std::int64_t>(tokenizer->vocab_size());
+  test::Model made = test::make_lively_model(shape, {.trainable = false});
+  return {.folder = "memory",
+          .runtime = test_runtime(kernels),
+          .arena = std::move(made.arena),
+          .gpt = std::make_unique<Gpt>(std::move(made.gpt)),
+          .tokenizer = std::move(tokenizer)};
+}
+
+}  // namespace inkling
