@@ -23,7 +23,8 @@ inline int run_program(const std::function<int()>& body) {
   try {
     const int code = body();
     std::cout.flush();
-    if (!std::cout) throw Error::environment("cannot write to standard output: the disk is full or the reader has gone");
+    if (!std::cout)
+      throw Error::environment("cannot write to standard output: the disk is full or the reader has gone");
     return code;
   } catch (const Error& error) {
     log_error(error.message());
@@ -74,8 +75,9 @@ inline std::string describe_unexpected(const CLI::App& app, const std::string& a
 
 }  // namespace program_details
 
-// Reads the command line. Returns false if it asked for help, which has then been printed and ends the program with 0.
-// Error input for a flag that is unknown (naming the nearest one), a missing argument or a value of the wrong type.
+// Reads the command line. Returns false if it asked for help or the like, which has then been printed and ends the
+// program with 0. Error input for a flag that is unknown (naming the nearest one), a missing argument or a value of the
+// wrong type.
 inline bool parse_flags(CLI::App& app, int argc, char** argv) {
   app.allow_extras();  // so that an unknown flag is reported by us and before a missing argument
   std::string problem;
@@ -83,6 +85,9 @@ inline bool parse_flags(CLI::App& app, int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
+    return false;
+  } catch (const CLI::CallForVersion& asked) {  // a flag that only prints a text
+    std::cout << asked.what();
     return false;
   } catch (const CLI::ParseError& error) {
     problem = str(error.what(), ": ", app.get_name(), " --help shows what it takes");

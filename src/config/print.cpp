@@ -48,17 +48,14 @@ std::string default_for_reference(const Setting& setting) {
 }
 
 constexpr std::string_view reference_head =
-    "A config is one YAML file with the sections below; what is left out has its default. `--set section.key=value`\n"
-    "overrides a setting (nested sections as `data.tokenizer.kind=byte`, several sources as "
-    "`data.source=[a.txt,b.txt]`),\n"
-    "`--print-config` prints the result with every setting. Numbers are decimal (`384`, `1e-3`), truth values `true` "
-    "and\n"
-    "`false`, text stands plain or in quotes. Every value stands on one line. Anchors, aliases, tags, directives and\n"
-    "further documents are refused, and so are duplicate and unknown keys.\n\n"
-    "Relative paths start in the folder the command runs in, not in the config's.\n\n"
-    "\"On resume\" says what happens when the setting differs from the run that is resumed. *applies*: without a "
-    "word.\n"
-    "*asks*: with `--accept-changes`. *refused*: it makes another model or other data; `--fresh` starts over.\n";
+    R"(A config is one YAML file with the sections below. A setting that is left out has its default; only `data.source`
+must be written. `--set section.key=value` overrides a setting (in a nested section `data.tokenizer.kind=byte`, several
+sources as `data.source=[a.txt,b.txt]`), and `--print-config` prints the result with every setting.
+
+"On resume" says what happens when a setting differs from the run that is resumed. *applies*: it is used from there on.
+*asks*: it changes the result, so it needs `--accept-changes`. *refused*: it means another model or other data, and
+`--fresh` starts a new run with it.
+)";
 
 }  // namespace
 

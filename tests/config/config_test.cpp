@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace inkling {
 namespace {
@@ -292,6 +293,17 @@ TEST(ConfigReference, DescribesEverySettingThatIsPrinted) {
   for (std::size_t i = 0; (i = text.find(": ", i)) != std::string::npos; ++i) ++printed;
   for (std::size_t i = 0; (i = reference.find("\n| `", i)) != std::string::npos; ++i) ++described;
   EXPECT_EQ(described, printed);
+}
+
+TEST(ConfigReference, StandsInTheDocsAsTheFieldListHasIt) {
+  const std::string page = read_file(INKLING_SOURCE_DIR "/docs/formats.md");
+  const std::string begin = "<!-- settings: begin -->\n", end = "<!-- settings: end -->\n";
+  const std::size_t first = page.find(begin), last = page.find(end);
+  ASSERT_NE(first, std::string::npos) << "docs/formats.md has lost its line " << begin;
+  ASSERT_NE(last, std::string::npos) << "docs/formats.md has lost its line " << end;
+  const std::string between = page.substr(first + begin.size(), last - first - begin.size());
+  EXPECT_TRUE(between == "\n" + config_reference() + "\n")
+      << "the settings in docs/formats.md are not those of src/config/fields.cpp: run scripts/update-reference";
 }
 
 TEST(ShippedConfigs, AllLoad) {
