@@ -13,10 +13,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "program.h"
 #include "base/random.h"
 #include "config/config.h"
 #include "model/device.h"
+#include "program.h"
 #include "train/memory.h"
 #include "train/trainer.h"
 
@@ -91,8 +91,7 @@ class MatrixProducts {
   void add(std::int64_t rows, std::int64_t in, std::int64_t out, const at::TensorOptions& options) {
     const at::Tensor x = at::randn({rows, in}, options);
     const at::Tensor w = at::randn({in, out}, options).mul_(0.02);
-    products_.push_back({x, w, at::empty({rows, out}, options), at::empty({rows, in}, options),
-                         at::zeros_like(w)});
+    products_.push_back({x, w, at::empty({rows, out}, options), at::empty({rows, in}, options), at::zeros_like(w)});
   }
   std::vector<Product> products_;
   std::int64_t micro_batches_;

@@ -1,4 +1,4 @@
-// What tests of files share: a folder of their own, and the error an action throws.
+// What tests of files share: a folder of their own, the error an action throws, and what its message holds.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,8 +7,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace inkling {
 
@@ -31,6 +33,14 @@ class TemporaryFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
+  // Writes a file below the folder and returns its path as settings name it.
+  std::string write(const std::string& name, std::string_view text) const {
+    const std::filesystem::path file = path_ / name;
+    std::filesystem::create_directories(file.parent_path());
+    write_file(file, text);
+    return file.string();
+  }
+
  private:
   std::filesystem::path path_;
 };
@@ -44,6 +54,24 @@ std::optional<Error> error_of(Action&& action) {
     return error;
   }
   return std::nullopt;
+}
+
+// The message of the Error of kind input that `action` must throw.
+template <typename Action>
+std::string input_error(Action&& action) {
+  const std::optional<Error> error = error_of(action);
+  if (!error) {
+    ADD_FAILURE() << "no error was thrown";
+    return "";
+  }
+  EXPECT_EQ(error->kind(), ErrorKind::input) << error->message();
+  return error->message();
+}
+
+// So that a failed comparison shows both texts.
+inline testing::AssertionResult contains(const std::string& text, std::string_view part) {
+  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "\"" << text << "\" does not contain \"" << part << "\"";
 }
 
 }  // namespace inkling

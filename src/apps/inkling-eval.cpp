@@ -39,7 +39,8 @@ void add_flags(CLI::App& app, Flags& flags) {
 Config find_config(const Flags& flags, const fs::path& folder) {
   const fs::path path = flags.config.empty() ? folder / "config.yaml" : fs::path(flags.config);
   if (flags.config.empty() && !fs::exists(path)) {
-    throw Error::input(str(folder.string(), " holds no config.yaml, so the data to score is not known: give the settings "
+    throw Error::input(str(folder.string(),
+                           " holds no config.yaml, so the data to score is not known: give the settings "
                            "that name it with --config FILE"));
   }
   return load_config(path, flags.overrides);
@@ -55,7 +56,8 @@ void check_tokenizer(const LoadedModel& model, const Dataset& dataset) {
 void warn_of_other_data(const LoadedModel& model, const Dataset& dataset) {
   if (!fs::exists(model.folder / "state.json")) return;
   if (load_state(model.folder).data_hash == dataset.hash) return;
-  log_warning(str("the data in ", dataset.folder.string(), " is not what the model was trained on: training text may be "
+  log_warning(str("the data in ", dataset.folder.string(),
+                  " is not what the model was trained on: training text may be "
                   "in its validation split"));
 }
 
@@ -70,8 +72,9 @@ void print(const Evaluation& result) {
   if (result.bound) {
     const BoundComparison& bound = *result.bound;
     std::cout << "best possible  " << format_fixed(bound.best_possible, 4) << " nats per token\n"
-              << "above it by    " << plus_minus(100 * bound.excess_ratio(),
-                                                 100 * bound.excess_standard_error / bound.best_possible, 2) << " %\n";
+              << "above it by    "
+              << plus_minus(100 * bound.excess_ratio(), 100 * bound.excess_standard_error / bound.best_possible, 2)
+              << " %\n";
   }
   std::cout << "scored         " << format_count(result.tokens) << " tokens in " << format_count(result.pieces)
             << (result.bound ? " stories\n" : " windows\n");
@@ -95,10 +98,11 @@ void print_json(const Evaluation& result, const fs::path& folder) {
 
 int evaluate(int argc, char** argv) {
   CLI::App app("Scores every token of the validation split once, in order.", "inkling-eval");
-  app.footer("Text is scored in windows of block_size that lie back to back. Stories from a grammar are scored one by\n"
-             "one from their beginnings, and compared with the best loss that any model can reach.\n\n"
-             "Exit codes: 0 done, 1 internal error (a loss below the best possible one is one), 2 bad input,\n"
-             "3 the machine cannot do it.");
+  app.footer(
+      "Text is scored in windows of block_size that lie back to back. Stories from a grammar are scored one by\n"
+      "one from their beginnings, and compared with the best loss that any model can reach.\n\n"
+      "Exit codes: 0 done, 1 internal error (a loss below the best possible one is one), 2 bad input,\n"
+      "3 the machine cannot do it.");
   Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;
@@ -112,11 +116,14 @@ int evaluate(int argc, char** argv) {
   if (const auto reason = why_no_bound(dataset, model.gpt->shape().block_size)) log_warning(*reason);
 
   const Evaluation result = evaluate_validation(*model.gpt, model.runtime, dataset);
-  if (flags.json) print_json(result, folder);
-  else print(result);
+  if (flags.json)
+    print_json(result, folder);
+  else
+    print(result);
   if (!result.bound || !result.bound->impossible()) return 0;
-  throw Error::internal("the loss is more than 3 standard errors below the best possible one: the model has seen these "
-                        "stories, or the bound or the scoring is wrong");
+  throw Error::internal(
+      "the loss is more than 3 standard errors below the best possible one: the model has seen these "
+      "stories, or the bound or the scoring is wrong");
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
 // inkling-prepare CONFIG: turns the text of `data:` into token files, and nothing else.
-#include "program.h"
 #include "config/config.h"
 #include "data/dataset.h"
+#include "program.h"
 
 namespace {
 
 using namespace inkling;
 
 void describe_split(std::string_view name, const SplitSummary& split) {
+  if (split.tokens == 0) return log_info(str(name, ": how many tokens shows when the tokenizer is trained"));
   std::string line = str(name, ": ", format_count(split.tokens), " tokens");
   if (split.bytes > 0) line += str(" from ", format_bytes(split.bytes), " of text");
   if (split.documents > 1) line += str(" in ", format_count(split.documents), " documents");
@@ -23,8 +24,9 @@ void describe(const Dataset& dataset) {
 
 int prepare(int argc, char** argv) {
   CLI::App app("Turns the text of a run into token files, once. Prints their folder.", "inkling-prepare");
-  app.footer("Example:\n  inkling-prepare configs/shakespeare_char.yaml --set data.tokenizer.kind=byte\n\n"
-             "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it.");
+  app.footer(
+      "Example:\n  inkling-prepare configs/shakespeare_char.yaml --set data.tokenizer.kind=byte\n\n"
+      "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it.");
   ConfigFlags flags;
   PrepareOptions options;
   add_config_flags(app, flags);

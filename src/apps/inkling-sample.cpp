@@ -97,9 +97,9 @@ class Printer {
   static std::string ending(const std::string& all) { return all.empty() || all.back() != '\n' ? "\n" : ""; }
 
   std::string json_line(const Sample& sample) const {
-    const nlohmann::ordered_json line{{"prompt", prompts_[sample.prompt]}, {"text", sample.text},
-                                      {"tokens", sample.tokens},           {"finish", finish_name(sample.finish)},
-                                      {"seed", seed_},                     {"sample", sample.number}};
+    const nlohmann::ordered_json line{
+        {"prompt", prompts_[sample.prompt]},    {"text", sample.text}, {"tokens", sample.tokens},
+        {"finish", finish_name(sample.finish)}, {"seed", seed_},       {"sample", sample.number}};
     return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
 
@@ -151,7 +151,8 @@ void add_flags(CLI::App& app, Flags& flags) {
   };
   app.add_option("RUN_OR_CHECKPOINT", flags.place, "a run folder, a checkpoint or a model folder")->required();
   app.add_option("--checkpoint", flags.checkpoint, "of a run: best (default), newest or a step")->type_name("WHICH");
-  several(app.add_option("--prompt", flags.prompts, "text to go on from; - reads standard input; may be repeated"), "TEXT");
+  several(app.add_option("--prompt", flags.prompts, "text to go on from; - reads standard input; may be repeated"),
+          "TEXT");
   several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text; may be repeated"), "FILE");
   add_count(app, "--count", settings.count, 1, "samples for each prompt");
   add_count(app, "--max-tokens", settings.max_tokens, 1, "tokens to generate at most");
@@ -162,11 +163,13 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--min-p", sampling.min_p, "leave out tokens below P times the likeliest one; 0 is off")
       ->capture_default_str();
-  app.add_option("--repetition-penalty", sampling.repetition_penalty, "make tokens of the context less likely; 1 is off")
+  app.add_option("--repetition-penalty", sampling.repetition_penalty,
+                 "make tokens of the context less likely; 1 is off")
       ->capture_default_str();
   several(app.add_option("--stop", settings.stops, "end before this text; may be repeated"), "TEXT");
   add_count(app, "--seed", settings.seed, 0, "another seed, another text");
-  app.add_flag("--ignore-end", settings.ignore_end, "go on where the model ends a document; that place shows as a new line");
+  app.add_flag("--ignore-end", settings.ignore_end,
+               "go on where the model ends a document; that place shows as a new line");
   app.add_flag("--json", flags.json, "one JSON object a line: prompt, text, tokens, finish, seed, sample");
   app.add_flag("--no-cache", flags.no_cache, "encode the whole context for every token: slow, to check the cache");
   add_runtime_flags(app, flags.runtime);
@@ -195,8 +198,10 @@ Prompts read_prompts(const Flags& flags) {
     prompts.origins.push_back(std::move(origin));
   };
   for (const std::string& prompt : flags.prompts) {
-    if (prompt == "-") add(read_standard_input(), "standard input");
-    else add(prompt, "--prompt");
+    if (prompt == "-")
+      add(read_standard_input(), "standard input");
+    else
+      add(prompt, "--prompt");
   }
   for (const std::string& file : flags.prompt_files) add(without_last_newline(read_file(file)), file);
   if (prompts.texts.empty() && isatty(STDIN_FILENO) == 0) add(read_standard_input(), "standard input");
@@ -215,14 +220,17 @@ void check_prompts(const Tokenizer& tokenizer, const Prompts& prompts) {
 }
 
 int sample(int argc, char** argv) {
-  CLI::App app("Generates text that goes on from a prompt (standard input where none is given and it is no terminal;\n"
-               "otherwise from the beginning of a document).", "inkling-sample");
-  app.footer("Examples:\n  inkling-sample runs/shakespeare --prompt \"O Romeo\" --temperature 0.8 --top-p 0.95\n"
-             "  inkling-sample runs/fables --count 3 --seed 7\n\n"
-             "One new line at the end of a file or of standard input is not part of the prompt. The steps from the\n"
-             "model's answer to a token are, in this order: repetition penalty, temperature, top-k, top-p, min-p.\n"
-             "Sample n of a prompt depends on the seed and n alone, whatever is generated beside it.\n\n"
-             "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it, 130 interrupted.");
+  CLI::App app(
+      "Generates text that goes on from a prompt (standard input where none is given and it is no terminal;\n"
+      "otherwise from the beginning of a document).",
+      "inkling-sample");
+  app.footer(
+      "Examples:\n  inkling-sample runs/shakespeare --prompt \"O Romeo\" --temperature 0.8 --top-p 0.95\n"
+      "  inkling-sample runs/fables --count 3 --seed 7\n\n"
+      "One new line at the end of a file or of standard input is not part of the prompt. The steps from the\n"
+      "model's answer to a token are, in this order: repetition penalty, temperature, top-k, top-p, min-p.\n"
+      "Sample n of a prompt depends on the seed and n alone, whatever is generated beside it.\n\n"
+      "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it, 130 interrupted.");
   Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;

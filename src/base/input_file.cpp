@@ -23,7 +23,7 @@ int open_for_reading(const fs::path& path, int flags) {
 }
 
 struct stat status_of(int descriptor, const fs::path& path) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor, &status) != 0) {
     const int code = errno;
     ::close(descriptor);

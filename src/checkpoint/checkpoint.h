@@ -19,14 +19,14 @@ namespace inkling {
 
 // What state.json holds: everything the next step depends on that is not a tensor.
 struct TrainingState {
-  std::int64_t step = 0;                    // steps done; the next one has this number
-  std::optional<double> best_val_loss;      // nats per token
+  std::int64_t step = 0;                // steps done; the next one has this number
+  std::optional<double> best_val_loss;  // nats per token
   std::int64_t best_step = -1;
-  std::string data_hash;                    // Dataset::hash of the data it was trained on
-  double seconds = 0;                       // training time so far
-  std::int64_t skipped_steps = 0;           // steps whose gradient was not finite: no update was made
+  std::string data_hash;           // Dataset::hash of the data it was trained on
+  double seconds = 0;              // training time so far
+  std::int64_t skipped_steps = 0;  // steps whose gradient was not finite: no update was made
   std::int64_t skipped_in_a_row = 0;
-  RuntimeConfig resolved;                   // what `auto` meant
+  RuntimeConfig resolved;  // what `auto` meant
 };
 
 // Writes a checkpoint folder, from a CPU or a GPU: under a temporary name, fsynced, renamed. What is there under that
@@ -37,9 +37,9 @@ void save_checkpoint(const std::filesystem::path& folder, const Config& config, 
                      const Tokenizer* tokenizer);
 
 // The shape of the model in a checkpoint or any GPT-2 folder in Hugging Face's format, with or without the
-// "transformer." prefix, the mask buffers of old files and a copy of the tied head. Error input naming file and field or
-// tensor for whatever is missing, left over, misshapen or cannot be computed here. Reads no tensor, so that a folder is
-// refused before memory is taken for it.
+// "transformer." prefix, the mask buffers of old files and a copy of the tied head. Error input naming file and field
+// or tensor for whatever is missing, left over, misshapen or cannot be computed here. Reads no tensor, so that a folder
+// is refused before memory is taken for it.
 GptShape read_shape(const std::filesystem::path& folder);
 
 // Fills the arena of a model of that shape: float32, float16 and bfloat16 are converted. Checks the same; an arena that
@@ -55,9 +55,9 @@ TrainingState load_state(const std::filesystem::path& folder);
 // runs/x/checkpoints/step-000500: where the checkpoint of that step belongs.
 std::filesystem::path checkpoint_folder(const std::filesystem::path& run, std::int64_t step);
 
-// A checkpoint of a run folder: "newest", "best" (by validation loss), a step, or nothing: the best one if there is one,
-// else the newest. `place` may also be a checkpoint or model folder itself, and then `which` must be empty.
-// Error input saying what is there instead.
+// A checkpoint of a run folder: "newest", "best" (by validation loss), a step, or nothing: the best one if there is
+// one, else the newest. `place` may also be a checkpoint or model folder itself, and then `which` must be empty. Error
+// input saying what is there instead.
 std::filesystem::path find_checkpoint(const std::filesystem::path& place, const std::string& which);
 
 struct CheckpointEntry {

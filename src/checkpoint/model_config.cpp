@@ -15,7 +15,8 @@ GeluForm gelu_form(const JsonFields& config) {
   const std::string name = config.optional_text("activation_function").value_or("gelu_new");
   if (name == "gelu_new" || name == "gelu_pytorch_tanh") return GeluForm::tanh;
   if (name == "gelu") return GeluForm::exact;
-  config.refuse(str("activation_function is ", quote(name), ", and only gelu_new, gelu_pytorch_tanh and gelu can be "
+  config.refuse(str("activation_function is ", quote(name),
+                    ", and only gelu_new, gelu_pytorch_tanh and gelu can be "
                     "computed here"));
 }
 

@@ -37,14 +37,18 @@ bool is_mask_buffer(const std::string& name) {
 SafetensorsFile open_weights(const fs::path& folder) {
   const fs::path path = folder / "model.safetensors";
   if (fs::exists(path)) return SafetensorsFile(path);
-  const std::string resave = "open it in Python with transformers and save it again: "
-                             "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER, ";
+  const std::string resave =
+      "open it in Python with transformers and save it again: "
+      "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER, ";
   if (fs::exists(folder / "model.safetensors.index.json")) {
-    throw Error::input(str(folder.string(), ": the model is split into several files, and only one model.safetensors can "
-                           "be read; ", resave, "max_shard_size=\"1000GB\")"));
+    throw Error::input(str(folder.string(),
+                           ": the model is split into several files, and only one model.safetensors can "
+                           "be read; ",
+                           resave, "max_shard_size=\"1000GB\")"));
   }
   if (fs::exists(folder / "pytorch_model.bin")) {
-    throw Error::input(str(folder.string(), ": holds pytorch_model.bin and no model.safetensors. Such a file is a Python "
+    throw Error::input(str(folder.string(),
+                           ": holds pytorch_model.bin and no model.safetensors. Such a file is a Python "
                            "pickle, which can run any program when it is opened, so it is not read; if you trust it, ",
                            resave, "safe_serialization=True)"));
   }
@@ -108,8 +112,10 @@ void check_head(const WeightsFile& weights, const fs::path& folder) {
   const at::Tensor head = read_float32(weights.file, *weights.head);
   const at::Tensor embedding = read_float32(weights.file, *weights.entries.at("wte.weight"));
   if (std::memcmp(head.const_data_ptr(), embedding.const_data_ptr(), embedding.nbytes()) == 0) return;
-  throw Error::input(str(weights.file.path().string(), ": lm_head.weight is not the token embedding: an output head of "
-                         "its own (untied) cannot be computed here; choose a model other than ", folder.string()));
+  throw Error::input(str(weights.file.path().string(),
+                         ": lm_head.weight is not the token embedding: an output head of "
+                         "its own (untied) cannot be computed here; choose a model other than ",
+                         folder.string()));
 }
 
 // A model that was trained without biases has zeros there, or it is not that model any more.
@@ -118,9 +124,11 @@ void check_absent_bias(const WeightsFile& weights, const std::string& name) {
   const at::Tensor bias = read_float32(weights.file, entry);
   const std::span<const float> values = values_of(bias);
   if (std::all_of(values.begin(), values.end(), [](float value) { return value == 0.0f; })) return;
-  throw Error::input(str(weights.file.path().string(), ": tensor ", quote(entry.name), " is not zero, and config.json says "
-                         "\"inkling\": {\"bias\": false}; if the model was trained on elsewhere, remove that entry from "
-                         "config.json"));
+  throw Error::input(
+      str(weights.file.path().string(), ": tensor ", quote(entry.name),
+          " is not zero, and config.json says "
+          "\"inkling\": {\"bias\": false}; if the model was trained on elsewhere, remove that entry from "
+          "config.json"));
 }
 
 }  // namespace
@@ -153,7 +161,8 @@ GptShape read_shape(const fs::path& folder) {
 
 void load_weights(const fs::path& folder, const GptShape& shape, ParameterArena& arena) {
   if (read_model_config(folder) != shape) {
-    throw Error::input(str((folder / "config.json").string(), ": describes a model of another shape than the one to be "
+    throw Error::input(str((folder / "config.json").string(),
+                           ": describes a model of another shape than the one to be "
                            "filled; start a new run, or choose the checkpoint that belongs to this one"));
   }
   const WeightsFile weights(folder, shape);

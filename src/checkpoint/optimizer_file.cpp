@@ -36,7 +36,8 @@ std::int64_t read_steps(const SafetensorsFile& file) {
   };
   if (value("format") != format_mark) refuse(file, str("it is no file of optimizer moments (", format_mark, ")"));
   if (value("version") != format_version) {
-    refuse(file, str("it is of version ", quote(value("version")), ", and this program knows version ", format_version));
+    refuse(file,
+           str("it is of version ", quote(value("version")), ", and this program knows version ", format_version));
   }
   const std::string text = value("steps");
   std::int64_t steps = -1;
@@ -79,9 +80,10 @@ void write_optimizer(const fs::path& path, const ParameterArena& arena, const Ad
     tensors.push_back(tensor_to_write(tensor_name(1, parameter), moment1, parameter));
     tensors.push_back(tensor_to_write(tensor_name(2, parameter), moment2, parameter));
   }
-  write_safetensors(path, std::move(tensors), {{"format", std::string(format_mark)},
-                                               {"version", std::string(format_version)},
-                                               {"steps", str(optimizer.steps())}});
+  write_safetensors(path, std::move(tensors),
+                    {{"format", std::string(format_mark)},
+                     {"version", std::string(format_version)},
+                     {"steps", str(optimizer.steps())}});
 }
 
 void load_optimizer(const fs::path& folder, const ParameterArena& arena, AdamW& optimizer) {

@@ -96,7 +96,8 @@ const CheckpointEntry* find_step(const Listing& listing, std::int64_t step) {
 std::string what_is_there(const Listing& listing) {
   std::vector<std::string> steps;
   for (const CheckpointEntry& entry : listing.whole) steps.push_back(str(entry.step));
-  std::string text = steps.empty() ? "" : str(steps.size() == 1 ? "There is step " : "There are the steps ", join(steps, ", "));
+  std::string text =
+      steps.empty() ? "" : str(steps.size() == 1 ? "There is step " : "There are the steps ", join(steps, ", "));
   for (const std::string& message : listing.damaged) text += str(text.empty() ? "" : ". ", "Damaged: ", message);
   return text;
 }
@@ -107,12 +108,16 @@ const CheckpointEntry& best_of(const Listing& listing, const fs::path& run, bool
   const std::int64_t best_step = load_state(newest.folder).best_step;
   if (const CheckpointEntry* best = find_step(listing, best_step)) return *best;
   if (asked_for && best_step < 0) {
-    throw Error::input(str(run.string(), ": no checkpoint is known to be the best, because the run has not been "
-                           "evaluated yet; ask for \"newest\" or a step. ", what_is_there(listing)));
+    throw Error::input(str(run.string(),
+                           ": no checkpoint is known to be the best, because the run has not been "
+                           "evaluated yet; ask for \"newest\" or a step. ",
+                           what_is_there(listing)));
   }
   if (asked_for) {
-    throw Error::input(str(run.string(), ": the best checkpoint, step ", best_step, ", is not there any more; ask for "
-                           "\"newest\" or another step. ", what_is_there(listing)));
+    throw Error::input(str(run.string(), ": the best checkpoint, step ", best_step,
+                           ", is not there any more; ask for "
+                           "\"newest\" or another step. ",
+                           what_is_there(listing)));
   }
   if (best_step >= 0) {
     log_warning(str(run.string(), ": the best checkpoint, step ", best_step, ", is not there; taking the newest, step ",
@@ -126,8 +131,10 @@ const CheckpointEntry& choose(const Listing& listing, const fs::path& run, const
   if (which == "newest") return listing.whole.back();
   const auto step = whole_number(which);
   if (!step) {
-    throw Error::input(str("there is no checkpoint ", quote(which), "; ask for \"newest\", \"best\" or the number of a "
-                           "step. ", what_is_there(listing)));
+    throw Error::input(str("there is no checkpoint ", quote(which),
+                           "; ask for \"newest\", \"best\" or the number of a "
+                           "step. ",
+                           what_is_there(listing)));
   }
   if (const CheckpointEntry* entry = find_step(listing, *step)) return *entry;
   throw Error::input(str(run.string(), ": has no checkpoint of step ", *step, ". ", what_is_there(listing)));
@@ -166,17 +173,20 @@ fs::path find_checkpoint(const fs::path& place, const std::string& which) {
   std::error_code ignored;
   if (fs::exists(place / "config.json", ignored)) {
     if (which.empty()) return place;
-    throw Error::input(str(place.string(), " is a single checkpoint, so ", quote(which), " cannot be chosen from it; "
+    throw Error::input(str(place.string(), " is a single checkpoint, so ", quote(which),
+                           " cannot be chosen from it; "
                            "leave the choice out, or give the run's folder"));
   }
   if (!fs::exists(place, ignored)) throw Error::input(str(place.string(), ": there is no such folder"));
   if (!fs::is_directory(place / "checkpoints", ignored)) {
-    throw Error::input(str(place.string(), ": is neither a run's folder (it holds no checkpoints/) nor a checkpoint or "
+    throw Error::input(str(place.string(),
+                           ": is neither a run's folder (it holds no checkpoints/) nor a checkpoint or "
                            "model folder (it holds no config.json)"));
   }
   const Listing listing = list_all(place);
   if (listing.whole.empty()) {
-    throw Error::input(str(place.string(), ": this run has no checkpoint yet that can be used. ", what_is_there(listing)));
+    throw Error::input(
+        str(place.string(), ": this run has no checkpoint yet that can be used. ", what_is_there(listing)));
   }
   return choose(listing, place, which).folder;
 }

@@ -72,9 +72,8 @@ void write_state(const fs::path& folder, const TrainingState& state, const std::
                  ",\n  \"step\": ", state.step, ",\n  \"best_val_loss\": ", json_number(state.best_val_loss),
                  ",\n  \"best_step\": ", state.best_step, ",\n  \"data_hash\": ", json_text(state.data_hash),
                  ",\n  \"seconds\": ", json_number(state.seconds), ",\n  \"skipped_steps\": ", state.skipped_steps,
-                 ",\n  \"skipped_in_a_row\": ", state.skipped_in_a_row,
-                 ",\n  \"runtime\": ", runtime_text(state.resolved),
-                 ",\n  \"files\": ", nlohmann::json(files).dump(), "\n}\n"));
+                 ",\n  \"skipped_in_a_row\": ", state.skipped_in_a_row, ",\n  \"runtime\": ",
+                 runtime_text(state.resolved), ",\n  \"files\": ", nlohmann::json(files).dump(), "\n}\n"));
 }
 
 TrainingState load_state(const fs::path& folder) { return state_from(open_state(folder)); }
@@ -85,7 +84,8 @@ void check_whole(const fs::path& folder) {
   for (const std::string& name : fields.texts("files")) {
     if (fs::path(name).has_parent_path()) fields.refuse(str("files names ", quote(name), ", outside the folder"));
     const InputFile file(folder / name);
-    if (file.size() == 0) throw Error::input(str(file.path().string(), ": the file is empty; choose another checkpoint"));
+    if (file.size() == 0)
+      throw Error::input(str(file.path().string(), ": the file is empty; choose another checkpoint"));
     if (name.ends_with(".safetensors")) SafetensorsFile{file.path()};
   }
 }

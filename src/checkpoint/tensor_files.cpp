@@ -37,7 +37,8 @@ TensorToWrite tensor_to_write(std::string name, const at::Tensor& flat, const Pa
   const std::span<const float> values(flat.const_data_ptr<float>() + parameter.offset,
                                       static_cast<std::size_t>(parameter.count));
   const auto& shape = parameter.spec.shape;
-  return {.name = std::move(name), .dtype = "F32", .shape = {shape.begin(), shape.end()}, .bytes = std::as_bytes(values)};
+  return {
+      .name = std::move(name), .dtype = "F32", .shape = {shape.begin(), shape.end()}, .bytes = std::as_bytes(values)};
 }
 
 void check_tensor(const SafetensorsFile& file, const TensorEntry& entry, std::span<const std::int64_t> shape) {
@@ -66,8 +67,9 @@ void refuse_missing(const SafetensorsFile& file, std::span<const std::string> na
 }
 
 void refuse_unknown(const SafetensorsFile& file, std::span<const std::string> names) {
-  throw Error::input(str(file.path().string(), ": holds the tensor ", first_of(names),
-                         ", which this model has no place for; check that the file and its config.json belong together"));
+  throw Error::input(
+      str(file.path().string(), ": holds the tensor ", first_of(names),
+          ", which this model has no place for; check that the file and its config.json belong together"));
 }
 
 }  // namespace inkling

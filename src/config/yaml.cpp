@@ -147,6 +147,9 @@ class TreeBuilder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
+constexpr std::string_view one_line_text =
+    "a text over several lines (| or >) is not used here; write it on one line, in quotes if need be";
+
 struct Explanation {
   std::string_view library;  // how yaml-cpp's message begins
   std::string_view what;     // what is wrong; what to write
@@ -176,6 +179,8 @@ constexpr std::array explanations{
     Explanation{"illegal flow end", "there is no open [ or { for this; remove it"},
     Explanation{"illegal map key", "a key cannot begin here; write one \"key: value\" a line"},
     Explanation{"the referenced anchor", "anchors (&name) and aliases (*name) are not used here; write the value out"},
+    Explanation{"unexpected character in block scalar", one_line_text},
+    Explanation{"cannot set zero indentation", one_line_text},
     Explanation{"alias not found", "a value cannot begin with *; put it in quotes"},
     Explanation{"anchor not found", "a value cannot begin with &; put it in quotes"},
 };

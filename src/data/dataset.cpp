@@ -40,10 +40,11 @@ Job examine(const DataConfig& config, const PrepareOptions& options) {
 void refuse_short(const SplitSummary& split, std::string_view name, const PrepareOptions& options) {
   const auto block_size = static_cast<std::uint64_t>(options.block_size);
   if (options.block_size <= 0 || split.tokens > block_size) return;
-  throw Error::input(str(split.ends_at.empty() ? "data.source" : split.ends_at, ": the text for ", name, " ends after ",
-                         format_count(split.tokens), " tokens, and one window takes ", format_count(block_size + 1),
-                         " (model.block_size + 1): use more text",
-                         split.tokens > 1 ? str(" or a model.block_size of at most ", split.tokens - 1) : std::string()));
+  throw Error::input(
+      str(split.ends_at.empty() ? "data.source" : split.ends_at, ": the text for ", name, " ends after ",
+          format_count(split.tokens), " tokens, and one window takes ", format_count(block_size + 1),
+          " (model.block_size + 1): use more text",
+          split.tokens > 1 ? str(" or a model.block_size of at most ", split.tokens - 1) : std::string()));
 }
 
 void refuse_short(const SplitSummary& train, const SplitSummary& validation, const PrepareOptions& options) {
@@ -152,8 +153,9 @@ Dataset open_dataset(const fs::path& folder) {
   if (!manifest.tokenizer_hash.empty()) {
     dataset.tokenizer = load_tokenizer(folder);
     if (dataset.tokenizer->hash() != manifest.tokenizer_hash) {
-      throw Error::input(str("the tokenizer in ", folder.string(), " is not the one its token files were made with; "
-                                                                   "inkling-prepare makes both anew"));
+      throw Error::input(str("the tokenizer in ", folder.string(),
+                             " is not the one its token files were made with; "
+                             "inkling-prepare makes both anew"));
     }
   }
   check_shards(manifest.train, folder);

@@ -46,8 +46,8 @@ struct Dataset {
 //
 // A document is a text file, a line of .jsonl or a story of a grammar. Where there are several, each is followed by the
 // tokenizer's separator; a single text has none. data/source_plan.h says where training ends and validation begins.
-// The folder is data.dir, or data/<name>-<tokenizer>-<hash of the settings> for auto. It appears complete or not at all;
-// a second process that prepares the same waits and reuses.
+// The folder is data.dir, or data/<name>-<tokenizer>-<hash of the settings> for auto. It appears complete or not at
+// all; a second process that prepares the same waits and reuses.
 //
 // With dry_run nothing is written: a data set that is not there yet comes back without shards and hash, and for
 // sentencepiece (which would have to be trained first) without tokenizer and with 0 tokens.

@@ -124,7 +124,8 @@ std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const 
   if (config.kind == "byte") return make_byte_tokenizer(corpus.several_documents);
   if (config.kind == "char") return build_char(corpus);
   if (config.kind == "sentencepiece") return build_sentencepiece(config, corpus);
-  throw Error::input(str("data.tokenizer.kind is ", inkling::quote(config.kind), ": write byte, char or sentencepiece"));
+  throw Error::input(
+      str("data.tokenizer.kind is ", inkling::quote(config.kind), ": write byte, char or sentencepiece"));
 }
 
 Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const fs::path& folder,

@@ -36,7 +36,7 @@ bool lock_waiting(int descriptor, const fs::path& folder) {
 
 // The one before us removes the file when it is done: then what we have locked is no longer what others find.
 bool is_still_there(int descriptor, const fs::path& path) {
-  struct stat mine {}, there {};
+  struct stat mine{}, there{};
   return ::fstat(descriptor, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino;
 }
 
@@ -62,7 +62,10 @@ FolderLock::FolderLock(const fs::path& folder)
 }
 
 FolderLock::~FolderLock() {
-  if (held_) ::unlink(path_.c_str());
+  if (held_) {
+    ::unlink(path_.c_str());
+    ::flock(descriptor_, LOCK_UN);  // closing alone would leave it to a child that a fork has given the descriptor
+  }
   ::close(descriptor_);
 }
 
@@ -95,7 +98,8 @@ void replace_folder(OutputFolder& fresh, const fs::path& folder) {
   const fs::path aside = parent_of(folder) / str(leftover_prefix(folder), ::getpid(), "-replaced");
   fs::rename(folder, aside, code);
   if (code) {
-    throw Error::environment(str("cannot replace ", folder.string(), ": ", code.message(), "; remove it and run again"));
+    throw Error::environment(
+        str("cannot replace ", folder.string(), ": ", code.message(), "; remove it and run again"));
   }
   fresh.commit();
   fs::remove_all(aside, code);

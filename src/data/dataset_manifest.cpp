@@ -112,8 +112,8 @@ Manifest read_manifest(const fs::path& folder) {
     const Json json = Json::parse(text);
     if (json.at("format") != format_mark) throw Error::input("it describes something else");
     if (json.at("version") != format_version) {
-      throw Error::input(str("it is of version ", json.at("version").dump(), ", and this program knows version ",
-                             format_version));
+      throw Error::input(
+          str("it is of version ", json.at("version").dump(), ", and this program knows version ", format_version));
     }
     return manifest_from_json(json, folder);
   } catch (const Error& error) {

@@ -32,8 +32,9 @@ void refuse_unknown_token(const TokenShard& shard, std::uint64_t first, std::spa
   const auto unknown = std::find_if(tokens.begin(), tokens.end(), [&](Token token) { return token >= vocab_size; });
   if (unknown == tokens.end()) return;
   const std::uint64_t position = first + static_cast<std::uint64_t>(unknown - tokens.begin());
-  throw Error::input(str(shard.path().string(), ": token number ", position, " is ", *unknown, ", and data.vocab_size is ",
-                         vocab_size, ": ids must be below it; set it to the vocabulary these files were made with"));
+  throw Error::input(str(shard.path().string(), ": token number ", position, " is ", *unknown,
+                         ", and data.vocab_size is ", vocab_size,
+                         ": ids must be below it; set it to the vocabulary these files were made with"));
 }
 
 void add_shard(SplitSummary& split, const TokenShard& shard, const std::string& hash) {
@@ -72,9 +73,8 @@ std::string hash_source(const SourceFile& file) {
 std::string hash_tokens(const std::vector<fs::path>& shards) {
   Hasher hasher;
   for (const fs::path& path : shards) {
-    read_shard(TokenShard(path), [&](std::uint64_t, std::span<const Token> tokens) {
-      hasher.update(std::as_bytes(tokens));
-    });
+    read_shard(TokenShard(path),
+               [&](std::uint64_t, std::span<const Token> tokens) { hasher.update(std::as_bytes(tokens)); });
   }
   return hasher.hex();
 }

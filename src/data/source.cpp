@@ -68,7 +68,8 @@ std::vector<fs::path> paths_of(const std::string& entry, std::string_view settin
   }
   glob_t matches{};
   std::vector<fs::path> paths;
-  if (::glob(entry.c_str(), 0, nullptr, &matches) == 0) paths.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+  if (::glob(entry.c_str(), 0, nullptr, &matches) == 0)
+    paths.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
   ::globfree(&matches);
   std::sort(paths.begin(), paths.end());
   if (paths.empty()) throw Error::input(str(setting, ": nothing matches the pattern ", entry, ": check its spelling"));
@@ -102,12 +103,13 @@ std::uint64_t Source::size() const {
 }
 
 SourceFile examine_file(const fs::path& path) {
-  struct stat status {};
+  struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
     throw Error::input(str("cannot read ", path.string(), ": ", std::strerror(errno)));
   }
   if (!S_ISREG(status.st_mode)) {
-    throw Error::input(str(path.string(), " is no regular file: it is read more than once, so save it as a file first"));
+    throw Error::input(
+        str(path.string(), " is no regular file: it is read more than once, so save it as a file first"));
   }
   SourceFile file{path, kind_of(path), 0, 0, 0};
   file.size = static_cast<std::uint64_t>(status.st_size);

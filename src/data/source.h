@@ -19,8 +19,8 @@ enum class FileKind {
 struct SourceFile {
   std::filesystem::path path;
   FileKind kind = FileKind::text;
-  std::uint64_t size = 0;      // bytes
-  std::int64_t mtime_ns = 0;   // since 1970
+  std::uint64_t size = 0;     // bytes
+  std::int64_t mtime_ns = 0;  // since 1970
   std::uint64_t inode = 0;
 
   bool same_stat(const SourceFile& other) const {
@@ -39,10 +39,10 @@ struct Source {
 // The size, time and inode of a file now. Error input if it is missing or no regular file.
 SourceFile examine_file(const std::filesystem::path& path);
 
-// Finds the files of every entry. An entry may be a pattern of the shell (*, ?, […]) and then stands for all it matches.
-// A folder stands for the regular files below it, sorted by path; hidden files and folders, empty files and folders that
-// inkling-prepare has made are passed over, links to folders are not followed. Error input naming `setting` for an
-// entry that does not exist (with the nearest name that does) or holds no text.
+// Finds the files of every entry. An entry may be a pattern of the shell (*, ?, […]) and then stands for all it
+// matches. A folder stands for the regular files below it, sorted by path; hidden files and folders, empty files and
+// folders that inkling-prepare has made are passed over, links to folders are not followed. Error input naming
+// `setting` for an entry that does not exist (with the nearest name that does) or holds no text.
 std::vector<Source> list_sources(const std::vector<std::string>& entries, std::string_view setting);
 
 }  // namespace inkling

@@ -26,10 +26,10 @@ void refuse_mixture(const std::vector<Source>& sources) {
     for (const SourceFile& file : source.files) {
       if (file.kind == FileKind::text || file.kind == FileKind::jsonl) continue;
       const bool tokens = file.kind == FileKind::tokens;
-      throw Error::input(str("data.source: ", file.path.string(), tokens ? " holds tokens" : " is a grammar",
-                             ", which does not go together with text: ",
-                             tokens ? "name token files alone, one by one, with data.vocab_size"
-                                    : "name it alone, by its own path"));
+      throw Error::input(
+          str("data.source: ", file.path.string(), tokens ? " holds tokens" : " is a grammar",
+              ", which does not go together with text: ",
+              tokens ? "name token files alone, one by one, with data.vocab_size" : "name it alone, by its own path"));
     }
   }
 }
@@ -44,8 +44,9 @@ void warn_of_overlap(const std::vector<Source>& sources, const std::vector<Sourc
     for (const SourceFile& file : source.files) {
       const std::string path = file.path.lexically_normal().string();
       if (!std::binary_search(trained.begin(), trained.end(), path)) continue;
-      log_warning(str(path, " is in data.source and in data.validation_source: the validation loss will look better "
-                            "than it is"));
+      log_warning(str(path,
+                      " is in data.source and in data.validation_source: the validation loss will look better "
+                      "than it is"));
       return;
     }
   }
@@ -75,7 +76,8 @@ void examine_grammar(const DataConfig& config, Corpus& corpus) {
   corpus.several_documents = true;
   corpus.stories = config.stories;
   corpus.grammar_seed = config.grammar_seed;
-  corpus.training_stories = static_cast<std::uint64_t>((1.0 - config.val_fraction) * static_cast<double>(config.stories));
+  corpus.training_stories =
+      static_cast<std::uint64_t>((1.0 - config.val_fraction) * static_cast<double>(config.stories));
 }
 
 // llm.c and modded-nanogpt name their shards …_train_000001.bin and …_val_000000.bin.
@@ -101,8 +103,9 @@ void examine_tokens(const DataConfig& config, Corpus& corpus) {
     if (planned.train_bytes > 0) ++training;
   }
   if (training == 0 || training == corpus.files.size()) {
-    throw Error::input(str("data.source: no token file is for ", training == 0 ? "training" : "validation",
-                           ": those with \"val\" in their name are for validation, or data.validation_source names them"));
+    throw Error::input(
+        str("data.source: no token file is for ", training == 0 ? "training" : "validation",
+            ": those with \"val\" in their name are for validation, or data.validation_source names them"));
   }
 }
 

@@ -18,7 +18,7 @@ struct Corpus {
   bool several_documents = false;  // then a separator ends each of them
   std::string jsonl_field;
   std::uint64_t stories = 0, grammar_seed = 0;  // grammar alone
-  std::uint64_t training_stories = 0;                // the first so many; the others are for validation
+  std::uint64_t training_stories = 0;           // the first so many; the others are for validation
 
   bool has_jsonl() const;
 };

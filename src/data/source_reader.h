@@ -27,9 +27,9 @@ struct Place {
 
 // What a reader of text is told, in the order of the text.
 struct TextVisitor {
-  std::function<void(Split, std::string_view)> piece;         // cut by next_line_length()
-  std::function<void(Split, const Place&)> end_document;      // after the last piece of a document (never an empty one)
-  std::function<void(std::uint64_t)> advance;                 // bytes of the file read since the last call
+  std::function<void(Split, std::string_view)> piece;     // cut by next_line_length()
+  std::function<void(Split, const Place&)> end_document;  // after the last piece of a document (never an empty one)
+  std::function<void(std::uint64_t)> advance;             // bytes of the file read since the last call
 };
 
 // Reads a text or .jsonl file once, from its beginning to its end, and returns the hash of its bytes.

@@ -45,8 +45,7 @@ ValidationBound compute_bound(const Grammar& grammar, const Tokenizer& tokenizer
   ValidationBound bound;
   for (std::uint64_t index = first; index < end; ++index) {
     const Story story = grammar.expand(seed, index);
-    bound.stories.push_back(
-        {encode(tokenizer, story.text).size() + 1, count_characters(story.text) + 1, story.nats});
+    bound.stories.push_back({encode(tokenizer, story.text).size() + 1, count_characters(story.text) + 1, story.nats});
   }
   return bound;
 }

@@ -34,7 +34,8 @@ struct ValidationBound {
 ValidationBound compute_bound(const Grammar& grammar, const Tokenizer& tokenizer, std::uint64_t seed,
                               std::uint64_t first, std::uint64_t end);
 
-// validation-bound.json: {"format": …, "nats": …, "characters": …, "tokens": …, "stories": [[tokens, characters, nats], …]}
+// validation-bound.json: {"format": …, "nats": …, "characters": …, "tokens": …, "stories": [[tokens, characters, nats],
+// …]}
 void write_validation_bound(const std::filesystem::path& path, const ValidationBound& bound);
 
 // Error input if the file is missing or damaged.

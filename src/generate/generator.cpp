@@ -133,10 +133,14 @@ class Generation {
 
 std::string_view finish_name(Finish finish) {
   switch (finish) {
-    case Finish::length: return "length";
-    case Finish::stop: return "stop";
-    case Finish::end: return "end";
-    case Finish::interrupted: return "interrupted";
+    case Finish::length:
+      return "length";
+    case Finish::stop:
+      return "stop";
+    case Finish::end:
+      return "end";
+    case Finish::interrupted:
+      return "interrupted";
   }
   throw Error::internal("an unknown way for a sample to end");
 }
@@ -150,8 +154,9 @@ std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view pr
     tokens.insert(tokens.end(), text.begin(), text.end());
   } catch (const Error&) {
     if (!needs_new_line) throw;
-    throw Error::input("the prompt is empty, and the vocabulary has neither a separator nor a new line to begin with: "
-                       "give --prompt");
+    throw Error::input(
+        "the prompt is empty, and the vocabulary has neither a separator nor a new line to begin with: "
+        "give --prompt");
   }
   return tokens;
 }

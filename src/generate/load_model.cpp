@@ -24,7 +24,8 @@ LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
 
 const Tokenizer& require_tokenizer(const LoadedModel& model) {
   if (model.tokenizer) return *model.tokenizer;
-  throw Error::input(str(model.folder.string(), " holds no tokenizer (tokenizer.json), so text cannot be turned into "
+  throw Error::input(str(model.folder.string(),
+                         " holds no tokenizer (tokenizer.json), so text cannot be turned into "
                          "its tokens: the model comes from elsewhere or was trained on ready token files. If you have "
                          "the tokenizer of its data as inkling saved it, copy it into this folder"));
 }

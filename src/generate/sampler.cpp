@@ -25,8 +25,9 @@ std::vector<Candidate> candidates(std::span<const float> logits) {
   std::vector<Candidate> all(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity()) {
-      throw Error::input("the model's answer is not a number: its training diverged or its weights are damaged; "
-                         "try an earlier checkpoint");
+      throw Error::input(
+          "the model's answer is not a number: its training diverged or its weights are damaged; "
+          "try an earlier checkpoint");
     }
     all[i] = {static_cast<Token>(i), static_cast<double>(logits[i])};
   }

@@ -8,8 +8,8 @@
 
 namespace {
 
-void adamw(float* value, const float* gradient, float* moment1, float* moment2,
-           const inkling::CpuKernels::AdamW& settings, std::int64_t n) {
+void adamw(float* value, const float* gradient, float* moment1, float* moment2, const inkling::AdamWSettings& settings,
+           std::int64_t n) {
   const float beta1 = settings.beta1;
   const float beta2 = settings.beta2;
   const float clip = settings.clip;
@@ -46,7 +46,8 @@ void add_column_sums(const float* x, float* sums, std::int64_t rows, std::int64_
 void dropout(float* x, std::uint64_t key, std::uint64_t first, std::uint32_t threshold, float scale, std::int64_t n) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
-    const auto bits = static_cast<std::uint32_t>(inkling::random_bits(key, first + static_cast<std::uint64_t>(i)) >> 32);
+    const auto bits =
+        static_cast<std::uint32_t>(inkling::random_bits(key, first + static_cast<std::uint64_t>(i)) >> 32);
     x[i] = bits >= threshold ? x[i] * scale : 0.0f;
   }
 }

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <span>
 
-namespace inkling {
+#include "kernels/kernel_settings.h"
 
-enum class GeluForm { tanh, exact };
+namespace inkling {
 
 struct CpuKernels {
   const char* name;  // "avx512", "avx2", "baseline"
@@ -50,12 +50,8 @@ struct CpuKernels {
   // Adds the column sums of x [rows, C] to sums [C].
   void (*add_column_sums)(const float* x, float* sums, std::int64_t rows, std::int64_t channels);
 
-  // One AdamW step on n values (Loshchilov, Hutter 2019, equation 12): gradient is scaled by `clip` first.
-  // bias_correction1 = 1 - beta1^t, bias_correction2 = 1 - beta2^t.
-  struct AdamW {
-    float learning_rate, beta1, beta2, epsilon, weight_decay, clip, bias_correction1, bias_correction2;
-  };
-  void (*adamw)(float* value, const float* gradient, float* moment1, float* moment2, const AdamW& settings,
+  // One AdamW step on n values (Loshchilov, Hutter 2019, equation 12).
+  void (*adamw)(float* value, const float* gradient, float* moment1, float* moment2, const AdamWSettings& settings,
                 std::int64_t n);
   double (*sum_of_squares)(const float* x, std::int64_t n);
 
@@ -68,8 +64,8 @@ struct CpuKernels {
   void (*rows_times_matrix)(const float* x, const float* weight, const float* bias, float* out, std::int64_t rows,
                             std::int64_t inner, std::int64_t columns, std::int64_t first, std::int64_t last);
   // The same for weight [columns, inner]: out[r, j] = sum over k of x[r, k] * weight[j, k].
-  void (*rows_times_transposed)(const float* x, const float* weight, float* out, std::int64_t rows,
-                                std::int64_t inner, std::int64_t columns, std::int64_t first, std::int64_t last);
+  void (*rows_times_transposed)(const float* x, const float* weight, float* out, std::int64_t rows, std::int64_t inner,
+                                std::int64_t columns, std::int64_t first, std::int64_t last);
   // Attention of one query over `length` cached keys and values ([length, D], rows `stride` floats apart).
   // scores is scratch of `length` floats.
   void (*attend_cached)(const float* query, const float* keys, const float* values, float* out, float* scores,

@@ -49,7 +49,8 @@ void rows_times_matrix(const float* x, const float* weight, const float* bias, f
   std::int64_t i = 0;
   for (; i + 16 <= n; i += 16) {
 #pragma omp simd
-    for (std::int64_t lane = 0; lane < 16; ++lane) lanes[lane] = inkling::multiply_add(a[i + lane], b[i + lane], lanes[lane]);
+    for (std::int64_t lane = 0; lane < 16; ++lane)
+      lanes[lane] = inkling::multiply_add(a[i + lane], b[i + lane], lanes[lane]);
   }
   float total = 0.0f;
   for (float lane : lanes) total += lane;

@@ -31,8 +31,8 @@ ParameterLayout::ParameterLayout(const std::vector<ParameterSpec>& specs) {
   }
 }
 
-ParameterArena::ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device,
-                               at::ScalarType compute_dtype, bool trainable)
+ParameterArena::ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device, at::ScalarType compute_dtype,
+                               bool trainable)
     : ParameterLayout(specs) {
   const auto options = at::TensorOptions().device(device).dtype(at::kFloat);
   values_ = at::zeros({size()}, options);

@@ -14,9 +14,9 @@
 namespace inkling {
 
 struct ParameterSpec {
-  std::string name;                // Hugging Face's: "h.0.attn.c_attn.weight"
+  std::string name;  // Hugging Face's: "h.0.attn.c_attn.weight"
   std::vector<std::int64_t> shape;
-  bool decay = false;              // weight decay applies: matrices
+  bool decay = false;  // weight decay applies: matrices
 };
 
 // Where a parameter lies, in elements from the start of the arena.

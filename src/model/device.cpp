@@ -54,9 +54,9 @@ at::ScalarType resolve_dtype(const std::string& wanted, at::Device device) {
 Kernels resolve_kernels(const std::string& wanted, at::Device device, at::ScalarType dtype) {
   const bool available = device.is_cpu() && dtype == at::kFloat;
   if (wanted == "fused" && !available) {
-    throw Error::input(str("runtime.kernels is fused, but the fused kernels are for the CPU in float32 only (this run: ",
-                           device.str(), ", ", dtype == at::kFloat ? "float32" : "bfloat16",
-                           "); set runtime.kernels to auto or aten"));
+    throw Error::input(
+        str("runtime.kernels is fused, but the fused kernels are for the CPU in float32 only (this run: ", device.str(),
+            ", ", dtype == at::kFloat ? "float32" : "bfloat16", "); set runtime.kernels to auto or aten"));
   }
   return wanted == "aten" || !available ? Kernels::aten : Kernels::fused;
 }
@@ -90,6 +90,7 @@ Runtime resolve_runtime(const RuntimeConfig& config) {
   runtime.threads = config.threads > 0 ? static_cast<int>(config.threads) : physical_cores();
   at::set_num_threads(runtime.threads);
   at::globalContext().setDeterministicAlgorithms(config.deterministic, false);
+  at::globalContext().setDeterministicFillUninitializedMemory(false);  // a pass over each new tensor for nothing
   at::globalContext().setDeterministicCuDNN(config.deterministic);
   return runtime;
 }

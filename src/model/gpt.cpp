@@ -144,7 +144,8 @@ KeyValueCache KeyValueCache::make(const GptShape& shape, std::int64_t rows, cons
 
 std::int64_t KeyValueCache::bytes() const {
   std::int64_t total = 0;
-  for (const CachedLayer& layer : layers) total += static_cast<std::int64_t>(layer.keys.nbytes() + layer.values.nbytes());
+  for (const CachedLayer& layer : layers)
+    total += static_cast<std::int64_t>(layer.keys.nbytes() + layer.values.nbytes());
   return total;
 }
 

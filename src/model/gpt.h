@@ -72,8 +72,7 @@ class Gpt {
 
   // Runs prompts from position 0 into an empty cache. tokens: int64 [B, T], rows padded at their end;
   // lengths: int64 [B], 1..T -> the logits after each row's last token, [B, V].
-  at::Tensor prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache,
-                     Context& context) const;
+  at::Tensor prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache, Context& context) const;
 
   // One more token per row. tokens: int64 [B]; every cached length below block_size -> [B, V].
   at::Tensor decode(const at::Tensor& tokens, KeyValueCache& cache, Context& context) const;

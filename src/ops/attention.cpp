@@ -118,9 +118,9 @@ at::Tensor cached_attention(const at::Tensor& qkv, std::int64_t n_head, const Ca
   cache.keys.scatter_(2, column, heads(qkv, n_head, 1));
   cache.values.scatter_(2, column, heads(qkv, n_head, 2));
   if (context.kernels == Kernels::fused) return cached_attention_rows(qkv, n_head, cache, lengths);
-  const at::Tensor visible = at::arange(cache.keys.size(2), lengths.options()).view({1, 1, 1, -1}).le(lengths.view({-1, 1, 1, 1}));
-  return concatenate_heads(
-      at::scaled_dot_product_attention(heads(qkv, n_head, 0), cache.keys, cache.values, visible));
+  const at::Tensor visible =
+      at::arange(cache.keys.size(2), lengths.options()).view({1, 1, 1, -1}).le(lengths.view({-1, 1, 1, 1}));
+  return concatenate_heads(at::scaled_dot_product_attention(heads(qkv, n_head, 0), cache.keys, cache.values, visible));
 }
 
 }  // namespace inkling

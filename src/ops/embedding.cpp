@@ -1,8 +1,8 @@
 #include "ops/embedding.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
-#include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/cpu_kernels.h"
@@ -41,9 +41,8 @@ struct FusedEmbedding : Function<FusedEmbedding> {
     const at::Tensor dpositions = context->saved_data["positions"].toTensor();
     const std::int64_t channels = dout.size(2);
     parallel_parts(channels, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-      cpu_kernels().embedding_backward(ids.data_ptr<std::int64_t>(), dout.data_ptr<float>(),
-                                       dtokens.data_ptr<float>(), dpositions.data_ptr<float>(), ids.numel(),
-                                       ids.size(1), channels, begin, end);
+      cpu_kernels().embedding_backward(ids.data_ptr<std::int64_t>(), dout.data_ptr<float>(), dtokens.data_ptr<float>(),
+                                       dpositions.data_ptr<float>(), ids.numel(), ids.size(1), channels, begin, end);
     });
     return {{}, {}, {}};
   }

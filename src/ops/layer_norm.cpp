@@ -1,9 +1,9 @@
 #include "ops/layer_norm.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/layer_norm.h>
-#include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/cpu_kernels.h"
@@ -33,11 +33,11 @@ Normalized forward_rows(const at::Tensor& x, const at::Tensor& branch, const at:
   const float* const added = data_or_null(branch);
   parallel_parts(rows, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t offset = begin * channels;
-    cpu_kernels().layer_norm_forward(
-        x.data_ptr<float>() + offset, added == nullptr ? nullptr : added + offset, sum.data_ptr<float>() + offset,
-        result.out.data_ptr<float>() + offset, result.mean.data_ptr<float>() + begin,
-        result.rstd.data_ptr<float>() + begin, weights.weight.value.data_ptr<float>(),
-        data_or_null(weights.bias.value), end - begin, channels);
+    cpu_kernels().layer_norm_forward(x.data_ptr<float>() + offset, added == nullptr ? nullptr : added + offset,
+                                     sum.data_ptr<float>() + offset, result.out.data_ptr<float>() + offset,
+                                     result.mean.data_ptr<float>() + begin, result.rstd.data_ptr<float>() + begin,
+                                     weights.weight.value.data_ptr<float>(), data_or_null(weights.bias.value),
+                                     end - begin, channels);
   });
   return result;
 }

@@ -12,8 +12,7 @@ namespace inkling {
 // Calls body(begin, end, sums) over parts of [0, rows). sums[i] is where this part adds its share of targets[i]
 // ([channels] floats; null stays null). Afterwards every part's share has been added to the targets, first part first.
 template <typename Body>
-void add_over_parts(std::int64_t rows, std::initializer_list<float*> targets, std::int64_t channels,
-                    const Body& body) {
+void add_over_parts(std::int64_t rows, std::initializer_list<float*> targets, std::int64_t channels, const Body& body) {
   constexpr std::int64_t smallest_part = 16;
   const std::vector<float*> all(targets);
   const auto count = static_cast<std::int64_t>(all.size());

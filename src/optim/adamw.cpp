@@ -45,8 +45,7 @@ double AdamW::step(double learning_rate) {
   return norm;
 }
 
-void AdamW::update_range(std::int64_t begin, std::int64_t end, double learning_rate, double weight_decay,
-                         double clip) {
+void AdamW::update_range(std::int64_t begin, std::int64_t end, double learning_rate, double weight_decay, double clip) {
   const double correction1 = 1.0 - std::pow(settings_.beta1, static_cast<double>(steps_));
   const double correction2 = 1.0 - std::pow(settings_.beta2, static_cast<double>(steps_));
   const at::Tensor value = arena_.values().slice(0, begin, end);
@@ -62,14 +61,14 @@ void AdamW::update_range(std::int64_t begin, std::int64_t end, double learning_r
     value.addcdiv_(moment1, denominator, -learning_rate / correction1);
     return;
   }
-  const CpuKernels::AdamW settings = {.learning_rate = static_cast<float>(learning_rate),
-                                      .beta1 = static_cast<float>(settings_.beta1),
-                                      .beta2 = static_cast<float>(settings_.beta2),
-                                      .epsilon = static_cast<float>(settings_.epsilon),
-                                      .weight_decay = static_cast<float>(weight_decay),
-                                      .clip = static_cast<float>(clip),
-                                      .bias_correction1 = static_cast<float>(correction1),
-                                      .bias_correction2 = static_cast<float>(correction2)};
+  const AdamWSettings settings = {.learning_rate = static_cast<float>(learning_rate),
+                                  .beta1 = static_cast<float>(settings_.beta1),
+                                  .beta2 = static_cast<float>(settings_.beta2),
+                                  .epsilon = static_cast<float>(settings_.epsilon),
+                                  .weight_decay = static_cast<float>(weight_decay),
+                                  .clip = static_cast<float>(clip),
+                                  .bias_correction1 = static_cast<float>(correction1),
+                                  .bias_correction2 = static_cast<float>(correction2)};
   parallel_parts(value.numel(), smallest_part, [&](std::int64_t, std::int64_t first, std::int64_t last) {
     cpu_kernels().adamw(value.data_ptr<float>() + first, gradient.data_ptr<float>() + first,
                         moment1.data_ptr<float>() + first, moment2.data_ptr<float>() + first, settings, last - first);

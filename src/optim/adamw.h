@@ -19,10 +19,10 @@ class AdamW {
   // A norm that is not finite leaves values and moments as they are.
   double step(double learning_rate);
 
-  std::int64_t steps() const { return steps_; }       // updates made
+  std::int64_t steps() const { return steps_; }  // updates made
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
-  at::Tensor moment1() const { return moment1_; }     // [arena.size()] float32
+  at::Tensor moment1() const { return moment1_; }  // [arena.size()] float32
   at::Tensor moment2() const { return moment2_; }
 
  private:

@@ -14,8 +14,8 @@ double learning_rate(std::int64_t step, const OptimizerConfig& optimizer, const 
   if (schedule.name == "constant") return peak;
   const std::int64_t decay_steps = schedule.decay_steps > 0 ? schedule.decay_steps : max_steps;
   if (step >= decay_steps) return schedule.min_learning_rate;
-  const double progress = static_cast<double>(step - schedule.warmup_steps) /
-                          static_cast<double>(decay_steps - schedule.warmup_steps);
+  const double progress =
+      static_cast<double>(step - schedule.warmup_steps) / static_cast<double>(decay_steps - schedule.warmup_steps);
   const double share = 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
   return schedule.min_learning_rate + share * (peak - schedule.min_learning_rate);
 }

@@ -44,8 +44,8 @@ std::vector<double> score_batch(const Gpt& model, const Runtime& runtime, const 
   const at::NoGradGuard no_gradient;
   Context pass{.kernels = runtime.kernels};
   const at::Tensor logits = model.logits(tokens.to(runtime.device), pass).flatten(0, 1).to(at::kFloat);
-  const at::Tensor nats = at::cross_entropy_loss(logits, targets.to(runtime.device).flatten(), {}, 0 /* each alone */,
-                                                 not_scored);
+  const at::Tensor nats =
+      at::cross_entropy_loss(logits, targets.to(runtime.device).flatten(), {}, 0 /* each alone */, not_scored);
   const at::Tensor sums = nats.view({rows, width}).to(at::kDouble).sum(1).to(at::kCPU);
   return {sums.data_ptr<double>(), sums.data_ptr<double>() + rows};
 }
@@ -55,7 +55,8 @@ template <typename Read>
 std::vector<ScoredPiece> score_all(const Gpt& model, const Runtime& runtime, const std::vector<std::size_t>& order,
                                    const Read& read) {
   const std::int64_t piece_bytes = model.shape().block_size * model.shape().vocab_size * std::int64_t{sizeof(float)};
-  const auto together = static_cast<std::size_t>(std::clamp<std::int64_t>(most_logit_bytes / piece_bytes, 1, most_pieces_together));
+  const auto together =
+      static_cast<std::size_t>(std::clamp<std::int64_t>(most_logit_bytes / piece_bytes, 1, most_pieces_together));
   std::vector<ScoredPiece> scored(order.size());
   Progress progress("evaluating", order.size(), "pieces");
   for (std::size_t begin = 0; begin < order.size(); begin += together) {
@@ -149,17 +150,22 @@ std::vector<ScoredPiece> score_stories(const Gpt& model, const Runtime& runtime,
   if (!fits(stories, model.shape().block_size)) throw Error::internal("a story is longer than a block");
   std::vector<std::uint64_t> starts(stories.size() + 1, 0);
   for (std::size_t i = 0; i < stories.size(); ++i) starts[i + 1] = starts[i] + stories[i].tokens;
-  if (starts.back() > sequence.count()) throw Error::input("the bound is for more stories than the validation split has: "
-                                                           "inkling-prepare --verify makes both anew");
+  if (starts.back() > sequence.count())
+    throw Error::input(
+        "the bound is for more stories than the validation split has: "
+        "inkling-prepare --verify makes both anew");
   // Stories of a length together, so that little is padded.
   std::vector<std::size_t> order(stories.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return stories[a].tokens > stories[b].tokens; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return stories[a].tokens > stories[b].tokens; });
   return score_all(model, runtime, order, [&](std::size_t story) {
     Piece piece{separator, std::vector<Token>(stories[story].tokens)};
     sequence.read(starts[story], piece.targets);
-    if (piece.targets.back() != separator) throw Error::input("the bound does not belong to the validation split: "
-                                                              "inkling-prepare --verify makes both anew");
+    if (piece.targets.back() != separator)
+      throw Error::input(
+          "the bound does not belong to the validation split: "
+          "inkling-prepare --verify makes both anew");
     return piece;
   });
 }
@@ -168,8 +174,9 @@ double Evaluation::perplexity() const { return std::exp(loss); }
 
 Evaluation evaluate_validation(const Gpt& model, const Runtime& runtime, const Dataset& dataset, std::uint64_t limit) {
   if (dataset.vocab_size > static_cast<std::uint64_t>(model.shape().vocab_size)) {
-    throw Error::input(str("the data in ", dataset.folder.string(), " has a vocabulary of ", format_count(dataset.vocab_size),
-                           " tokens and the model knows ", model.shape().vocab_size, ": it was trained on other data"));
+    throw Error::input(str("the data in ", dataset.folder.string(), " has a vocabulary of ",
+                           format_count(dataset.vocab_size), " tokens and the model knows ", model.shape().vocab_size,
+                           ": it was trained on other data"));
   }
   const TokenSequence sequence(dataset.validation.shards);
   Evaluation evaluation;
@@ -186,7 +193,8 @@ Evaluation evaluate_validation(const Gpt& model, const Runtime& runtime, const D
     evaluation = summarize(pieces);
   }
   if (dataset.validation.bytes > 0) {
-    const double bytes_per_token = static_cast<double>(dataset.validation.bytes) / static_cast<double>(sequence.count());
+    const double bytes_per_token =
+        static_cast<double>(dataset.validation.bytes) / static_cast<double>(sequence.count());
     evaluation.bits_per_byte = evaluation.loss / std::log(2.0) / bytes_per_token;
   }
   return evaluation;

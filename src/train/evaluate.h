@@ -48,8 +48,8 @@ struct Evaluation {
   double standard_error = 0;  // of `loss`, over pieces (tokens of one piece are not independent); NaN for one piece
   std::uint64_t tokens = 0;   // scored
   std::uint64_t pieces = 0;
-  std::optional<double> bits_per_byte;  // of text; separators' losses included. None for ready token files
-  std::optional<BoundComparison> bound; // corpora from a grammar whose stories fit into block_size
+  std::optional<double> bits_per_byte;   // of text; separators' losses included. None for ready token files
+  std::optional<BoundComparison> bound;  // corpora from a grammar whose stories fit into block_size
 
   double perplexity() const;
 };

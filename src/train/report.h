@@ -14,8 +14,8 @@
 namespace inkling {
 
 struct EvaluationLosses {
-  std::int64_t step = 0;   // steps done
-  double train_loss = 0;   // nats per token
+  std::int64_t step = 0;  // steps done
+  double train_loss = 0;  // nats per token
   double val_loss = 0;
   std::optional<double> best_possible = std::nullopt;  // on the same characters as val_loss: grammar corpora
 };

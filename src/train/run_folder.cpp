@@ -22,8 +22,8 @@ RunFolder::RunFolder(const std::filesystem::path& path, bool dry_run) : path_(pa
   if (lock_ < 0) throw Error::environment(str("cannot write in ", path.string(), "; check the folder's permissions"));
   if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     close(lock_);
-    throw Error::input(str("another process is training in ", path.string(),
-                           "; stop it first, or choose another folder with --out"));
+    throw Error::input(
+        str("another process is training in ", path.string(), "; stop it first, or choose another folder with --out"));
   }
 }
 
@@ -57,12 +57,14 @@ void check_changes(const Config& before, const Config& after, bool accept_change
                  change.on_resume == OnResume::refuse ? "  (another model or other data)" : ""));
   }
   if (refused) {
-    throw Error::input("this run cannot go on with another model or other data (changes above); change the settings "
-                       "back, or start over beside it with --fresh");
+    throw Error::input(
+        "this run cannot go on with another model or other data (changes above); change the settings "
+        "back, or start over beside it with --fresh");
   }
   if (asks && !accept_changes) {
-    throw Error::input("the changes above alter the result, so the resumed run would not equal an uninterrupted one; "
-                       "give --accept-changes to go on all the same, or --fresh to start over beside it");
+    throw Error::input(
+        "the changes above alter the result, so the resumed run would not equal an uninterrupted one; "
+        "give --accept-changes to go on all the same, or --fresh to start over beside it");
   }
 }
 

@@ -14,7 +14,7 @@ void on_signal(int number) {
 }
 
 void handle_with(void (*handler)(int)) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);

@@ -104,8 +104,7 @@ class Run {
     while (state_.step < config_.training.max_steps) {
       const StepResult result = trainer_.step(state_.step, train_tokens_, order_);
       ++state_.step;
-      state_.seconds =
-          seconds_before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      state_.seconds = seconds_before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       report_->step_done(state_.step, config_.training.batch_size * config_.model.block_size);
       count_skipped(result);
       const bool last = state_.step == config_.training.max_steps;
@@ -115,8 +114,8 @@ class Run {
       const bool best = (last || state_.step % config_.evaluation.interval == 0) && evaluate();
       if (best || last || stop.requested() || state_.step % config_.checkpoint.interval == 0) save();
       if (stop.requested() && !last) {
-        report_->say(str("stopped by a signal after step ", state_.step,
-                         " and saved; run the same command again to go on"));
+        report_->say(
+            str("stopped by a signal after step ", state_.step, " and saved; run the same command again to go on"));
         return exit_stopped;
       }
     }

@@ -14,10 +14,10 @@
 namespace inkling {
 
 struct StepResult {
-  double loss = 0;           // nats per token, mean over the whole batch, before the update
+  double loss = 0;  // nats per token, mean over the whole batch, before the update
   double learning_rate = 0;
-  double grad_norm = 0;      // before clipping
-  bool skipped = false;      // the gradient was not finite: weights and moments are as they were
+  double grad_norm = 0;  // before clipping
+  bool skipped = false;  // the gradient was not finite: weights and moments are as they were
 };
 
 // The model's shape as the settings say it.

@@ -256,6 +256,18 @@ TEST(OutputFolder, NeverReplacesWhatStandsThere) {
   expect_error(error_of([&] { other.commit(); }), ErrorKind::environment, "exists already");
 }
 
+TEST(OutputFolder, ReplaceExchangesTheWholeFolderAndLeavesNothingBeside) {
+  const TemporaryFolder folder;
+  for (const char* name : {"first", "second"}) {
+    OutputFolder next(folder / "step");
+    write_file(next.temporary() / name, name);
+    next.replace();
+    EXPECT_EQ(entries_in(folder.path()), 1U);
+    EXPECT_EQ(entries_in(folder / "step"), 1U);
+    EXPECT_EQ(read_file(folder / "step" / name), name);
+  }
+}
+
 TEST(OutputFolder, LeftByAKilledWriterIsRemovedByTheNext) {
   const TemporaryFolder folder;
   const fs::path left = temporary_name(folder / "step", 0);

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <iostream>
 #include <set>
 
@@ -58,9 +58,9 @@ TEST(GrammarAmbiguity, ManyChoicesAreCheckedQuickly) {
   for (int i = 0; i < 60; ++i) source += "{v" + std::to_string(i) + "=w} {v" + std::to_string(i / 2) + "} ";
   source += "\nw:\n";
   for (int i = 0; i < 30; ++i) source += " * common beginning " + std::to_string(100 + i) + "\n";
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   EXPECT_EQ(refusal(source), "");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5);
 }
 
 // A random grammar over a tiny alphabet: three layers of rules, variables and mentions, often ambiguous.

@@ -76,7 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"story:\n * {v} {v=a}\na:\n * x\n * y\n",
                 "g:2:4: some text comes here before anything is chosen for \"v\""},
         Mistake{"story:\n * {o} {v}\no:\n * p {v=a}\n * q\na:\n * x\n * y\n", "g:2:8: some text comes here before"},
-        Mistake{nested(300), "g:"}, Mistake{doubling(30), "g:64:4: a text would be longer than 64 KiB"},
+        Mistake{nested(300), "g:404:4: rules are nested more than 200 deep"},
+        Mistake{doubling(30), "g:64:4: a text would be longer than 64 KiB"},
         Mistake{"story:\n * x\n * \xff\n", "g:3:1: this line is not UTF-8"}));
 
 TEST(GrammarFile, MissingFileIsNamed) {

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <iostream>
-#include <regex>
 #include <set>
+#include <sstream>
 
 #include "base/files.h"
 #include "base/strings.h"
@@ -28,11 +28,11 @@ class Fables : public testing::Test {
 };
 
 TEST_F(Fables, LoadInAMoment) {
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // processor time: other work on the machine does not count
   Grammar::load(INKLING_SOURCE_DIR "/data/fables.grammar");
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  std::cout << format_fixed(taken.count() * 1e3, 1) << " ms to read, check for ambiguity and measure\n";
-  EXPECT_LT(taken.count(), 1.0);
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  std::cout << format_fixed(seconds * 1e3, 1) << " ms to read, check for ambiguity and measure\n";
+  EXPECT_LT(seconds, 1.0);
 }
 
 TEST_F(Fables, AreRichAndFitIntoABlock) {
@@ -64,15 +64,29 @@ TEST_F(Fables, AreOneLineOfPlainTextEach) {
 }
 
 // What a proof reader would mark wherever it stands: articles, doubled words and blanks, sentences that begin small.
+std::string mistake_in(const std::string& text) {
+  std::istringstream words(text);
+  std::string before, word;
+  while (words >> word) {
+    const bool vowel = std::string_view("aeiou").find(word[0]) != std::string_view::npos;
+    if (vowel && (before == "a" || before == "A")) return "a " + word;
+    if (!vowel && (before == "an" || before == "An")) return "an " + word;
+    if (word == before) return word + " " + word;
+    if (before.ends_with('.') && word[0] >= 'a' && word[0] <= 'z') return before + " " + word;
+    before = word;
+  }
+  for (const char* blank : {"  ", " .", " ,", " ?", " !", " \n"}) {
+    if (text.find(blank) != std::string::npos) return blank;
+  }
+  return {};
+}
+
 TEST_F(Fables, KeepTheRulesOfEnglish) {
-  const std::regex mistake(R"(\b[Aa] [aeiou]|\b[Aa]n [^aeiou]|\b([a-z]+) \1\b|  |[.!?] [a-z]| [.,!?])");
   std::set<std::string> shown;
-  for (std::uint64_t i = 0; i < 3000; ++i) {
+  for (std::uint64_t i = 0; i < 20000; ++i) {
     const std::string text = grammar().expand(2, i).text;
-    std::smatch match;
-    if (std::regex_search(text, match, mistake) && shown.insert(match.str()).second) {
-      ADD_FAILURE() << match.str() << ": " << text;
-    }
+    const std::string mistake = mistake_in(text);
+    if (!mistake.empty() && shown.insert(mistake).second) ADD_FAILURE() << mistake << ": " << text;
   }
 }
 

@@ -108,7 +108,8 @@ TEST(Decoder, ARowsBitsAreItsOwnWhateverStandsBesideIt) {
     const at::Tensor all = logits_of(together, rows);
     for (std::size_t row = 0; row < 3; ++row) {
       const at::Tensor own = logits_of(alone[row], {rows[row]});
-      EXPECT_TRUE(at::equal(all.narrow(0, static_cast<std::int64_t>(row), 1), own)) << "row " << row << ", step " << step;
+      EXPECT_TRUE(at::equal(all.narrow(0, static_cast<std::int64_t>(row), 1), own))
+          << "row " << row << ", step " << step;
     }
   }
 }

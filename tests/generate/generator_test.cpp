@@ -1,8 +1,8 @@
 // Texts from prompts: what decides them, how they end, what is shown of them.
 #include "generate/generator.h"
 
-#include <ATen/core/Tensor.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -160,8 +160,9 @@ TEST(Generator, ACharacterThatTheLimitCutsIsLeftOut) {
 TEST(Generator, TheWatcherEndsEverything) {
   const LoadedModel model = make_loaded_model(make_char_tokenizer(false), block_size);
   int calls = 0;
-  const std::vector<Sample> samples = generate_texts(model, {"a", "b"}, settings_with(1, 1000),
-                                                     [&](std::size_t, const Sample&, std::string_view, bool) { return ++calls < 10; });
+  const std::vector<Sample> samples =
+      generate_texts(model, {"a", "b"}, settings_with(1, 1000),
+                     [&](std::size_t, const Sample&, std::string_view, bool) { return ++calls < 10; });
   EXPECT_EQ(calls, 10);
   for (const Sample& sample : samples) EXPECT_EQ(sample.finish, Finish::interrupted);
 }
@@ -169,11 +170,12 @@ TEST(Generator, TheWatcherEndsEverything) {
 TEST(Generator, EverySampleIsFinishedOnce) {
   const LoadedModel model = make_loaded_model(make_char_tokenizer(true), block_size);
   std::vector<int> finished(40, 0);
-  generate_texts(model, {"a", "b"}, settings_with(20, 50), [&](std::size_t index, const Sample&, std::string_view, bool last) {
-    EXPECT_EQ(finished[index], 0);
-    if (last) ++finished[index];
-    return true;
-  });
+  generate_texts(model, {"a", "b"}, settings_with(20, 50),
+                 [&](std::size_t index, const Sample&, std::string_view, bool last) {
+                   EXPECT_EQ(finished[index], 0);
+                   if (last) ++finished[index];
+                   return true;
+                 });
   for (const int times : finished) EXPECT_EQ(times, 1);
 }
 

@@ -178,7 +178,8 @@ TEST_F(SampleProgram, AFullDiskIsAnError) {
 }
 
 TEST_F(SampleProgram, AnInterruptionEndsTheTextWithoutAnError) {
-  const Outcome outcome = shell("timeout --preserve-status -s INT 5 inkling-sample chars --prompt so --max-tokens 100000000");
+  const Outcome outcome =
+      shell("timeout --preserve-status -s INT 5 inkling-sample chars --prompt so --max-tokens 100000000");
   EXPECT_EQ(outcome.code, 130) << outcome.err;
   EXPECT_EQ(outcome.err, "");
   EXPECT_TRUE(outcome.out.starts_with("so"));

@@ -52,7 +52,8 @@ TEST(Sampler, RandomNumbersOfATextFollowTheDistribution) {
   constexpr int draws = 20'000;
   std::vector<int> counts(probabilities.size(), 0);
   const std::uint64_t key = random_key(1, Purpose::sampling, 0);
-  for (int i = 0; i < draws; ++i) ++counts[sample_token(logits, {}, plain, random_unit(key, static_cast<std::uint64_t>(i)))];
+  for (int i = 0; i < draws; ++i)
+    ++counts[sample_token(logits, {}, plain, random_unit(key, static_cast<std::uint64_t>(i)))];
   double chi_squared = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const double expected = draws * probabilities[i];
@@ -133,10 +134,17 @@ TEST(Sampler, SettingsThatMeanNothingAreRefusedByTheirFlag) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
   const std::vector<std::pair<SamplingSettings, std::string>> refused = {
-      {{.temperature = -0.1}, "--temperature"}, {{.temperature = nan}, "--temperature"},
-      {{.temperature = infinity}, "--temperature"}, {{.top_p = 0}, "--top-p"}, {{.top_p = 1.01}, "--top-p"},
-      {{.top_p = nan}, "--top-p"}, {{.min_p = -0.01}, "--min-p"}, {{.min_p = 1.01}, "--min-p"}, {{.min_p = nan}, "--min-p"},
-      {{.repetition_penalty = 0}, "--repetition-penalty"}, {{.repetition_penalty = nan}, "--repetition-penalty"}};
+      {{.temperature = -0.1}, "--temperature"},
+      {{.temperature = nan}, "--temperature"},
+      {{.temperature = infinity}, "--temperature"},
+      {{.top_p = 0}, "--top-p"},
+      {{.top_p = 1.01}, "--top-p"},
+      {{.top_p = nan}, "--top-p"},
+      {{.min_p = -0.01}, "--min-p"},
+      {{.min_p = 1.01}, "--min-p"},
+      {{.min_p = nan}, "--min-p"},
+      {{.repetition_penalty = 0}, "--repetition-penalty"},
+      {{.repetition_penalty = nan}, "--repetition-penalty"}};
   for (const auto& [settings, flag] : refused) {
     const auto error = error_of([&, &bad = settings] { check_settings(bad); });
     ASSERT_TRUE(error) << flag;

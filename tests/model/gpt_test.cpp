@@ -39,7 +39,7 @@ TEST(ParameterLayout, MatricesDecayAndComeFirstEachOnAMultipleOf64Bytes) {
 }
 
 TEST(Initialization, FollowsGpt2AndIsTheSameForTheSameSeed) {
-  GptShape shape = {.n_layer = 8, .n_head = 4, .n_embd = 64, .block_size = 64, .vocab_size = 256};
+  GptShape shape = {.n_layer = 2, .n_head = 4, .n_embd = 64, .block_size = 64, .vocab_size = 256};
   const Model model = make_model(shape), again = make_model(shape), other = make_model(shape, {.seed = 2});
   EXPECT_TRUE(oracle::identical(model.arena->values(), again.arena->values()));
   std::set<float> first_elements;
@@ -52,7 +52,7 @@ TEST(Initialization, FollowsGpt2AndIsTheSameForTheSameSeed) {
     }
     EXPECT_FALSE(oracle::identical(value, other.arena->master(name))) << name;
     EXPECT_TRUE(first_elements.insert(value.flatten()[0].item<float>()).second) << name << " repeats another's numbers";
-    const double deviation = name.ends_with("c_proj.weight") ? 0.02 / std::sqrt(16.0) : 0.02;
+    const double deviation = name.ends_with("c_proj.weight") ? 0.02 / std::sqrt(4.0) : 0.02;
     const auto n = static_cast<double>(parameter.count);
     EXPECT_NEAR(value.mean().item<double>() / deviation, 0.0, 4.5 / std::sqrt(n)) << name;
     EXPECT_NEAR(value.to(at::kDouble).std().item<double>() / deviation, 1.0, 4.5 / std::sqrt(2.0 * n)) << name;
@@ -65,10 +65,10 @@ TEST(Initialization, FollowsGpt2AndIsTheSameForTheSameSeed) {
 // random the mean is off by s / 64 at one standard deviation.
 TEST(Initialization, LossBeforeTrainingIsNearTheLogarithmOfTheVocabulary) {
   const at::NoGradGuard no_gradients;
-  const GptShape shape = {.n_layer = 4, .n_head = 4, .n_embd = 128, .block_size = 64, .vocab_size = 1000};
+  const GptShape shape = {.n_layer = 2, .n_head = 4, .n_embd = 128, .block_size = 64, .vocab_size = 1000};
   const double c = 128.0, v = 1000.0, variance = 0.0004 * c;
   const double own = (std::exp(0.02 * c / std::sqrt(2.0)) - 1.0) / v;
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1, 2}) {
     const Model model = make_model(shape, {.seed = seed});
     Context context;
     const auto loss =

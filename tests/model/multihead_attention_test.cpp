@@ -1,10 +1,12 @@
 // Our attention layer against LibTorch's own module with the same weights.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/ones.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
+
+#include <limits>
 
 #include "ops/attention.h"
 #include "ops/linear.h"
@@ -36,7 +38,8 @@ TEST(Attention, IsLibTorchsMultiheadAttentionWithTheSameWeights) {
     theirs->out_proj->bias.copy_(c_proj.bias.value);
   }
   const at::Tensor x = oracle::normal(5, {batch, time, channels}).to(at::kFloat);
-  const at::Tensor future = at::ones({time, time}, at::kBool).triu(1);
+  // The C++ module adds its mask to the scores, so a mask of bool would add ones.
+  const at::Tensor future = at::full({time, time}, -std::numeric_limits<double>::infinity(), at::kFloat).triu(1);
   const at::Tensor theirs_in = x.transpose(0, 1).contiguous().set_requires_grad(true);  // [T, B, C]
   const auto [theirs_out, theirs_weights] = theirs->forward(theirs_in, theirs_in, theirs_in, {}, false, future);
   const at::Tensor upstream = oracle::normal(6, {batch, time, channels}).to(at::kFloat);

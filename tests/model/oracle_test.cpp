@@ -1,4 +1,5 @@
 // The oracle itself is judged by finite differences, and the model by the oracle.
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
@@ -27,6 +28,7 @@ Batch make_batch(const GptShape& shape, std::int64_t rows, std::int64_t time) {
 
 // Every element of every weight: (loss(w + h) - loss(w - h)) / 2h in float64.
 TEST(Oracle, EveryGradientIsTheFiniteDifference) {
+  at::set_num_threads(1);
   for (const GeluForm gelu : {GeluForm::tanh, GeluForm::exact}) {
     const GptShape shape = {.n_layer = 1, .n_head = 2, .n_embd = 4, .block_size = 3, .vocab_size = 5, .gelu = gelu};
     oracle::Weights weights = oracle_weights(*make_lively_model(shape).arena);
@@ -115,6 +117,17 @@ TEST_P(ModelMatchesOracle, TwiceTheSameStepGivesTheSameBits) {
   const auto [again_loss, again_gradients] = step();
   EXPECT_TRUE(oracle::identical(loss, again_loss));
   EXPECT_TRUE(oracle::identical(gradients, again_gradients));
+}
+
+TEST_P(ModelMatchesOracle, AModelThatIsNotTrainedHasTheSameLoss) {
+  const Batch batch = make_batch(small_shape, 3, 17);
+  const auto loss = [&](bool trainable) {
+    const Model model = make_lively_model(small_shape, {.options = options(), .trainable = trainable});
+    Context ours = context();
+    return model.gpt.loss(batch.tokens.to(options().device()), batch.targets.to(options().device()), ours);
+  };
+  EXPECT_FALSE(loss(false).requires_grad());
+  EXPECT_TRUE(oracle::identical(loss(false), loss(true)));
 }
 
 // Micro-batches of equal size, each with its share of the loss: the gradient of the whole batch.

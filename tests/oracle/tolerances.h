@@ -29,15 +29,15 @@ struct Setting {
   Tolerances tolerances;
 };
 
-// At most four times what was measured (CPU), rounded up; a GPU's sums run in another order, hence the wider rows.
+// On the CPU two to eight times what was measured; a GPU's sums run in another order, hence its wider rows.
 inline constexpr Setting cpu_settings[] = {
-    {"cpu_float32_fused", "cpu", at::kFloat, Kernels::fused, {2e-6, 4e-6, 2e-6, 4e-6, 1e-5}},
-    {"cpu_float32_aten", "cpu", at::kFloat, Kernels::aten, {2e-6, 4e-6, 2e-6, 4e-6, 1e-5}},
-    {"cpu_bfloat16_aten", "cpu", at::kBFloat16, Kernels::aten, {1.5e-2, 2e-2, 1e-2, 3e-2, 6e-2}},
+    {"cpu_float32_fused", "cpu", at::kFloat, Kernels::fused, {2e-6, 2e-6, 2e-6, 4e-6, 6e-6}},
+    {"cpu_float32_aten", "cpu", at::kFloat, Kernels::aten, {2e-6, 2e-6, 2e-6, 4e-6, 6e-6}},
+    {"cpu_bfloat16_aten", "cpu", at::kBFloat16, Kernels::aten, {1.5e-2, 4e-2, 2e-2, 4e-2, 6e-2}},
 };
 inline constexpr Setting cuda_settings[] = {
     {"cuda_float32_aten", "cuda", at::kFloat, Kernels::aten, {1e-5, 1e-5, 1e-5, 2e-5, 5e-5}},
-    {"cuda_bfloat16_aten", "cuda", at::kBFloat16, Kernels::aten, {2e-2, 3e-2, 2e-2, 4e-2, 8e-2}},
+    {"cuda_bfloat16_aten", "cuda", at::kBFloat16, Kernels::aten, {2e-2, 5e-2, 3e-2, 5e-2, 8e-2}},
 };
 
 inline void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }

@@ -28,7 +28,8 @@ class EvalProgram : public testing::Test {
 
   // A checkpoint of random weights for data that is prepared in the folder.
   void write_model(const std::string& name, const std::string& source) {
-    const std::string yaml = "data:\n  source: " + (folder / source).string() + "\n  dir: " + (folder / (name + "-data")).string() +
+    const std::string yaml = "data:\n  source: " + (folder / source).string() +
+                             "\n  dir: " + (folder / (name + "-data")).string() +
                              "\n  stories: 200\nmodel: {n_layer: 2, n_head: 3, n_embd: 30, block_size: 20}\n";
     const Config config = parse_config(yaml, "test", {});
     const Dataset dataset = prepare_dataset(config.data, {});

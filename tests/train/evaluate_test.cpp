@@ -60,7 +60,8 @@ TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindo
     std::uint64_t scored = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(i * block);
-      const std::vector<Token> window(first, first + static_cast<std::ptrdiff_t>(std::min(block + 1, count - i * block)));
+      const std::vector<Token> window(first,
+                                      first + static_cast<std::ptrdiff_t>(std::min(block + 1, count - i * block)));
       EXPECT_EQ(pieces[i].tokens, window.size() - 1);
       EXPECT_NEAR(pieces[i].nats, nats_by_hand(model.gpt, window), 1e-3) << count << " " << i;
       scored += pieces[i].tokens;
@@ -110,9 +111,10 @@ struct Fables {
   Dataset dataset;
 
   Fables() {
-    write_file(folder / "tiny.grammar",
-               "story:\n  * A {colour} {animal} ran {place}.\n\ncolour:\n  * red\n  * blue\n\nanimal:\n  * hen\n  * fox\n\n"
-               "place:\n  * home\n  * away\n");
+    write_file(
+        folder / "tiny.grammar",
+        "story:\n  * A {colour} {animal} ran {place}.\n\ncolour:\n  * red\n  * blue\n\nanimal:\n  * hen\n  * fox\n\n"
+        "place:\n  * home\n  * away\n");
     DataConfig data;
     data.source = {(folder / "tiny.grammar").string()};
     data.dir = (folder / "data").string();

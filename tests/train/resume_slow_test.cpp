@@ -70,7 +70,8 @@ TEST_F(ResumeSlow, SameSettingsGiveTheSameBitsAndAnotherSeedDoesNot) {
 TEST_F(ResumeSlow, EvaluationDoesNotDisturbTraining) {
   ASSERT_EQ(train({"--out", "runs/a"}).code, 0);
   ASSERT_EQ(train({"--out", "runs/b", "--set", "evaluation.interval=3"}).code, 0);
-  EXPECT_TRUE(checkpoint_file("a", "000040", "model.safetensors") == checkpoint_file("b", "000040", "model.safetensors"));
+  EXPECT_TRUE(checkpoint_file("a", "000040", "model.safetensors") ==
+              checkpoint_file("b", "000040", "model.safetensors"));
 }
 
 }  // namespace

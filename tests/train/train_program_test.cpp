@@ -22,8 +22,8 @@ TEST_F(TrainProgram, WritesLogConfigAndCheckpointsAndKeepsNewestAndBest) {
   EXPECT_TRUE(lines.front().contains("grad_norm") && lines.front().contains("learning_rate"));
   EXPECT_LT(lines[42]["loss"].get<double>(), lines[0]["loss"].get<double>());
   EXPECT_NE(read_file(folder / "runs/run/config.yaml").find("n_embd: 32"), std::string::npos);
-  for (const char* file : {"config.json", "model.safetensors", "optimizer.safetensors", "state.json", "config.yaml",
-                           "tokenizer.json"}) {
+  for (const char* file :
+       {"config.json", "model.safetensors", "optimizer.safetensors", "state.json", "config.yaml", "tokenizer.json"}) {
     EXPECT_TRUE(fs::exists(folder / "runs/run/checkpoints/step-000040" / file)) << file;
   }
   EXPECT_LE(std::distance(fs::directory_iterator(folder / "runs/run/checkpoints"), fs::directory_iterator()), 2);
@@ -44,8 +44,8 @@ TEST_F(TrainProgram, ChangedSettingsAreListedAndSomeNeedConsent) {
                  {"optimizer.learning_rate: 0.001 -> 5e-04", "--accept-changes", "--fresh"});
   expect_refused(train({"--set", "model.n_layer=3"}), {"model.n_layer: 2 -> 3", "--fresh"});
   expect_refused(train({"--set", "model.n_layer=3", "--accept-changes"}), {"model.n_layer: 2 -> 3", "--fresh"});
-  const Outcome accepted = train({"--set", "training.max_steps=8", "--set", "optimizer.learning_rate=5e-4",
-                                  "--accept-changes"});
+  const Outcome accepted =
+      train({"--set", "training.max_steps=8", "--set", "optimizer.learning_rate=5e-4", "--accept-changes"});
   EXPECT_EQ(accepted.code, 0) << accepted.err;
   EXPECT_NE(accepted.err.find("training.max_steps: 6 -> 8"), std::string::npos) << accepted.err;
   const Outcome free = train({"--set", "training.max_steps=9", "--set", "optimizer.learning_rate=5e-4", "--set",
@@ -58,7 +58,8 @@ TEST_F(TrainProgram, OtherDataIsRefused) {
   std::string text = read_file(folder / "text.txt");
   text[3000] = text[3000] == 'a' ? 'b' : 'a';
   write_file(folder / "text.txt", text);
-  expect_refused(train({"--set", "training.max_steps=8"}), {"is not what the run in runs/run was trained on", "--fresh"});
+  expect_refused(train({"--set", "training.max_steps=8"}),
+                 {"is not what the run in runs/run was trained on", "--fresh"});
 }
 
 TEST_F(TrainProgram, FreshStartsBesideAndDeletesNothing) {

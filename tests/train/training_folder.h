@@ -17,7 +17,8 @@ class TrainingFolder : public testing::Test {
  protected:
   void SetUp() override {
     std::string text;
-    for (int line = 0; line < 400; ++line) text += str("Line ", line * 37 % 101, " of a text that nobody learns by heart.\n");
+    for (int line = 0; line < 400; ++line)
+      text += str("Line ", line * 37 % 101, " of a text that nobody learns by heart.\n");
     write_file(folder / "text.txt", text);
     write_config("");
   }

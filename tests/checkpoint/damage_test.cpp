@@ -1,0 +1,221 @@
+// Whatever is wrong with a checkpoint is told with the file and the field or tensor, before anything is believed.
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/state_file.h"
+#include "tests/checkpoint/tiny_run.h"
+#include "tests/temporary_folder.h"
+
+namespace inkling {
+namespace {
+
+class Damage : public testing::Test {
+ protected:
+  Damage() { run_.save(folder()); }
+
+  fs::path folder() const { return temporary_ / "step"; }
+  fs::path file(const std::string& name) const { return folder() / name; }
+
+  void load_all() {
+    load_weights(folder(), read_shape(folder()), run_.arena);
+    load_optimizer(folder(), run_.arena, run_.optimizer);
+    load_state(folder());
+  }
+
+  // Undamaged again, for the next kind of damage.
+  void repair() {
+    run_.save(folder());
+    ASSERT_NO_THROW(load_all());
+  }
+
+  TemporaryFolder temporary_;
+  TinyRun run_;
+};
+
+TEST_F(Damage, FileCutAnywhereIsRefusedWithItsName) {
+  for (const char* name : {"config.json", "model.safetensors", "optimizer.safetensors", "state.json"}) {
+    const std::string whole = read_file(file(name));
+    const std::size_t stride = whole.size() / 61 + 1;
+    for (std::size_t size = 0; size + 2 < whole.size(); size += stride) {  // the last byte of a .json is a newline
+      overwrite(file(name), whole.substr(0, size));
+      expect_refused([&] { load_all(); }, {name});
+      if (name != std::string("config.json")) expect_refused([&] { check_whole(folder()); }, {name});
+    }
+    overwrite(file(name), whole);
+  }
+  ASSERT_NO_THROW(load_all());
+}
+
+TEST_F(Damage, MissingFileIsRefusedWithItsName) {
+  for (const char* name : {"config.json", "model.safetensors", "optimizer.safetensors", "state.json"}) {
+    fs::remove(file(name));
+    expect_refused([&] { load_all(); }, {name});
+    expect_refused([&] { check_whole(folder()); }, {name});
+    repair();
+  }
+  fs::remove(file("config.yaml"));
+  expect_refused([&] { check_whole(folder()); }, {"config.yaml"});
+}
+
+TEST_F(Damage, EveryMissingTensorIsNamed) {
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
+    const StoredTensors whole(file(name));
+    for (const auto& [tensor, ignored] : whole.tensors) {
+      if (tensor == "transformer.wte.weight") continue;  // it tells whether names have the prefix
+      StoredTensors stored = whole;
+      stored.tensors.erase(tensor);
+      stored.write(file(name));
+      expect_refused([&] { load_all(); }, {name, "no tensor \"" + tensor + "\""});
+    }
+    whole.write(file(name));
+  }
+}
+
+TEST_F(Damage, TensorsThatDoNotBelongAreNamed) {
+  const StoredTensors whole(file("model.safetensors"));
+  for (const char* tensor : {"score.weight", "transformer.h.2.ln_1.weight", "transformer.h.0.attn.q_proj.weight",
+                             "wpe.weight", "transformer."}) {
+    StoredTensors stored = whole;
+    stored.tensors[tensor] = {"F32", {1}, std::vector<std::byte>(4)};
+    stored.write(file("model.safetensors"));
+    expect_refused([&] { load_all(); }, {"model.safetensors", "\"" + std::string(tensor) + "\"", "no place"});
+  }
+  whole.write(file("model.safetensors"));
+  StoredTensors moments(file("optimizer.safetensors"));
+  moments.tensors["moment3.wte.weight"] = {"F32", {1}, std::vector<std::byte>(4)};
+  moments.write(file("optimizer.safetensors"));
+  expect_refused([&] { load_all(); }, {"optimizer.safetensors", "\"moment3.wte.weight\""});
+}
+
+TEST_F(Damage, WrongShapeIsShownBesideTheRightOne) {
+  for (const std::string name : {"model", "optimizer"}) {
+    StoredTensors stored(file(name + ".safetensors"));
+    const std::string tensor = (name == "model" ? "transformer" : "moment2") + std::string(".h.1.attn.c_attn.weight");
+    stored.tensors.at(tensor).shape = {24, 8};
+    stored.write(file(name + ".safetensors"));
+    expect_refused([&] { load_all(); }, {name, tensor, "[24, 8]", "[8, 24]"});
+    stored.tensors.at(tensor).shape = {192};
+    stored.write(file(name + ".safetensors"));
+    expect_refused([&] { load_all(); }, {name, tensor, "[192]", "[8, 24]"});
+    repair();
+  }
+}
+
+TEST_F(Damage, WrongDtypeIsNamed) {
+  StoredTensors stored(file("model.safetensors"));
+  stored.tensors.at("transformer.ln_f.bias").dtype = "I32";
+  stored.write(file("model.safetensors"));
+  expect_refused([&] { load_all(); }, {"model.safetensors", "transformer.ln_f.bias", "I32", "BF16"});
+  repair();
+  StoredTensors moments(file("optimizer.safetensors"));
+  for (const char* dtype : {"I32", "BF16"}) {  // moments are not converted: a resumed run would not be the same
+    StoredTensor& moment = moments.tensors.at("moment1.ln_f.bias");
+    moment.dtype = dtype;
+    moment.bytes.resize(dtype == std::string("I32") ? 32 : 16);
+    moments.write(file("optimizer.safetensors"));
+    expect_refused([&] { load_all(); }, {"optimizer.safetensors", "moment1.ln_f.bias", dtype});
+  }
+}
+
+TEST_F(Damage, OptimizerMetadataIsChecked) {
+  const StoredTensors whole(file("optimizer.safetensors"));
+  for (const char* key : {"format", "version", "steps"}) {
+    StoredTensors stored = whole;
+    stored.metadata.erase(key);
+    stored.write(file("optimizer.safetensors"));
+    expect_refused([&] { load_all(); }, {"optimizer.safetensors", key});
+    for (const char* value : {"", "x", "-1", "1.5", "99999999999999999999"}) {
+      stored.metadata[key] = value;
+      stored.write(file("optimizer.safetensors"));
+      expect_refused([&] { load_all(); }, {"optimizer.safetensors"});
+    }
+  }
+}
+
+TEST_F(Damage, EveryFieldOfTheStateIsNeeded) {
+  const std::string whole = read_file(file("state.json"));
+  for (const char* field : {"format", "version", "step", "best_step", "data_hash", "seconds", "skipped_steps",
+                            "skipped_in_a_row", "runtime", "device", "dtype", "threads", "kernels", "deterministic"}) {
+    edit(file("state.json"), "\"" + std::string(field) + "\"", "\"other\"");
+    expect_refused([&] { load_all(); }, {"state.json", field, "missing"});
+    overwrite(file("state.json"), whole);
+  }
+}
+
+TEST_F(Damage, WrongFieldsOfTheStateAreShown) {
+  const std::string whole = read_file(file("state.json"));
+  const auto refused = [&](const std::string& from, const std::string& to, const std::string& mention) {
+    edit(file("state.json"), from, to);
+    expect_refused([&] { load_all(); }, {"state.json", mention});
+    overwrite(file("state.json"), whole);
+  };
+  refused("\"step\": 3", "\"step\": -3", "step is -3");
+  refused("\"step\": 3", "\"step\": 3.5", "step is 3.5");
+  refused("\"step\": 3", "\"step\": \"3\"", "step is \"3\"");
+  refused("\"step\": 3", "\"step\": 99999999999999999999", "step is");
+  refused("\"step\": 3", "\"step\": 9223372036854775808", "step is 9223372036854775808");
+  refused("\"step\": 3", "\"step\": 1e999", "out of range");
+  refused("\"version\": 1", "\"version\": 2", "version 2");
+  refused("inkling-training-state", "other", "no training state");
+  refused("\"threads\": 2", "\"threads\": []", "runtime.threads is []");
+  refused("true", "1", "runtime.deterministic is 1");
+  refused("\"seconds\": 1.5", "\"seconds\": \"long\"", "seconds is \"long\"");
+  refused("2.5", "NaN", "not JSON");
+}
+
+TEST_F(Damage, StateMayNotNameFilesElsewhere) {
+  edit(file("state.json"), "\"config.json\"", "\"../config.json\"");
+  expect_refused([&] { check_whole(folder()); }, {"state.json", "../config.json"});
+}
+
+TEST_F(Damage, EveryNeededFieldOfTheModelConfigIsNamed) {
+  const std::string whole = read_file(file("config.json"));
+  for (const char* field : {"model_type", "vocab_size", "n_positions", "n_embd", "n_layer", "n_head"}) {
+    edit(file("config.json"), "\"" + std::string(field) + "\"", "\"other\"");
+    expect_refused([&] { load_all(); }, {"config.json", field, "missing"});
+    overwrite(file("config.json"), whole);
+  }
+}
+
+TEST_F(Damage, GarbageInPlaceOfJsonIsRefused) {
+  for (const char* text : {"[]", "null", "{", "{} x", "\xff\xfe", "{\"model_type\": \"gpt2\"", "3"}) {
+    overwrite(file("config.json"), text);
+    expect_refused([&] { load_all(); }, {"config.json", "JSON"});
+  }
+}
+
+TEST_F(Damage, ModelThatWouldBeComputedDifferentlyIsRefused) {
+  const std::string whole = read_file(file("config.json"));
+  const auto refused = [&](const std::string& from, const std::string& to, const std::vector<std::string>& mentions) {
+    edit(file("config.json"), from, to);
+    expect_refused([&] { load_all(); }, mentions);
+    overwrite(file("config.json"), whole);
+  };
+  refused("\"gpt2\"", "\"llama\"", {"config.json", "model_type", "llama"});
+  refused("\"n_inner\": null", "\"n_inner\": 33", {"n_inner", "32"});
+  refused("gelu_new", "relu", {"activation_function", "relu", "gelu_new"});
+  refused("1e-05", "1e-06", {"layer_norm_epsilon", "1e-06"});
+  refused("1e-05", "\"small\"", {"layer_norm_epsilon", "small"});
+  refused("inverse_layer_idx\": false", "inverse_layer_idx\": true", {"scale_attn_by_inverse_layer_idx"});
+  refused("\"scale_attn_weights\": true", "\"scale_attn_weights\": false", {"scale_attn_weights"});
+  refused("\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false", {"tie_word_embeddings"});
+  refused("\"use_cache\": true", "\"add_cross_attention\": true", {"add_cross_attention"});
+  refused("\"use_cache\": true", "\"quantization_config\": {}", {"quantized"});
+  refused("\"n_head\": 2", "\"n_head\": 3", {"n_embd 8", "n_head 3"});
+  refused("\"n_head\": 2", "\"n_head\": 0", {"n_head is 0"});
+  refused("\"n_layer\": 2", "\"n_layer\": 3", {"no tensor", "h.2.ln_1.weight"});
+  refused("\"n_layer\": 2", "\"n_layer\": 1", {"h.1."});
+  refused("\"n_layer\": 2", "\"n_layer\": 1000000000", {"n_layer is 1000000000"});
+  refused("\"vocab_size\": 11", "\"vocab_size\": 4000000000", {"wte.weight", "[4000000000, 8]"});
+}
+
+TEST_F(Damage, ArenaOfAnotherShapeIsRefused) {
+  GptShape other = tiny_shape;
+  other.n_head = 4;  // the same tensors, another model
+  TinyRun larger(other);
+  expect_refused([&] { load_weights(folder(), other, larger.arena); }, {"config.json", "another shape"});
+}
+
+}  // namespace
+}  // namespace inkling

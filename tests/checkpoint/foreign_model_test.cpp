@@ -1,0 +1,140 @@
+// Model folders that other programs wrote.
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "checkpoint/checkpoint.h"
+#include "tests/checkpoint/tiny_run.h"
+#include "tests/temporary_folder.h"
+
+namespace inkling {
+namespace {
+
+StoredTensor stored(const at::Tensor& tensor, const std::string& dtype) {
+  const auto* bytes = static_cast<const std::byte*>(tensor.const_data_ptr());
+  return {dtype, {tensor.sizes().begin(), tensor.sizes().end()}, {bytes, bytes + tensor.nbytes()}};
+}
+
+// A folder with config.json and model.safetensors alone.
+class ForeignModel : public testing::Test {
+ protected:
+  ForeignModel() : loaded_(tiny_shape) {
+    run_.save(folder());
+    for (const char* name : {"config.yaml", "optimizer.safetensors", "state.json"}) fs::remove(folder() / name);
+    loaded_.randomize(2);
+  }
+
+  fs::path folder() const { return temporary_ / "model"; }
+  fs::path weights() const { return folder() / "model.safetensors"; }
+  void load() { load_weights(folder(), read_shape(folder()), loaded_.arena); }
+
+  void strip_prefix() {
+    StoredTensors tensors(weights());
+    for (const auto& [name, ignored] : StoredTensors(weights()).tensors) {
+      tensors.rename(name, name.substr(std::string("transformer.").size()));
+    }
+    tensors.write(weights());
+  }
+
+  TemporaryFolder temporary_;
+  TinyRun run_, loaded_;
+};
+
+TEST_F(ForeignModel, NamesWithoutPrefixAndMaskBuffersAreUnderstood) {
+  strip_prefix();
+  StoredTensors tensors(weights());
+  for (const char* layer : {"h.0", "h.1"}) {
+    tensors.tensors[layer + std::string(".attn.bias")] = {"U8", {1, 1, 6, 6}, std::vector<std::byte>(36)};
+    tensors.tensors[layer + std::string(".attn.masked_bias")] = {"F32", {}, std::vector<std::byte>(4)};
+  }
+  tensors.write(weights());
+  load();
+  EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
+}
+
+TEST_F(ForeignModel, MaskBuffersBehindThePrefixAreSkippedToo) {
+  StoredTensors tensors(weights());
+  tensors.tensors["transformer.h.0.attn.bias"] = {"BOOL", {1, 1, 6, 6}, std::vector<std::byte>(36)};
+  tensors.write(weights());
+  load();
+  EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
+}
+
+TEST_F(ForeignModel, CopyOfTheTiedHeadIsAccepted) {
+  for (const bool prefixed : {true, false}) {
+    run_.save(folder());
+    if (!prefixed) strip_prefix();
+    StoredTensors tensors(weights());
+    tensors.tensors["lm_head.weight"] = tensors.tensors.at(prefixed ? "transformer.wte.weight" : "wte.weight");
+    tensors.write(weights());
+    loaded_.randomize(2);
+    load();
+    EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
+  }
+}
+
+TEST_F(ForeignModel, HeadOfItsOwnIsRefused) {
+  StoredTensors tensors(weights());
+  StoredTensor head = tensors.tensors.at("transformer.wte.weight");
+  head.bytes[100] ^= std::byte{1};
+  tensors.tensors["lm_head.weight"] = head;
+  tensors.write(weights());
+  expect_refused([&] { load(); }, {"model.safetensors", "lm_head.weight", "untied"});
+}
+
+TEST_F(ForeignModel, HalfPrecisionIsConverted) {
+  for (const bool bfloat : {false, true}) {
+    StoredTensors tensors(weights());
+    for (const Parameter& parameter : run_.arena.parameters()) {
+      const std::string& name = parameter.spec.name;
+      const at::Tensor half = run_.arena.master(name).to(bfloat ? at::kBFloat16 : at::kHalf);
+      tensors.tensors["transformer." + name] = stored(half, bfloat ? "BF16" : "F16");
+    }
+    tensors.write(weights());
+    load();
+    for (const Parameter& parameter : run_.arena.parameters()) {
+      const std::string& name = parameter.spec.name;
+      const at::Tensor half = run_.arena.master(name).to(bfloat ? at::kBFloat16 : at::kHalf);
+      EXPECT_TRUE(same_bits(loaded_.arena.master(name), half.to(at::kFloat))) << name;
+    }
+  }
+}
+
+TEST_F(ForeignModel, ConfigNeedsOnlyTheSizes) {
+  overwrite(folder() / "config.json",
+            R"({"model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 8, "n_positions": 6, "vocab_size": 11})");
+  EXPECT_EQ(read_shape(folder()), tiny_shape);
+}
+
+TEST_F(ForeignModel, FormOfGeluFollowsTheConfig) {
+  edit(folder() / "config.json", "\"gelu_new\"", "\"gelu\"");
+  EXPECT_EQ(read_shape(folder()).gelu, GeluForm::exact);
+  edit(folder() / "config.json", "\"gelu\"", "\"gelu_pytorch_tanh\"");
+  EXPECT_EQ(read_shape(folder()).gelu, GeluForm::tanh);
+}
+
+TEST_F(ForeignModel, ModelThatLearnedBiasesElsewhereIsRefused) {
+  GptShape shape = tiny_shape;
+  shape.bias = false;
+  TinyRun without(shape);
+  without.save(folder());
+  StoredTensors tensors(weights());
+  tensors.tensors.at("transformer.h.1.ln_2.bias").bytes[3] = std::byte{0x3f};
+  tensors.write(weights());
+  expect_refused([&] { load_weights(folder(), shape, without.arena); },
+                 {"model.safetensors", "transformer.h.1.ln_2.bias", "config.json"});
+}
+
+TEST_F(ForeignModel, SplitModelIsRefusedWithTheWayOut) {
+  fs::remove(weights());
+  overwrite(folder() / "model.safetensors.index.json", "{}");
+  expect_refused([&] { read_shape(folder()); }, {folder().string(), "several files", "max_shard_size"});
+}
+
+TEST_F(ForeignModel, PickleIsRefusedWithTheReason) {
+  fs::remove(weights());
+  overwrite(folder() / "pytorch_model.bin", "x");
+  expect_refused([&] { read_shape(folder()); }, {"pytorch_model.bin", "pickle", "safe_serialization=True"});
+}
+
+}  // namespace
+}  // namespace inkling

@@ -1,0 +1,171 @@
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/state_file.h"
+#include "tests/checkpoint/tiny_run.h"
+#include "tests/temporary_folder.h"
+#include "text/build_tokenizer.h"
+
+namespace inkling {
+namespace {
+
+void expect_same_state(const TrainingState& a, const TrainingState& b) {
+  EXPECT_EQ(a.step, b.step);
+  EXPECT_EQ(a.best_val_loss, b.best_val_loss);
+  EXPECT_EQ(a.best_step, b.best_step);
+  EXPECT_EQ(a.data_hash, b.data_hash);
+  EXPECT_EQ(a.seconds, b.seconds);
+  EXPECT_EQ(a.skipped_steps, b.skipped_steps);
+  EXPECT_EQ(a.skipped_in_a_row, b.skipped_in_a_row);
+  EXPECT_EQ(a.resolved.device, b.resolved.device);
+  EXPECT_EQ(a.resolved.dtype, b.resolved.dtype);
+  EXPECT_EQ(a.resolved.threads, b.resolved.threads);
+  EXPECT_EQ(a.resolved.kernels, b.resolved.kernels);
+  EXPECT_EQ(a.resolved.deterministic, b.resolved.deterministic);
+}
+
+class RoundTrip : public testing::TestWithParam<bool> {};
+
+TEST_P(RoundTrip, WeightsMomentsAndStateReturnBitForBit) {
+  const TemporaryFolder folder;
+  GptShape shape = tiny_shape;
+  shape.bias = GetParam();
+  shape.gelu = shape.bias ? GeluForm::tanh : GeluForm::exact;
+  const TinyRun saved(shape);
+  saved.save(folder / "a");
+
+  TinyRun loaded(shape);
+  loaded.randomize(2);
+  ASSERT_FALSE(same_bits(loaded.arena.values(), saved.arena.values()));
+  EXPECT_EQ(read_shape(folder / "a"), shape);
+  load_weights(folder / "a", shape, loaded.arena);
+  loaded.optimizer.set_steps(0);
+  load_optimizer(folder / "a", loaded.arena, loaded.optimizer);
+  EXPECT_TRUE(same_bits(loaded.arena.values(), saved.arena.values()));
+  EXPECT_TRUE(same_bits(loaded.optimizer.moment1(), saved.optimizer.moment1()));
+  EXPECT_TRUE(same_bits(loaded.optimizer.moment2(), saved.optimizer.moment2()));
+  EXPECT_EQ(loaded.optimizer.steps(), saved.optimizer.steps());
+  expect_same_state(load_state(folder / "a"), saved.state);
+}
+
+INSTANTIATE_TEST_SUITE_P(Biases, RoundTrip, testing::Bool());
+
+TEST(SaveCheckpoint, TheSameRunGivesTheSameBytes) {
+  const TemporaryFolder folder;
+  const TinyRun run;
+  run.save(folder / "a");
+  run.save(folder / "b");
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder / "a")) {
+    EXPECT_EQ(read_file(entry.path()), read_file(folder / "b" / entry.path().filename())) << entry.path();
+  }
+}
+
+TEST(SaveCheckpoint, SettingsAndTokenizerStandBesideTheWeights) {
+  const TemporaryFolder folder;
+  const TinyRun run;
+  const auto tokenizer = make_byte_tokenizer(true);
+  run.save(folder / "a", tokenizer.get());
+  const std::string yaml = read_file(folder / "a" / "config.yaml");
+  EXPECT_EQ(print_config(parse_config(yaml, "config.yaml", {})), print_config(run.config));
+  EXPECT_EQ(load_tokenizer(folder / "a")->hash(), tokenizer->hash());
+  const auto config = nlohmann::json::parse(read_file(folder / "a" / "config.json"));
+  EXPECT_EQ(config.at("eos_token_id"), 256);
+  EXPECT_EQ(config.at("bos_token_id"), 256);
+}
+
+TEST(SaveCheckpoint, ConfigSaysWhatHuggingFaceNeeds) {
+  const TemporaryFolder folder;
+  GptShape shape = tiny_shape;
+  shape.bias = false;
+  TinyRun(shape).save(folder / "a");
+  const auto config = nlohmann::json::parse(read_file(folder / "a" / "config.json"));
+  const auto expected = nlohmann::json::parse(R"({
+    "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 11, "n_positions": 6, "n_ctx": 6,
+    "n_embd": 8, "n_layer": 2, "n_head": 2, "n_inner": null, "activation_function": "gelu_new",
+    "layer_norm_epsilon": 1e-5, "resid_pdrop": 0.125, "embd_pdrop": 0.125, "attn_pdrop": 0.125,
+    "initializer_range": 0.02, "scale_attn_weights": true, "scale_attn_by_inverse_layer_idx": false,
+    "tie_word_embeddings": true, "use_cache": true, "bos_token_id": null, "eos_token_id": null,
+    "torch_dtype": "float32", "inkling": {"bias": false}})");
+  EXPECT_EQ(config, expected);
+}
+
+TEST(SaveCheckpoint, ModelWithoutBiasesWritesZeros) {
+  const TemporaryFolder folder;
+  GptShape shape = tiny_shape;
+  shape.bias = false;
+  TinyRun(shape).save(folder / "a");
+  const StoredTensors stored(folder / "a" / "model.safetensors");
+  EXPECT_EQ(stored.metadata.at("format"), "pt");
+  const StoredTensor& bias = stored.tensors.at("transformer.h.1.mlp.c_fc.bias");
+  EXPECT_EQ(bias.shape, std::vector<std::uint64_t>{32});
+  EXPECT_EQ(bias.bytes, std::vector<std::byte>(32 * 4));
+  EXPECT_EQ(stored.tensors.size(), 2U + 2U * 12U + 2U);
+  const StoredTensors moments(folder / "a" / "optimizer.safetensors");
+  EXPECT_FALSE(moments.tensors.contains("moment1.h.1.mlp.c_fc.bias"));
+  EXPECT_EQ(moments.tensors.at("moment2.h.1.mlp.c_fc.weight").shape, (std::vector<std::uint64_t>{8, 32}));
+}
+
+TEST(SaveCheckpoint, ReplacesWhatStandsUnderTheName) {
+  const TemporaryFolder folder;
+  TinyRun run;
+  run.save(folder / "a");
+  write_file(folder / "a" / "stranger", "of another time");
+  run.randomize(2);
+  run.save(folder / "a");
+  EXPECT_FALSE(fs::exists(folder / "a" / "stranger"));
+  TinyRun loaded;
+  load_weights(folder / "a", loaded.shape, loaded.arena);
+  EXPECT_TRUE(same_bits(loaded.arena.values(), run.arena.values()));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1) << "the old folder was left behind";
+}
+
+TEST(LoadWeights, FillsTheBfloat16CopyToo) {
+  const TemporaryFolder folder;
+  const TinyRun saved;
+  saved.save(folder / "a");
+  ParameterArena arena(gpt_parameters(tiny_shape), at::kCPU, at::kBFloat16, false);
+  load_weights(folder / "a", tiny_shape, arena);
+  EXPECT_TRUE(same_bits(arena.values(), saved.arena.values()));
+  EXPECT_TRUE(same_bits(arena.weight("wte.weight").value, saved.arena.master("wte.weight").to(at::kBFloat16)));
+}
+
+TEST(State, EveryNumberReturnsExactly) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(rc::check([&] {
+    const auto finite = rc::gen::suchThat(rc::gen::map(rc::gen::arbitrary<std::uint64_t>(),
+                                                       [](std::uint64_t bits) { return std::bit_cast<double>(bits); }),
+                                          [](double value) { return std::isfinite(value); });
+    const auto count = rc::gen::inRange<std::int64_t>(0, std::numeric_limits<std::int64_t>::max());
+    TrainingState state;
+    state.step = *count;
+    if (*rc::gen::arbitrary<bool>()) state.best_val_loss = *finite;
+    state.best_step = *count - 1;
+    state.seconds = *finite;
+    state.skipped_steps = *count;
+    state.skipped_in_a_row = *count;
+    state.data_hash = "hash \"with\" quotes, ä and \n";
+    state.resolved.threads = *count;
+    state.resolved.deterministic = *rc::gen::arbitrary<bool>();
+    write_state(folder.path(), state, {});
+    expect_same_state(load_state(folder.path()), state);
+    RC_ASSERT(!testing::Test::HasFailure());
+  }));
+}
+
+TEST(State, LossThatIsNotFiniteCountsAsNone) {
+  const TemporaryFolder folder;
+  TrainingState state;
+  state.best_val_loss = std::numeric_limits<double>::quiet_NaN();
+  write_state(folder.path(), state, {});
+  EXPECT_FALSE(load_state(folder.path()).best_val_loss);
+}
+
+}  // namespace
+}  // namespace inkling

@@ -1,0 +1,211 @@
+#include "data/dataset_reuse.h"
+
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/dataset_folder.h"
+#include "tests/temporary_folder.h"
+
+namespace inkling {
+namespace {
+
+// A prepared text, and what preparing it again does.
+class Prepared {
+ public:
+  Prepared() {
+    config_.source = {folder.write("a.txt", "Some text that is long enough.\nAnd a second line of it.\n")};
+    config_.dir = (folder / "prepared").string();
+    prepare_dataset(config_, {});
+    made_ = stamp();
+  }
+
+  // What preparing says on stderr; `remade()` tells whether the folder is another one then.
+  std::string again(const PrepareOptions& options = {}) {
+    testing::internal::CaptureStderr();
+    prepare_dataset(config_, options);
+    return testing::internal::GetCapturedStderr();
+  }
+  bool remade() const { return stamp() != made_; }
+
+  TemporaryFolder folder;
+  DataConfig config_;
+
+ private:
+  std::uint64_t stamp() const { return examine_file(folder / "prepared/train-000000.bin").inode; }
+  std::uint64_t made_ = 0;
+};
+
+void age(const fs::path& path) { fs::last_write_time(path, fs::last_write_time(path) - std::chrono::hours(1)); }
+
+TEST(Reuse, UnchangedSourcesAreNotPreparedAgain) {
+  Prepared data;
+  EXPECT_EQ(data.again(), "");
+  EXPECT_FALSE(data.remade());
+}
+
+TEST(Reuse, AChangedSourceIsPreparedAgainSayingWhy) {
+  Prepared data;
+  data.folder.write("a.txt", "Some other text that is long enough, too.\n");
+  const std::string said = data.again();
+  EXPECT_TRUE(contains(said, "a.txt has changed"));
+  EXPECT_TRUE(contains(said, "out of date"));
+  EXPECT_EQ(data.again(), "");
+}
+
+TEST(Reuse, ATouchedSourceIsRecognisedByItsHashAndRecordedAnew) {
+  Prepared data;
+  const std::string before = read_file(data.folder / "prepared/dataset.json");
+  age(data.folder / "a.txt");
+  EXPECT_EQ(data.again(), "");
+  EXPECT_FALSE(data.remade());
+  EXPECT_NE(read_file(data.folder / "prepared/dataset.json"), before);
+}
+
+// Size, time and inode are believed, and only --verify looks further: that is the bargain.
+TEST(Reuse, VerifyFindsAChangeThatHidesBehindSizeTimeAndInode) {
+  Prepared data;
+  const fs::path path = data.folder / "a.txt";
+  struct stat status{};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  FILE* file = std::fopen(path.c_str(), "r+");
+  std::fputs("None", file);
+  std::fclose(file);
+  const struct timespec times[2] = {status.st_atim, status.st_mtim};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  EXPECT_EQ(data.again(), "");
+  EXPECT_TRUE(contains(data.again({.verify = true}), "a.txt has changed"));
+}
+
+TEST(Reuse, VerifyFindsADamagedTokenFile) {
+  Prepared data;
+  const fs::path shard = data.folder / "prepared/train-000000.bin";
+  FILE* file = std::fopen(shard.c_str(), "r+");
+  std::fseek(file, 1030, SEEK_SET);
+  std::fputc(1, file);
+  std::fputc(0, file);
+  std::fclose(file);
+  EXPECT_TRUE(contains(data.again({.verify = true}), "token files have changed"));
+  EXPECT_EQ(data.again({.verify = true}), "");
+}
+
+TEST(Reuse, AShardCutShortIsNoticedAtOnce) {
+  Prepared data;
+  fs::resize_file(data.folder / "prepared/train-000000.bin", 1026);
+  EXPECT_TRUE(contains(data.again(), "train-000000.bin"));
+  EXPECT_EQ(data.again(), "");
+}
+
+TEST(Reuse, AMissingOrForeignTokenizerIsNoticedAtOnce) {
+  Prepared data;
+  fs::remove(data.folder / "prepared/tokenizer.json");
+  EXPECT_TRUE(contains(data.again(), "tokenizer"));
+  EXPECT_EQ(data.again(), "");
+}
+
+TEST(Reuse, AChangedSettingIsNamedWithBothValues) {
+  Prepared data;
+  data.config_.tokenizer.kind = "byte";
+  EXPECT_TRUE(contains(data.again(), "data.tokenizer.kind was char and is now byte"));
+}
+
+TEST(Reuse, AnotherFileInAFolderIsNamed) {
+  Prepared data;
+  data.folder.write("book/a.txt", "first text\n");
+  data.config_.source = {(data.folder / "book").string()};
+  data.again();
+  data.folder.write("book/b.txt", "second text\n");
+  EXPECT_TRUE(contains(data.again(), "b.txt is new"));
+  fs::remove(data.folder / "book/b.txt");
+  EXPECT_TRUE(contains(data.again(), "b.txt is gone"));
+}
+
+TEST(Reuse, AFolderWithoutItsDatasetJsonIsNotBelieved) {
+  Prepared data;
+  fs::remove(data.folder / "prepared/dataset.json");
+  EXPECT_TRUE(contains(data.again(), "preparing"));
+  EXPECT_TRUE(data.remade());
+}
+
+TEST(Reuse, ADamagedDatasetJsonIsNotBelieved) {
+  Prepared data;
+  const std::string json = read_file(data.folder / "prepared/dataset.json");
+  for (const std::string& damaged :
+       {json.substr(0, json.size() / 2), std::string("{\"format\": \"inkling-dataset\"}")}) {
+    data.folder.write("prepared/dataset.json", damaged);
+    EXPECT_TRUE(contains(data.again(), "dataset.json is"));
+    EXPECT_EQ(data.again(), "");
+  }
+}
+
+TEST(Reuse, ADryRunSaysWhatItWouldDoAndLeavesTheOldData) {
+  Prepared data;
+  data.folder.write("a.txt", "Some other text that is long enough, too.\n");
+  EXPECT_TRUE(contains(data.again({.dry_run = true}), "would prepare it again"));
+  EXPECT_FALSE(data.remade());
+}
+
+TEST(Reuse, WhatAnInterruptedRunLeftIsRemovedAndNeverBelieved) {
+  Prepared data;
+  data.folder.write(".prepared.tmp-999999-0/train-000000.bin", "half a shard");
+  data.folder.write("a.txt", "Some other text that is long enough, too.\n");
+  data.again();
+  EXPECT_FALSE(fs::exists(data.folder / ".prepared.tmp-999999-0"));
+  EXPECT_FALSE(fs::exists(data.folder / ".prepared.lock"));
+}
+
+TEST(FolderLock, ASecondProcessWaitsForTheFirst) {
+  const TemporaryFolder folder;
+  const fs::path target = folder / "prepared";
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe(pipe_ends), 0);
+  auto lock = std::make_unique<FolderLock>(target);
+  ASSERT_TRUE(lock->held());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const FolderLock second(target);
+    const char done = fs::exists(target) ? 'y' : 'n';  // the first has finished its work
+    std::_Exit(::write(pipe_ends[1], &done, 1) == 1 ? 0 : 1);
+  }
+  ::usleep(100'000);
+  fs::create_directory(target);
+  lock.reset();
+  char answer = 0;
+  ASSERT_EQ(::read(pipe_ends[0], &answer, 1), 1);
+  EXPECT_EQ(answer, 'y');
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(PrepareDataset, ManyProcessesAtOnceMakeOneGoodDataset) {
+  const TemporaryFolder folder;
+  DataConfig config;
+  config.source = {folder.write("a.txt", std::string(200000, 'x') + std::string(200000, 'y') + "\n")};
+  config.dir = (folder / "prepared").string();
+  std::vector<pid_t> children;
+  for (int i = 0; i < 6; ++i) {
+    children.push_back(::fork());
+    if (children.back() != 0) continue;
+    try {
+      prepare_dataset(config, {});
+      std::_Exit(0);
+    } catch (const std::exception&) {
+      std::_Exit(1);
+    }
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  EXPECT_EQ(open_dataset(folder / "prepared").train.tokens, 360000u);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2);
+}
+
+}  // namespace
+}  // namespace inkling

@@ -1,0 +1,276 @@
+#include "data/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "data/dataset_manifest.h"
+#include "tests/temporary_folder.h"
+
+namespace inkling {
+namespace {
+
+DataConfig settings(const TemporaryFolder& folder, std::vector<std::string> source, const std::string& kind = "char") {
+  DataConfig config;
+  config.source = std::move(source);
+  config.tokenizer.kind = kind;
+  config.dir = (folder / "prepared").string();
+  return config;
+}
+
+std::vector<Token> tokens_of(const SplitSummary& split) {
+  const TokenSequence sequence(split.shards);
+  std::vector<Token> tokens(sequence.count());
+  sequence.read(0, tokens);
+  return tokens;
+}
+
+std::string text_of(const Dataset& dataset, const SplitSummary& split) {
+  return decode(*dataset.tokenizer, tokens_of(split));
+}
+
+// The text with '|' for every separator.
+std::string marked_text(const Dataset& dataset, const SplitSummary& split) {
+  std::string text;
+  for (const Token token : tokens_of(split)) {
+    text += token == dataset.tokenizer->separator() ? "|" : dataset.tokenizer->decode(token);
+  }
+  return text;
+}
+
+// A hundred lines of ordinary text.
+std::string some_text() {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "Line " + std::to_string(i) + " of a little text, naïve as it is.\n";
+  return text;
+}
+
+bool nothing_left(const TemporaryFolder& folder, const std::vector<std::string>& but) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder.path())) {
+    const std::string name = entry.path().filename().string();
+    if (std::find(but.begin(), but.end(), name) == but.end()) return ADD_FAILURE() << name << " is left", false;
+  }
+  return true;
+}
+
+TEST(PrepareDataset, ASingleTextComesBackFromItsTokensWithoutSeparator) {
+  for (const char* kind : {"byte", "char"}) {
+    const TemporaryFolder folder;
+    const std::string text = some_text();
+    const Dataset dataset = prepare_dataset(settings(folder, {folder.write("a.txt", text)}, kind), {});
+    EXPECT_EQ(text_of(dataset, dataset.train) + text_of(dataset, dataset.validation), text) << kind;
+    EXPECT_EQ(dataset.tokenizer->separator(), std::nullopt) << kind;
+    EXPECT_EQ(dataset.train.bytes + dataset.validation.bytes, text.size()) << kind;
+    EXPECT_EQ(dataset.train.documents, 1u);
+    EXPECT_EQ(dataset.vocab_size, dataset.tokenizer->vocab_size());
+    EXPECT_EQ(dataset.train.tokens, tokens_of(dataset.train).size());
+    EXPECT_TRUE(nothing_left(folder, {"a.txt", "prepared"}));
+  }
+}
+
+TEST(PrepareDataset, TinyShakespeareIsSplitAsNanoGptSplitsIt) {
+  const char* data = std::getenv("INKLING_TEST_DATA");
+  const fs::path text = fs::path(data != nullptr ? data : INKLING_SOURCE_DIR "/../shared/data") / "tinyshakespeare.txt";
+  if (!fs::exists(text)) GTEST_SKIP() << text << " is missing; scripts/fetch-shakespeare fetches it";
+  const TemporaryFolder folder;
+  const Dataset dataset = prepare_dataset(settings(folder, {text.string()}), {.block_size = 256});
+  EXPECT_EQ(dataset.train.tokens, 1003854u);
+  EXPECT_EQ(dataset.validation.tokens, 111540u);
+  EXPECT_EQ(dataset.vocab_size, 65u);
+}
+
+TEST(PrepareDataset, DocumentsEndWithTheSeparator) {
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 10; ++i) lines += "{\"body\":\"doc" + std::to_string(i) + "\"}\n";
+  DataConfig config = settings(folder, {folder.write("a.jsonl", lines)});
+  config.jsonl_field = "body";
+  config.val_fraction = 0.2;
+  const Dataset dataset = prepare_dataset(config, {});
+  EXPECT_EQ(marked_text(dataset, dataset.train), "doc0|doc1|doc2|doc3|doc4|doc5|doc6|doc7|");
+  EXPECT_EQ(marked_text(dataset, dataset.validation), "doc8|doc9|");
+  EXPECT_EQ(dataset.train.documents, 8u);
+  EXPECT_EQ(dataset.train.bytes, 32u);
+  EXPECT_EQ(dataset.train.tokens, 40u);
+}
+
+TEST(PrepareDataset, SeveralSourcesOfSeveralKindsGoTogether) {
+  const TemporaryFolder folder;
+  folder.write("book/one.txt", "one");
+  folder.write("book/two.txt", "two");
+  DataConfig config = settings(folder, {folder.write("a.txt", "plain"), (folder / "book").string(),
+                                        folder.write("b.jsonl", "{\"text\":\"json\"}\n")});
+  config.validation_source = {folder.write("v.txt", "valid")};
+  const Dataset dataset = prepare_dataset(config, {});
+  EXPECT_EQ(marked_text(dataset, dataset.train), "plain|one|two|json|");
+  EXPECT_EQ(marked_text(dataset, dataset.validation), "valid|");
+}
+
+TEST(PrepareDataset, AValidationSourceLeavesTheTrainingTextWhole) {
+  const TemporaryFolder folder;
+  DataConfig config = settings(folder, {folder.write("a.txt", "all of it")});
+  config.validation_source = {folder.write("v.txt", "and this, ü")};
+  const Dataset dataset = prepare_dataset(config, {});
+  EXPECT_EQ(marked_text(dataset, dataset.train), "all of it");
+  EXPECT_EQ(marked_text(dataset, dataset.validation), "and this, ü");
+}
+
+TEST(PrepareDataset, ShardsAreCutAtTheLimitAndReadAsOne) {
+  const TemporaryFolder folder;
+  const std::string text = some_text();
+  const Dataset dataset =
+      prepare_dataset(settings(folder, {folder.write("a.txt", text)}, "byte"), {.max_shard_tokens = 1000});
+  ASSERT_EQ(dataset.train.shards.size(), (dataset.train.tokens + 999) / 1000);
+  EXPECT_EQ(TokenShard(dataset.train.shards[0]).count(), 1000u);
+  EXPECT_EQ(dataset.train.shards[1].filename(), "train-000001.bin");
+  EXPECT_EQ(text_of(dataset, dataset.train) + text_of(dataset, dataset.validation), text);
+}
+
+TEST(PrepareDataset, ShardsDoNotChangeTheIdentityOfTheData) {
+  const TemporaryFolder one, two;
+  const std::string text = some_text();
+  const Dataset whole = prepare_dataset(settings(one, {one.write("a.txt", text)}), {});
+  const Dataset cut = prepare_dataset(settings(two, {two.write("a.txt", text)}), {.max_shard_tokens = 100});
+  EXPECT_EQ(whole.hash, cut.hash);
+  const Dataset other = prepare_dataset(settings(two, {two.write("b.txt", text + "!")}), {});
+  EXPECT_NE(whole.hash, other.hash);
+}
+
+TEST(PrepareDataset, SentencepieceReturnsTheTextAndIsTheSameEveryTime) {
+  const TemporaryFolder folder;
+  const std::string text = some_text();
+  DataConfig config = settings(folder, {folder.write("a.txt", text)}, "sentencepiece");
+  config.tokenizer.vocab_size = 320;
+  const Dataset dataset = prepare_dataset(config, {});
+  EXPECT_EQ(text_of(dataset, dataset.train) + text_of(dataset, dataset.validation), text);
+  EXPECT_LT(dataset.train.tokens, dataset.train.bytes);
+  config.dir = (folder / "again").string();
+  EXPECT_EQ(prepare_dataset(config, {}).hash, dataset.hash);
+}
+
+TEST(PrepareDataset, AnOpenedFolderIsWhatWasPrepared) {
+  const TemporaryFolder folder;
+  const Dataset made = prepare_dataset(settings(folder, {folder.write("a.txt", some_text())}), {});
+  const Dataset opened = open_dataset(made.folder);
+  EXPECT_EQ(opened.hash, made.hash);
+  EXPECT_EQ(tokens_of(opened.train), tokens_of(made.train));
+  EXPECT_EQ(opened.tokenizer->hash(), made.tokenizer->hash());
+}
+
+TEST(PrepareDataset, AFolderThatMovedIsOpenedWhereItIs) {
+  const TemporaryFolder folder;
+  const Dataset made = prepare_dataset(settings(folder, {folder.write("a.txt", some_text())}), {});
+  fs::rename(made.folder, folder / "elsewhere");
+  EXPECT_EQ(open_dataset(folder / "elsewhere").hash, made.hash);
+  EXPECT_TRUE(contains(input_error([&] { open_dataset(made.folder); }), "dataset.json"));
+}
+
+TEST(PrepareDataset, AutoMakesAReadableNameThatTheSettingsDecide) {
+  const TemporaryFolder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  folder.write("my play.txt", some_text());
+  DataConfig config;
+  config.source = {"my play.txt"};
+  const fs::path first = prepare_dataset(config, {}).folder;
+  config.val_fraction = 0.2;
+  const fs::path second = prepare_dataset(config, {}).folder;
+  config.stories = 5;  // means nothing to a text
+  const fs::path third = prepare_dataset(config, {}).folder;
+  fs::current_path(before);
+  EXPECT_TRUE(first.string().starts_with("data/my-play-char-")) << first;
+  EXPECT_NE(first, second);
+  EXPECT_EQ(second, third);
+}
+
+TEST(PrepareDataset, ADryRunCountsAndWritesNothing) {
+  const TemporaryFolder folder;
+  const DataConfig config = settings(folder, {folder.write("a.txt", some_text())});
+  const Dataset rehearsed = prepare_dataset(config, {.dry_run = true});
+  EXPECT_TRUE(nothing_left(folder, {"a.txt"}));
+  const Dataset made = prepare_dataset(config, {});
+  EXPECT_EQ(rehearsed.folder, made.folder);
+  EXPECT_EQ(rehearsed.train.tokens, made.train.tokens);
+  EXPECT_EQ(rehearsed.vocab_size, made.vocab_size);
+}
+
+TEST(PrepareDataset, ADryRunForSentencepieceStillReadsTheText) {
+  const TemporaryFolder folder;
+  DataConfig config = settings(folder, {folder.write("a.txt", "fine\nbad \xff\n")}, "sentencepiece");
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {.dry_run = true}); }), "a.txt:2"));
+  config.source = {folder.write("b.txt", some_text())};
+  EXPECT_EQ(prepare_dataset(config, {.dry_run = true}).vocab_size, config.tokenizer.vocab_size);
+}
+
+TEST(BadText, IsRefusedWithItsLineWhereTheTokenizerNeedsUtf8) {
+  for (const char* kind : {"char", "sentencepiece"}) {
+    const TemporaryFolder folder;
+    DataConfig config = settings(folder, {folder.write("a.txt", "good\nalso good\nbad \xc3\x28 here\nend\n")}, kind);
+    config.tokenizer.vocab_size = 300;
+    const std::string message = input_error([&] { prepare_dataset(config, {}); });
+    EXPECT_TRUE(contains(message, "a.txt:3")) << kind;
+    EXPECT_TRUE(contains(message, "UTF-8")) << kind;
+    EXPECT_TRUE(nothing_left(folder, {"a.txt"}));
+  }
+}
+
+TEST(BadText, IsAllRightForBytes) {
+  const TemporaryFolder folder;
+  const std::string text("\xff\xfe\0bytes", 8);
+  const Dataset dataset = prepare_dataset(settings(folder, {folder.write("a.txt", text)}, "byte"), {});
+  EXPECT_EQ(text_of(dataset, dataset.train) + text_of(dataset, dataset.validation), text);
+}
+
+TEST(BadText, ThatIsTooShortForAWindowIsRefusedWithTheLineItEndsIn) {
+  const TemporaryFolder folder;
+  const DataConfig config = settings(folder, {folder.write("a.txt", "one\ntwo\nthree\nfour\nfive\n")});
+  const std::string train = input_error([&] { prepare_dataset(config, {.block_size = 64}); });
+  EXPECT_TRUE(contains(train, "a.txt:5: the text for training ends after 21 tokens, and one window takes 65"));
+  EXPECT_TRUE(contains(train, "block_size of at most 20"));
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {.block_size = 16}); }),
+                       "a.txt:5: the text for validation ends after 3 tokens"));
+  EXPECT_TRUE(nothing_left(folder, {"a.txt"}));
+  prepare_dataset(config, {.block_size = 2});
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {.block_size = 16}); }), "a.txt:5: ")) << "on reuse";
+  EXPECT_TRUE(
+      contains(input_error([&] { prepare_dataset(config, {.block_size = 16, .dry_run = true}); }), "a.txt:5: "));
+}
+
+TEST(BadText, AmongOtherKindsOfSourcesIsRefused) {
+  const TemporaryFolder folder;
+  const std::string text = folder.write("a.txt", "x");
+  folder.write("book/t.bin", "x");
+  folder.write("book/g.grammar", "x");
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(settings(folder, {text, (folder / "book").string()}), {}); }),
+                       "g.grammar is a grammar"));
+  fs::remove(folder / "book/g.grammar");
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(settings(folder, {text, (folder / "book").string()}), {}); }),
+                       "t.bin holds tokens"));
+}
+
+TEST(DataDir, ThatHoldsOtherFilesIsNeverReplaced) {
+  const TemporaryFolder folder;
+  const DataConfig config = settings(folder, {folder.write("a.txt", some_text())});
+  folder.write("prepared/thesis.tex", "years of work");
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {}); }), "thesis.tex"));
+  EXPECT_EQ(read_file(folder / "prepared/thesis.tex"), "years of work");
+}
+
+TEST(DataDir, ThatIsAFileIsRefused) {
+  const TemporaryFolder folder;
+  const DataConfig config = settings(folder, {folder.write("a.txt", some_text())});
+  folder.write("prepared", "x");
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {}); }), "data.dir"));
+}
+
+TEST(DataDir, ThatIsEmptyIsFilled) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "prepared");
+  EXPECT_GT(prepare_dataset(settings(folder, {folder.write("a.txt", some_text())}), {}).train.tokens, 0u);
+  EXPECT_TRUE(nothing_left(folder, {"a.txt", "prepared"}));
+}
+
+}  // namespace
+}  // namespace inkling

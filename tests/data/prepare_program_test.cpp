@@ -1,0 +1,143 @@
+// inkling-prepare as a person meets it: exit codes, messages, what goes to stdout.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "tests/program_runner.h"
+#include "tests/temporary_folder.h"
+
+namespace inkling {
+namespace {
+
+class Program : public testing::Test {
+ protected:
+  Outcome run(const std::string& arguments) { return run_command(folder.path(), "inkling-prepare " + arguments); }
+
+  void write_config(const std::string& more = "") {
+    folder.write("run.yaml", "data:\n  source: a.txt\n" + more + "model:\n  block_size: 8\n");
+  }
+
+  void write_text() {
+    std::string text;
+    for (int i = 0; i < 50; ++i) text += "A line of text.\n";
+    folder.write("a.txt", text);
+  }
+
+  void expect_refused(const std::string& arguments, const std::string& part, int code = 2) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_TRUE(outcome.err.starts_with("error: ")) << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, part));
+  }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(Program, PrintsTheFolderOnStdoutAndTheSummaryOnStderr) {
+  write_config();
+  write_text();
+  const Outcome outcome = run("run.yaml");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("data/a-char-"));
+  EXPECT_EQ(outcome.out.back(), '\n');
+  EXPECT_TRUE(fs::exists(folder.path() / outcome.out.substr(0, outcome.out.size() - 1) / "dataset.json"));
+  EXPECT_TRUE(contains(outcome.err, "train: 720 tokens"));
+  EXPECT_TRUE(contains(outcome.err, "validation: 80 tokens"));
+  const Outcome again = run("run.yaml");
+  EXPECT_EQ(again.out, outcome.out);
+  EXPECT_FALSE(contains(again.err, "preparing"));
+}
+
+TEST_F(Program, HelpAnswersBeforeAPersonNotices) {
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = run("--help");
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(contains(outcome.out, "--verify"));
+  EXPECT_TRUE(contains(outcome.out, "CONFIG"));
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_LT(took.count(), 0.5);  // measured: under 20 ms; the rest is for a busy machine
+}
+
+TEST_F(Program, UnknownFlagsNameTheNearestOne) {
+  expect_refused("run.yaml --verfy", "unknown flag --verfy: did you mean --verify?");
+  expect_refused("--dryrun", "did you mean --dry-run?");
+  expect_refused("run.yaml --zzzzzzzzz", "--help");
+  expect_refused("run.yaml other.yaml", "unexpected argument \"other.yaml\"");
+}
+
+TEST_F(Program, AMissingArgumentOrValueIsRefused) {
+  expect_refused("", "CONFIG");
+  expect_refused("run.yaml --set", "--set");
+}
+
+TEST_F(Program, SettingsAreOverriddenInOrder) {
+  write_config();
+  write_text();
+  const Outcome outcome = run("run.yaml --set data.tokenizer.kind=char --set data.tokenizer.kind=byte");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("data/a-byte-")) << outcome.out;
+  expect_refused("run.yaml --set data.tokenizer.knd=byte", "data.tokenizer.kind");
+}
+
+TEST_F(Program, PrintConfigWritesOnlyTheSettings) {
+  write_config();
+  const Outcome outcome = run("run.yaml --print-config --set data.val_fraction=0.25");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(contains(outcome.out, "val_fraction: 0.25"));
+  EXPECT_FALSE(fs::exists(folder / "data"));
+}
+
+TEST_F(Program, ADryRunWritesNothing) {
+  write_config();
+  write_text();
+  const Outcome outcome = run("run.yaml --dry-run");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "train: 720 tokens"));
+  EXPECT_FALSE(fs::exists(folder / "data"));
+}
+
+TEST_F(Program, BadTextIsExitCodeTwoWithItsLine) {
+  write_config();
+  expect_refused("run.yaml", "a.txt does not exist");
+  folder.write("a.txt", "");
+  expect_refused("run.yaml", "a.txt:1: the file is empty");
+  folder.write("a.txt", "short\n");
+  expect_refused("run.yaml", "a.txt:1: the text for training ends after 5 tokens");
+  folder.write("a.txt", "one line\nbad \xff line\n");
+  expect_refused("run.yaml", "a.txt:2");
+  EXPECT_TRUE(fs::is_empty(folder / "data"));
+}
+
+TEST_F(Program, AFolderThatCannotBeWrittenIsExitCodeThree) {
+  write_config("  dir: /proc/prepared\n");
+  write_text();
+  expect_refused("run.yaml", "/proc", 3);
+}
+
+TEST_F(Program, AFullStandardOutputIsExitCodeThree) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full here";
+  write_config();
+  EXPECT_EQ(run("run.yaml --print-config > /dev/full").code, 3);
+}
+
+TEST_F(Program, AKilledPreparationLeavesNothingThatIsBelieved) {
+  write_config("  tokenizer:\n    kind: byte\n");
+  folder.write("a.txt", std::string(64 << 20, 'x'));
+  const std::string program = INKLING_BIN_DIR "/inkling-prepare";
+  for (const char* seconds : {"0.02", "0.05", "0.1"}) {
+    run("--help > /dev/null; timeout --signal=KILL " + std::string(seconds) + " '" + program + "' run.yaml");
+    if (!fs::exists(folder / "data")) continue;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder / "data")) {
+      EXPECT_TRUE(entry.path().filename().string().starts_with('.')) << entry.path() << " after " << seconds << " s";
+    }
+  }
+  const Outcome outcome = run("run.yaml");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "data"), fs::directory_iterator()), 1);
+}
+
+}  // namespace
+}  // namespace inkling

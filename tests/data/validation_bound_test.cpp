@@ -1,0 +1,100 @@
+#include "data/validation_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "data/dataset.h"
+#include "tests/temporary_folder.h"
+
+namespace inkling {
+namespace {
+
+constexpr std::string_view two_stories =
+    "story:\n"
+    "  * {animal} is here.\n"
+    "\n"
+    "animal:\n"
+    "  * A fox\n"
+    "  3 * Ein Kälbchen\n";
+
+DataConfig settings(const TemporaryFolder& folder, const std::string& kind) {
+  DataConfig config;
+  config.source = {folder.write("two.grammar", two_stories)};
+  config.tokenizer.kind = kind;
+  config.stories = 50;
+  config.val_fraction = 0.2;
+  config.dir = (folder / ("prepared-" + kind)).string();
+  return config;
+}
+
+TEST(GrammarCorpus, EveryStoryIsADocumentAndTheTailIsForValidation) {
+  const TemporaryFolder folder;
+  const Dataset dataset = prepare_dataset(settings(folder, "char"), {});
+  EXPECT_EQ(dataset.train.documents, 40u);
+  EXPECT_EQ(dataset.validation.documents, 10u);
+  ASSERT_TRUE(dataset.tokenizer->separator().has_value());
+  ASSERT_TRUE(dataset.bound_file.has_value());
+  EXPECT_TRUE(fs::exists(*dataset.bound_file));
+}
+
+TEST(GrammarCorpus, TheBoundIsTheProbabilityOfTheVeryStoriesOfTheSplit) {
+  for (const char* kind : {"char", "byte"}) {
+    const TemporaryFolder folder;
+    const Dataset dataset = prepare_dataset(settings(folder, kind), {});
+    const ValidationBound bound = read_validation_bound(*dataset.bound_file);
+    EXPECT_EQ(bound.tokens(), dataset.validation.tokens);
+    ASSERT_EQ(bound.stories.size(), dataset.validation.documents);
+
+    const TokenSequence sequence(dataset.validation.shards);
+    std::uint64_t begin = 0;
+    for (const StoryBound& story : bound.stories) {
+      std::vector<Token> tokens(story.tokens);
+      sequence.read(begin, tokens);
+      EXPECT_EQ(tokens.back(), dataset.tokenizer->separator());
+      const bool fox = decode(*dataset.tokenizer, tokens) == "A fox is here.";
+      EXPECT_NEAR(story.nats, fox ? std::log(4.0) : std::log(4.0 / 3.0), 1e-12);
+      EXPECT_EQ(story.characters, fox ? 15u : 22u);
+      begin += story.tokens;
+    }
+  }
+}
+
+TEST(GrammarCorpus, AnotherSeedIsAnotherCorpus) {
+  const TemporaryFolder folder;
+  DataConfig config = settings(folder, "char");
+  const std::string before = prepare_dataset(config, {}).hash;
+  config.grammar_seed = 2;
+  EXPECT_NE(prepare_dataset(config, {}).hash, before);
+}
+
+TEST(GrammarCorpus, AMistakeInTheGrammarIsRefusedWithItsPlace) {
+  const TemporaryFolder folder;
+  DataConfig config = settings(folder, "char");
+  config.source = {folder.write("two.grammar", "story:\n  * {nobody} is here.\n")};
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {}); }), "two.grammar:2:"));
+}
+
+TEST(ValidationBound, ReturnsFromItsFile) {
+  const TemporaryFolder folder;
+  const ValidationBound bound{{{12, 12, 3.5}, {20, 18, 0.1}}};
+  write_validation_bound(folder / "bound.json", bound);
+  const ValidationBound read = read_validation_bound(folder / "bound.json");
+  ASSERT_EQ(read.stories.size(), 2u);
+  EXPECT_EQ(read.stories[1].nats, 0.1);
+  EXPECT_EQ(read.characters(), 30u);
+  EXPECT_EQ(read.tokens(), 32u);
+  EXPECT_DOUBLE_EQ(read.nats_per_character(), 3.6 / 30);
+}
+
+TEST(ValidationBound, ADamagedFileIsRefusedByName) {
+  const TemporaryFolder folder;
+  for (const char* text : {"", "[]", "{}", "{\"format\":\"inkling-validation-bound\",\"stories\":[[1]]}"}) {
+    const fs::path path = folder.write("bound.json", text);
+    EXPECT_TRUE(contains(input_error([&] { read_validation_bound(path); }), "bound.json is damaged"));
+  }
+}
+
+}  // namespace
+}  // namespace inkling

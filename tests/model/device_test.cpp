@@ -1,0 +1,81 @@
+#include "model/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace inkling {
+namespace {
+
+RuntimeConfig runtime_config(const std::string& device, const std::string& dtype, const std::string& kernels) {
+  RuntimeConfig config;
+  config.device = device;
+  config.dtype = dtype;
+  config.kernels = kernels;
+  return config;
+}
+
+// The error that resolve_runtime() answers with.
+Error refusal(const RuntimeConfig& config) {
+  try {
+    resolve_runtime(config);
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error::internal("resolve_runtime() refused nothing");
+}
+
+TEST(Runtime, TheCpuComputesInFloat32WithTheFusedKernelsUnlessToldOtherwise) {
+  const Runtime automatic = resolve_runtime(runtime_config("cpu", "auto", "auto"));
+  EXPECT_TRUE(automatic.device.is_cpu());
+  EXPECT_EQ(automatic.dtype, at::kFloat);
+  EXPECT_EQ(automatic.kernels, Kernels::fused);
+  EXPECT_EQ(resolve_runtime(runtime_config("cpu", "float32", "aten")).kernels, Kernels::aten);
+  EXPECT_EQ(resolve_runtime(runtime_config("cpu", "bfloat16", "auto")).kernels, Kernels::aten);
+}
+
+TEST(Runtime, UsesTheThreadsAskedForOrOnePerCore) {
+  RuntimeConfig config = runtime_config("cpu", "auto", "auto");
+  config.threads = 3;
+  EXPECT_EQ(resolve_runtime(config).threads, 3);
+  EXPECT_EQ(at::get_num_threads(), 3);
+  config.threads = 0;
+  EXPECT_EQ(resolve_runtime(config).threads, physical_cores());
+  EXPECT_GE(physical_cores(), 1);
+}
+
+TEST(Runtime, ResolvedSettingsResolveToTheSame) {
+  const RuntimeConfig config = runtime_config("auto", "auto", "auto");
+  const Runtime runtime = resolve_runtime(config);
+  const RuntimeConfig resolved = resolved_config(config, runtime);
+  for (const std::string& value : {resolved.device, resolved.dtype, resolved.kernels}) EXPECT_NE(value, "auto");
+  const Runtime again = resolve_runtime(resolved);
+  EXPECT_EQ(again.device, runtime.device);
+  EXPECT_EQ(again.dtype, runtime.dtype);
+  EXPECT_EQ(again.kernels, runtime.kernels);
+  EXPECT_EQ(again.threads, runtime.threads);
+}
+
+TEST(Runtime, FusedKernelsInBfloat16AreRefusedSayingWhatToWrite) {
+  const Error error = refusal(runtime_config("cpu", "bfloat16", "fused"));
+  EXPECT_EQ(error.kind(), ErrorKind::input);
+  EXPECT_NE(error.message().find("set runtime.kernels to auto or aten"), std::string::npos) << error.message();
+}
+
+TEST(Runtime, AGpuThatIsNotThereIsTheEnvironmentsFault) {
+  const Error error = refusal(runtime_config("cuda:99", "auto", "auto"));
+  EXPECT_EQ(error.kind(), ErrorKind::environment);
+  EXPECT_NE(error.message().find("runtime.device is cuda:99"), std::string::npos) << error.message();
+}
+
+// LibTorch's deterministic mode fills all new memory with NaN unless told not to: a whole pass for every tensor.
+TEST(Runtime, DeterminismDoesNotFillMemoryThatIsAboutToBeWritten) {
+  resolve_runtime(runtime_config("cpu", "auto", "auto"));
+  EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
+  EXPECT_FALSE(at::globalContext().deterministicFillUninitializedMemory());
+}
+
+}  // namespace
+}  // namespace inkling
