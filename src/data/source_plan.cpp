@@ -41,10 +41,10 @@ std::uint64_t line_start_before(const InputFile& file, std::uint64_t at) {
 
 // `at`, or the beginning of the UTF-8 character that it lies in.
 std::uint64_t character_start(const InputFile& file, std::uint64_t at) {
-  const std::uint64_t limit = at > 3 ? at - 3 : 0;
-  for (std::uint64_t offset = at; offset > limit; --offset) {
+  for (std::uint64_t back = 0; back <= std::min<std::uint64_t>(at, 3); ++back) {
     std::byte byte{};
-    if (file.read_some(offset, std::span(&byte, 1)) == 0 || (byte & std::byte{0xC0}) != std::byte{0x80}) return offset;
+    const bool any = file.read_some(at - back, std::span(&byte, 1)) == 1;
+    if (!any || (byte & std::byte{0xC0}) != std::byte{0x80}) return at - back;
   }
   return at;  // no UTF-8 anyway
 }

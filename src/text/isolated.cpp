@@ -79,12 +79,12 @@ std::optional<std::string> run_isolated(const std::function<std::string()>& work
   if (child < 0) throw Error::environment(str("cannot start a child process: ", std::strerror(fork_error)));
 
   const int status = wait_for(child);
-  if (WIFSIGNALED(status)) {
-    const int number = WTERMSIG(status);
+  const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  if (number == SIGKILL || number == SIGINT || number == SIGTERM || number == SIGHUP) {
     throw Error::environment(str("the child process was ended by signal ", number, " (", strsignal(number), ")",
                                  number == SIGKILL ? ": the machine may be out of memory" : ""));
   }
-  if (WEXITSTATUS(status) != 0) return std::nullopt;
+  if (status != 0) return std::nullopt;  // it refused with exit(), or crashed
   return answer;
 }
 

@@ -28,7 +28,7 @@ class Program : public testing::Test {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, code) << outcome.err;
     EXPECT_EQ(outcome.out, "");
-    EXPECT_TRUE(outcome.err.starts_with("error: ")) << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, "error: "));
     EXPECT_TRUE(contains(outcome.err, part));
   }
 

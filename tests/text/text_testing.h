@@ -15,20 +15,6 @@
 
 namespace inkling {
 
-// The message of the Error input that `action` throws; a failure if it throws none.
-inline std::string input_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input) << error.message();
-    return error.message();
-  }
-  ADD_FAILURE() << "no error";
-  return {};
-}
-
-inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 // Code points of every plane, with the small ones, control characters and white space often. No surrogates.
 inline rc::Gen<char32_t> any_code_point() {
   const auto between = [](char32_t low, char32_t high) {
