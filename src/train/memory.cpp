@@ -22,6 +22,15 @@ std::uint64_t saved_per_token_and_layer(const GptShape& shape, Kernels kernels, 
   return elements;
 }
 
+// A line of /proc/self/status, which counts in KiB.
+std::uint64_t status_bytes(std::string_view key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key)) return std::stoull(line.substr(key.size())) * 1024;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<MemoryPart> training_memory(const Config& config, const GptShape& shape, std::int64_t arena_size,
@@ -89,12 +98,8 @@ double peak_flops(at::Device device, at::ScalarType dtype) {
   return 0;
 }
 
-std::uint64_t peak_resident_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) * 1024;
-  }
-  return 0;
-}
+std::uint64_t resident_bytes() { return status_bytes("VmRSS:"); }
+
+std::uint64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
 
 }  // namespace inkling

@@ -30,7 +30,8 @@ double flops_per_token(const GptShape& shape, std::int64_t parameter_count);
 // The device's peak in floating-point operations per second for dense bfloat16 products; 0 if unknown.
 double peak_flops(at::Device device, at::ScalarType dtype);
 
-// Peak resident set of this process so far, bytes.
+// Resident set of this process, bytes: now, and the most so far.
+std::uint64_t resident_bytes();
 std::uint64_t peak_resident_bytes();
 
 }  // namespace inkling

@@ -81,6 +81,7 @@ class Run {
         validation_tokens_(dataset.validation.shards),
         order_(config.data.order == "random" ? WindowKind::random : WindowKind::epoch, config.training.seed,
                train_tokens_.count(), static_cast<std::uint64_t>(config.model.block_size)),
+        resident_before_(resident_bytes()),
         trainer_(config, shape, runtime) {
     if (resume) {
       state_ = resume->state;
@@ -101,6 +102,11 @@ class Run {
     const StopSignal stop;
     const double seconds_before = state_.seconds;
     const auto start = std::chrono::steady_clock::now();
+    if (config_.training.max_steps == 0) {
+      save();
+      report_->say(str("saved the model as it is initialised in ", folder_.path().string()));
+      return 0;
+    }
     while (state_.step < config_.training.max_steps) {
       const StepResult result = trainer_.step(state_.step, train_tokens_, order_);
       ++state_.step;
@@ -121,7 +127,8 @@ class Run {
     }
     report_->say(str("done: best val loss ", format_fixed(state_.best_val_loss.value_or(NAN), 4), " at step ",
                      state_.best_step, ", ", format_duration(state_.seconds), ", peak memory ",
-                     format_bytes(peak_resident_bytes()), "; read what it writes with: inkling-sample ",
+                     format_bytes(peak_resident_bytes()), ", of which training held ",
+                     format_bytes(peak_resident_bytes() - resident_before_), "; read what it writes with: inkling-sample ",
                      folder_.path().string()));
     return 0;
   }
@@ -172,6 +179,7 @@ class Run {
   GptShape shape_;
   TokenSequence train_tokens_, validation_tokens_;
   WindowOrder order_;
+  std::uint64_t resident_before_;  // bytes: LibTorch and everything else that is not training
   Trainer trainer_;
   TrainingState state_;
   std::optional<Report> report_;

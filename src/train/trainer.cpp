@@ -61,7 +61,8 @@ StepResult Trainer::step(std::int64_t step, const TokenSequence& tokens, const W
 double Trainer::estimate_loss(const TokenSequence& tokens) const {
   const at::NoGradGuard no_grad;
   const std::int64_t rows = config_.training.micro_batch_size;
-  const auto starts = evaluation_windows(tokens.count(), config_.model.block_size, config_.evaluation.batches * rows);
+  const auto starts = evaluation_windows(tokens.count(), config_.model.block_size,
+                                         config_.evaluation.batches * config_.training.batch_size);
   double total = 0.0;
   for (std::size_t first = 0; first < starts.size(); first += static_cast<std::size_t>(rows)) {
     const std::size_t end = std::min(starts.size(), first + static_cast<std::size_t>(rows));
