@@ -6,5 +6,8 @@ endif()
 add_library(libtorch INTERFACE)
 target_include_directories(libtorch SYSTEM INTERFACE ${INKLING_TORCH}/include
                            ${INKLING_TORCH}/include/torch/csrc/api/include)
-target_link_libraries(libtorch INTERFACE ${INKLING_TORCH}/lib/libtorch_cpu.so ${INKLING_TORCH}/lib/libc10.so)
+# at::parallel_for is inline code: it needs the compiler's OpenMP, and LibTorch's own libgomp to run on the same threads.
+target_compile_options(libtorch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+target_link_libraries(libtorch INTERFACE ${INKLING_TORCH}/lib/libtorch_cpu.so ${INKLING_TORCH}/lib/libc10.so
+                      ${INKLING_TORCH}/lib/libgomp.so.1)
 target_link_options(libtorch INTERFACE -Wl,--unresolved-symbols=ignore-in-shared-libs)

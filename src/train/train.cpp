@@ -128,8 +128,8 @@ class Run {
     report_->say(str("done: best val loss ", format_fixed(state_.best_val_loss.value_or(NAN), 4), " at step ",
                      state_.best_step, ", ", format_duration(state_.seconds), ", peak memory ",
                      format_bytes(peak_resident_bytes()), ", of which training held ",
-                     format_bytes(peak_resident_bytes() - resident_before_), "; read what it writes with: inkling-sample ",
-                     folder_.path().string()));
+                     format_bytes(peak_resident_bytes() - resident_before_),
+                     "; read what it writes with: inkling-sample ", folder_.path().string()));
     return 0;
   }
 
