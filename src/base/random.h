@@ -12,7 +12,6 @@ enum class Purpose : std::uint64_t {
   window_order = 2,
   window_offset = 3,
   dropout = 4,
-  attention_dropout = 5,
   sampling = 6,
   grammar = 7,
   tokenizer_sample = 8,
