@@ -102,6 +102,16 @@ std::string what_is_there(const Listing& listing) {
   return text;
 }
 
+// "; the runs in it: runs/a, runs/b" for a folder of runs.
+std::string runs_inside(const fs::path& folder) {
+  std::vector<std::string> runs;
+  std::error_code ignored;
+  for (const std::string& name : names_in(folder)) {
+    if (fs::is_directory(folder / name / "checkpoints", ignored)) runs.push_back((folder / name).string());
+  }
+  return runs.empty() ? "" : str("; the runs in it: ", join(runs, ", "));
+}
+
 // Falls back to the newest where the person did not ask for the best by name.
 const CheckpointEntry& best_of(const Listing& listing, const fs::path& run, bool asked_for) {
   const CheckpointEntry& newest = listing.whole.back();
@@ -129,7 +139,8 @@ const CheckpointEntry& best_of(const Listing& listing, const fs::path& run, bool
 const CheckpointEntry& choose(const Listing& listing, const fs::path& run, const std::string& which) {
   if (which.empty() || which == "best") return best_of(listing, run, !which.empty());
   if (which == "newest") return listing.whole.back();
-  const auto step = whole_number(which);
+  const std::string_view name = which;
+  const auto step = whole_number(name.starts_with(step_prefix) ? name.substr(step_prefix.size()) : name);
   if (!step) {
     throw Error::input(str("there is no checkpoint ", quote(which),
                            "; ask for \"newest\", \"best\" or the number of a "
@@ -137,7 +148,7 @@ const CheckpointEntry& choose(const Listing& listing, const fs::path& run, const
                            what_is_there(listing)));
   }
   if (const CheckpointEntry* entry = find_step(listing, *step)) return *entry;
-  throw Error::input(str(run.string(), ": has no checkpoint of step ", *step, ". ", what_is_there(listing)));
+  throw Error::input(str(run.string(), " has no checkpoint of step ", *step, ". ", what_is_there(listing)));
 }
 
 // Under a hidden name first: a folder that is half removed must not look like a checkpoint.
@@ -180,13 +191,15 @@ fs::path find_checkpoint(const fs::path& place, const std::string& which) {
   if (!fs::exists(place, ignored)) throw Error::input(str(place.string(), ": there is no such folder"));
   if (!fs::is_directory(place / "checkpoints", ignored)) {
     throw Error::input(str(place.string(),
-                           ": is neither a run's folder (it holds no checkpoints/) nor a checkpoint or "
-                           "model folder (it holds no config.json)"));
+                           " is neither a run's folder (it holds no checkpoints/) nor a checkpoint or "
+                           "model folder (it holds no config.json)",
+                           runs_inside(place)));
   }
   const Listing listing = list_all(place);
   if (listing.whole.empty()) {
     throw Error::input(
-        str(place.string(), ": this run has no checkpoint yet that can be used. ", what_is_there(listing)));
+        str(place.string(), " has no checkpoint yet that can be used",
+            listing.damaged.empty() ? "; train it first: inkling-train CONFIG" : str(". ", what_is_there(listing))));
   }
   return choose(listing, place, which).folder;
 }

@@ -48,6 +48,7 @@ TEST_F(RunFolder, FindsNewestBestAndAnyStep) {
   EXPECT_EQ(find_checkpoint(place(), ""), step(20));
   EXPECT_EQ(find_checkpoint(place(), "10"), step(10));
   EXPECT_EQ(find_checkpoint(place(), "000010"), step(10));
+  EXPECT_EQ(find_checkpoint(place(), "step-000010"), step(10));
   EXPECT_EQ(find_checkpoint(place() / "", "newest"), step(30));
 }
 
@@ -82,11 +83,14 @@ TEST_F(RunFolder, CheckpointFolderIsItself) {
 TEST_F(RunFolder, PlaceWithoutCheckpointsIsToldFromOneThatIsMissing) {
   expect_refused([&] { find_checkpoint(place(), ""); }, {place().string(), "no such folder"});
   fs::create_directories(place());
-  expect_refused([&] { find_checkpoint(place(), ""); }, {"neither a run's folder", "config.json"});
+  expect_refused([&] { find_checkpoint(place(), ""); }, {" is neither a run's folder", "config.json"});
+  fs::create_directories(place() / "mine/checkpoints");
+  expect_refused([&] { find_checkpoint(place(), ""); }, {"the runs in it: " + (place() / "mine").string()});
   write_file(place() / "file", "x");
   expect_refused([&] { find_checkpoint(place() / "file", ""); }, {"neither a run's folder"});
   fs::create_directories(place() / "checkpoints");
-  expect_refused([&] { find_checkpoint(place(), "newest"); }, {"no checkpoint yet"});
+  expect_refused([&] { find_checkpoint(place(), "newest"); },
+                 {" has no checkpoint yet that can be used; train it first: inkling-train CONFIG"});
   EXPECT_EQ(steps(), Steps{});
   EXPECT_EQ(list_checkpoints(temporary_ / "nowhere").size(), 0U);
 }
