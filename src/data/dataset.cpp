@@ -73,6 +73,7 @@ void build(const Job& job) {
     if (manifest.has_bound) write_bound(job, *tokenizer, folder);
   }
   refuse_short(manifest.train, manifest.validation, job.options);
+  job.options.check_hash(manifest.hash());
   manifest.settings = job.settings;
   write_manifest(folder, manifest);
   replace_folder(fresh, job.folder);
@@ -94,6 +95,8 @@ Dataset rehearse(const Job& job) {
     manifest = encode_corpus(job.corpus, *dataset.tokenizer, {}, job.options.max_shard_tokens);
   }
   refuse_short(manifest.train, manifest.validation, job.options);
+  dataset.hash = manifest.hash();
+  job.options.check_hash(dataset.hash);
   dataset.vocab_size = manifest.vocab_size;
   dataset.train = manifest.train;
   dataset.validation = manifest.validation;
@@ -113,6 +116,7 @@ void say_why(const Job& job, const std::string& reason) {
 
 Dataset reused(const Job& job, Reuse reuse) {
   refuse_short(reuse.dataset->train, reuse.dataset->validation, job.options);
+  job.options.check_hash(reuse.dataset->hash);
   return std::move(*reuse.dataset);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,9 @@ struct PrepareOptions {
   bool verify = false;          // compare contents even where size, time and inode of the sources agree
   bool dry_run = false;         // check that everything could be read, write nothing
   std::uint64_t max_shard_tokens = max_tokens_per_shard;
+  // Called with Dataset::hash before an older data set is replaced, and may refuse it with an Error. Not called by a
+  // dry run that would have to train a vocabulary first.
+  std::function<void(const std::string& hash)> check_hash = [](const std::string&) {};
 };
 
 // One split of a prepared data set.
@@ -49,8 +53,8 @@ struct Dataset {
 // The folder is data.dir, or data/<name>-<tokenizer>-<hash of the settings> for auto. It appears complete or not at
 // all; a second process that prepares the same waits and reuses.
 //
-// With dry_run nothing is written: a data set that is not there yet comes back without shards and hash, and for
-// sentencepiece (which would have to be trained first) without tokenizer and with 0 tokens.
+// With dry_run nothing is written: a data set that is not there yet comes back without shards, and for
+// sentencepiece (which would have to be trained first) without tokenizer and hash and with 0 tokens.
 //
 // Error input for a bad source (with file and line) or a data.dir that holds other files, Error environment for a disk
 // that is full or not writable.

@@ -59,6 +59,21 @@ TEST(Reuse, AChangedSourceIsPreparedAgainSayingWhy) {
   EXPECT_EQ(data.again(), "");
 }
 
+TEST(Reuse, ADataSetIsNotReplacedByOneThatIsRefused) {
+  Prepared data;
+  const std::string old_text = read_file(data.folder / "a.txt"), old_hash = open_dataset(data.folder / "prepared").hash;
+  PrepareOptions options;
+  options.check_hash = [&](const std::string& hash) {
+    if (hash != old_hash) throw Error::input("another text");
+  };
+  data.folder.write("a.txt", "Some other text that is long enough, too.\n");
+  EXPECT_EQ(input_error([&] { data.again(options); }), "another text");
+  testing::internal::GetCapturedStderr();
+  EXPECT_FALSE(data.remade());
+  data.folder.write("a.txt", old_text);
+  EXPECT_EQ(data.again(options), "");
+}
+
 TEST(Reuse, ATouchedSourceIsRecognisedByItsHashAndRecordedAnew) {
   Prepared data;
   const std::string before = read_file(data.folder / "prepared/dataset.json");

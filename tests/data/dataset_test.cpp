@@ -193,6 +193,7 @@ TEST(PrepareDataset, ADryRunCountsAndWritesNothing) {
   const Dataset made = prepare_dataset(config, {});
   EXPECT_EQ(rehearsed.folder, made.folder);
   EXPECT_EQ(rehearsed.train.tokens, made.train.tokens);
+  EXPECT_EQ(rehearsed.hash, made.hash);
   EXPECT_EQ(rehearsed.vocab_size, made.vocab_size);
 }
 
