@@ -3,14 +3,27 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+
 namespace inkling {
 namespace {
 
 volatile sig_atomic_t received = 0;  // a signal handler can reach nothing but a global
 
+constexpr const char* notice = "finishing the step and saving; Ctrl-C again ends at once\n";
+constexpr const char* notice_over_the_bar = "\r\033[Kfinishing the step and saving; Ctrl-C again ends at once\n";
+const char* what_to_say = notice;
+
+// Only what may be called at any moment: the logger may be in the middle of a line.
 void on_signal(int number) {
   if (received != 0) _exit(128 + number);
   received = number;
+  const int saved = errno;
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, what_to_say, std::strlen(what_to_say));
+  errno = saved;
 }
 
 void handle_with(void (*handler)(int)) {
@@ -25,6 +38,7 @@ void handle_with(void (*handler)(int)) {
 
 StopSignal::StopSignal() {
   received = 0;
+  what_to_say = stderr_is_terminal() ? notice_over_the_bar : notice;
   handle_with(on_signal);
 }
 

@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM end a run after the step it is in; a second one ends it at once.
+// Ctrl-C and SIGTERM end a run after the step it is in, and say so; a second one ends it at once.
 #pragma once
 
 namespace inkling {
