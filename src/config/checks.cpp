@@ -49,6 +49,13 @@ class FitChecker {
     throw Error::input(str(place_of(keys), ": ", what));
   }
 
+  // "model.n_head 6 (the default)"
+  template <typename Value>
+  std::string stated(const std::string& key, const Value& value) const {
+    const bool written = places_.flags.contains(key) || places_.files.contains(key);
+    return str(key, " ", value, written ? "" : " (the default)");
+  }
+
   void check_sources() const {
     const DataConfig& data = config_.data;
     if (data.source.empty()) {
@@ -89,8 +96,8 @@ class FitChecker {
     if (model.n_embd % model.n_head == 0) return;
     const std::int64_t below = model.n_embd / model.n_head * model.n_head, above = below + model.n_head;
     refuse({"model.n_embd", "model.n_head"},
-           str("model.n_embd ", model.n_embd, " is not divisible by model.n_head ", model.n_head, "; write n_embd ",
-               below > 0 ? str(below, " or ") : "", above, ", or another n_head"));
+           str(stated("model.n_embd", model.n_embd), " is not divisible by ", stated("model.n_head", model.n_head),
+               "; write n_embd ", below > 0 ? str(below, " or ") : "", above, ", or another n_head"));
   }
 
   void check_steps() const {
@@ -99,19 +106,21 @@ class FitChecker {
     const std::int64_t micro = micro_batch_size(training);
     if (training.batch_size % micro != 0) {
       refuse({"training.micro_batch_size", "training.batch_size"},
-             str("training.batch_size ", training.batch_size, " is not divisible by training.micro_batch_size ", micro,
-                 "; write a micro_batch_size that divides it, or 0"));
+             str(stated("training.batch_size", training.batch_size), " is not divisible by training.micro_batch_size ",
+                 micro, "; write a micro_batch_size that divides it, or 0"));
     }
     if (training.max_steps > 0 && schedule.warmup_steps > training.max_steps) {
       refuse({"schedule.warmup_steps", "training.max_steps"},
-             str("schedule.warmup_steps ", schedule.warmup_steps, " is above training.max_steps ", training.max_steps,
+             str(stated("schedule.warmup_steps", schedule.warmup_steps), " is above ",
+                 stated("training.max_steps", training.max_steps),
                  ", so the learning rate would never be reached; write at most ", training.max_steps,
                  " for warmup_steps"));
     }
     if (schedule.name == "cosine" && schedule.decay_steps > 0 && schedule.decay_steps < schedule.warmup_steps) {
       refuse({"schedule.decay_steps", "schedule.warmup_steps"},
-             str("schedule.decay_steps ", schedule.decay_steps, " is below schedule.warmup_steps ",
-                 schedule.warmup_steps, "; write at least ", schedule.warmup_steps, " for decay_steps, or 0"));
+             str("schedule.decay_steps ", schedule.decay_steps, " is below ",
+                 stated("schedule.warmup_steps", schedule.warmup_steps), "; write at least ", schedule.warmup_steps,
+                 " for decay_steps, or 0"));
     }
   }
 
@@ -119,8 +128,9 @@ class FitChecker {
     const double highest = config_.optimizer.learning_rate, lowest = config_.schedule.min_learning_rate;
     if (config_.schedule.name != "cosine" || lowest <= highest) return;
     refuse({"schedule.min_learning_rate", "optimizer.learning_rate"},
-           str("schedule.min_learning_rate ", format_shortest(lowest), " is above optimizer.learning_rate ",
-               format_shortest(highest), "; write a smaller min_learning_rate, usually a tenth of it"));
+           str(stated("schedule.min_learning_rate", format_shortest(lowest)), " is above ",
+               stated("optimizer.learning_rate", format_shortest(highest)),
+               "; write a smaller min_learning_rate, usually a tenth of it"));
   }
 
   const Config& config_;

@@ -187,7 +187,13 @@ Config load_config(const fs::path& path, std::span<const std::string> overrides)
   const InputFile file(path);
   std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), largest_config + 1)), '\0');
   file.read_exactly(0, std::as_writable_bytes(std::span(text)));
-  return parse_config(text, path.string(), overrides);
+  if (path.extension() == ".yaml" || path.extension() == ".yml") return parse_config(text, path.string(), overrides);
+  try {
+    return parse_config(text, path.string(), overrides);
+  } catch (const Error& error) {
+    throw Error::input(
+        str(error.message(), ". CONFIG is a YAML file; text to train on is named in one, at data.source"));
+  }
 }
 
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides) {

@@ -189,6 +189,14 @@ class ConfigFile : public testing::Test {
   std::filesystem::path folder_;
 };
 
+TEST_F(ConfigFile, ThatIsTheTextToTrainOnIsToldWhereTextBelongs) {
+  write("mine.txt", "Once there was a fox.\n");
+  write("mine.yml", "Once there was a fox.\n");
+  const std::string advice = ". CONFIG is a YAML file; text to train on is named in one, at data.source";
+  EXPECT_TRUE(message_of_file(path("mine.txt")).ends_with(advice)) << message_of_file(path("mine.txt"));
+  EXPECT_FALSE(message_of_file(path("mine.yml")).ends_with(advice));
+}
+
 TEST_F(ConfigFile, ThatIsMissingIsRefusedWithTheNearestOne) {
   EXPECT_EQ(message_of_file(path("fable.yaml")),
             path("fable.yaml") + ": there is no such file; give the path of a YAML file, such as configs/fables.yaml");
@@ -218,7 +226,9 @@ TEST_F(ConfigFile, ThatIsEmptyOrHugeIsRefused) {
             path("empty.yaml") + ": the file is empty; write at least \"data:\" and below it \"  source: my.txt\"");
   write("corpus.txt", repeated("To be, or not to be\n", 300'000));
   EXPECT_EQ(message_of_file(path("corpus.txt")),
-            path("corpus.txt") + ": the file has more than 256.0 KiB; give the YAML file, not the text to train on");
+            path("corpus.txt") +
+                ": the file has more than 256.0 KiB; give the YAML file, not the text to train on. "
+                "CONFIG is a YAML file; text to train on is named in one, at data.source");
 }
 
 TEST_F(ConfigFile, IsReadWithItsPathInMessages) {

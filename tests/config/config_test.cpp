@@ -84,7 +84,8 @@ TEST(Fit, HeadsDivideChannels) {
             "--set model.n_head=5: model.n_embd 12 is not divisible by model.n_head 5; write n_embd 10 or 15, or "
             "another n_head");
   EXPECT_EQ(message_of("data: {source: a}\nmodel: {n_embd: 4}\n"),
-            "run.yaml:2:17: model.n_embd 4 is not divisible by model.n_head 6; write n_embd 6, or another n_head");
+            "run.yaml:2:17: model.n_embd 4 is not divisible by model.n_head 6 (the default); write n_embd 6, or "
+            "another n_head");
 }
 
 TEST(Fit, MicroBatchDividesBatch) {
@@ -95,18 +96,19 @@ TEST(Fit, MicroBatchDividesBatch) {
 
 TEST(Fit, WarmUpEndsWithinTheRun) {
   EXPECT_EQ(message_of("data: {source: a}\n", {"training.max_steps=50"}),
-            "--set training.max_steps=50: schedule.warmup_steps 100 is above training.max_steps 50, so the learning "
-            "rate would never be reached; write at most 50 for warmup_steps");
-  EXPECT_EQ(message_of("data: {source: a}\nschedule: {decay_steps: 50}\n"),
-            "run.yaml:2:25: schedule.decay_steps 50 is below schedule.warmup_steps 100; write at least 100 for "
-            "decay_steps, or 0");
+            "--set training.max_steps=50: schedule.warmup_steps 100 (the default) is above training.max_steps 50, so "
+            "the learning rate would never be reached; write at most 50 for warmup_steps");
+  EXPECT_EQ(
+      message_of("data: {source: a}\nschedule: {decay_steps: 50}\n"),
+      "run.yaml:2:25: schedule.decay_steps 50 is below schedule.warmup_steps 100 (the default); write at least 100 for "
+      "decay_steps, or 0");
   EXPECT_EQ(message_of("data: {source: a}\n", {"training.max_steps=0"}), "accepted");
 }
 
 TEST(Fit, LearningRateFalls) {
   EXPECT_EQ(message_of("data: {source: a}\noptimizer: {learning_rate: 1e-5}\n"),
-            "run.yaml:2:28: schedule.min_learning_rate 6e-05 is above optimizer.learning_rate 1e-05; write a smaller "
-            "min_learning_rate, usually a tenth of it");
+            "run.yaml:2:28: schedule.min_learning_rate 6e-05 (the default) is above optimizer.learning_rate 1e-05; "
+            "write a smaller min_learning_rate, usually a tenth of it");
   EXPECT_EQ(message_of("data: {source: a}\noptimizer: {learning_rate: 1e-5}\nschedule: {name: constant}\n"),
             "accepted");
 }
