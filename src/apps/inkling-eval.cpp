@@ -27,10 +27,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--checkpoint", flags.checkpoint, "of a run: best (default), newest or a step")->type_name("WHICH");
   app.add_option("--config", flags.config, "settings whose data: is scored (default: those the model was trained with)")
       ->type_name("FILE");
-  app.add_option("--set", flags.overrides, "override one of those settings, as data.source=other.txt; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_set_flag(app, flags.overrides, "override one of those settings, as data.source=other.txt; may be repeated");
   app.add_flag("--json", flags.json, "the result as one JSON object");
   add_runtime_flags(app, flags.runtime);
 }
@@ -109,7 +106,7 @@ int evaluate(int argc, char** argv) {
   const RuntimeConfig runtime = runtime_settings(flags.runtime);
   const fs::path folder = find_checkpoint(flags.place, flags.checkpoint);
   const Config config = find_config(flags, folder);
-  const LoadedModel model = load_model(folder, resolve_runtime(runtime));
+  const LoadedModel model = load_model(folder, resolve_flags(runtime));
   const Dataset dataset = prepare_dataset(config.data, {});
   check_tokenizer(model, dataset);
   warn_of_other_data(model, dataset);

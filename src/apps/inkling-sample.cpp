@@ -11,6 +11,7 @@
 
 #include "base/files.h"
 #include "checkpoint/checkpoint.h"
+#include "config/numbers.h"
 #include "generate/generator.h"
 #include "program.h"
 #include "runtime_flags.h"
@@ -143,6 +144,16 @@ CLI::Option* add_count(CLI::App& app, const std::string& name, std::uint64_t& va
   return app.add_option(name, value, about)->check(check, "")->type_name("N")->capture_default_str();
 }
 
+// Without the check CLI11 would say what it could not convert; check_settings() looks at the range.
+void add_number(CLI::App& app, const std::string& name, double& value, const std::string& about) {
+  const auto check = [=](const std::string& text) -> std::string {
+    const auto reading = read_real_number(text);
+    if (reading.value) return {};
+    throw Error::input(str(name, " is ", quote(text), ", which ", reading.problem));
+  };
+  app.add_option(name, value, about)->check(check, "")->capture_default_str();
+}
+
 void add_flags(CLI::App& app, Flags& flags) {
   GenerationSettings& settings = flags.settings;
   SamplingSettings& sampling = settings.sampling;
@@ -156,16 +167,12 @@ void add_flags(CLI::App& app, Flags& flags) {
   several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text; may be repeated"), "FILE");
   add_count(app, "--count", settings.count, 1, "samples for each prompt");
   add_count(app, "--max-tokens", settings.max_tokens, 1, "tokens to generate at most");
-  app.add_option("--temperature", sampling.temperature, "0 always takes the likeliest token, 1 is as the model says")
-      ->capture_default_str();
+  add_number(app, "--temperature", sampling.temperature, "0 always takes the likeliest token, 1 is as the model says");
   add_count(app, "--top-k", sampling.top_k, 0, "choose among the K likeliest tokens; 0 is off");
-  app.add_option("--top-p", sampling.top_p, "choose among the likeliest tokens that together reach P; 1 is off")
-      ->capture_default_str();
-  app.add_option("--min-p", sampling.min_p, "leave out tokens below P times the likeliest one; 0 is off")
-      ->capture_default_str();
-  app.add_option("--repetition-penalty", sampling.repetition_penalty,
-                 "make tokens of the context less likely; 1 is off")
-      ->capture_default_str();
+  add_number(app, "--top-p", sampling.top_p, "choose among the likeliest tokens that together reach P; 1 is off");
+  add_number(app, "--min-p", sampling.min_p, "leave out tokens below P times the likeliest one; 0 is off");
+  add_number(app, "--repetition-penalty", sampling.repetition_penalty,
+             "make tokens of the context less likely; 1 is off");
   several(app.add_option("--stop", settings.stops, "end before this text; may be repeated"), "TEXT");
   add_count(app, "--seed", settings.seed, 0, "another seed, another text");
   app.add_flag("--ignore-end", settings.ignore_end,
@@ -238,7 +245,7 @@ int sample(int argc, char** argv) {
   check_settings(flags.settings);
   const RuntimeConfig runtime = runtime_settings(flags.runtime);
   const fs::path folder = find_checkpoint(flags.place, flags.checkpoint);
-  const LoadedModel model = load_model(folder, resolve_runtime(runtime));
+  const LoadedModel model = load_model(folder, resolve_flags(runtime));
   const Tokenizer& tokenizer = require_tokenizer(model);
   const Prompts prompts = read_prompts(flags);
   check_prompts(tokenizer, prompts);

@@ -47,12 +47,22 @@ struct ConfigFlags {
   bool dry_run = false;
 };
 
-inline void add_config_flags(CLI::App& app, ConfigFlags& flags) {
-  app.add_option("CONFIG", flags.config, "the run's settings, a YAML file")->required();
-  app.add_option("--set", flags.overrides, "override one setting, as section.key=value; may be repeated")
+// For programs that read a configuration and let the command line override it.
+inline void add_set_flag(CLI::App& app, std::vector<std::string>& overrides, const std::string& about) {
+  const auto check = [](const std::string& text) -> std::string {
+    if (text.find('=') != std::string::npos) return {};
+    throw Error::input(str("--set ", text, ": there is no \"=\"; write --set KEY=VALUE without blanks"));
+  };
+  app.add_option("--set", overrides, about)
+      ->check(check, "")
       ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
+}
+
+inline void add_config_flags(CLI::App& app, ConfigFlags& flags) {
+  app.add_option("CONFIG", flags.config, "the run's settings, a YAML file")->required();
+  add_set_flag(app, flags.overrides, "override one setting, as section.key=value; may be repeated");
   app.add_flag("--print-config", flags.print_config, "print the settings with every default, and stop");
   app.add_flag("--dry-run", flags.dry_run, "check everything, write nothing");
 }
@@ -61,7 +71,10 @@ namespace program_details {
 
 inline std::string describe_unexpected(const CLI::App& app, const std::string& argument) {
   if (argument.size() < 2 || argument[0] != '-') {
-    return str("unexpected argument ", quote(argument), ": ", app.get_name(), " --help shows what it takes");
+    const bool takes_prompt = app.get_option_no_throw("--prompt") != nullptr;
+    return str("unexpected argument ", quote(argument), ": ",
+               takes_prompt ? str("did you mean --prompt ", quote(argument), "? ") : std::string(), app.get_name(),
+               " --help shows what it takes");
   }
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {

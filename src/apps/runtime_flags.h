@@ -4,9 +4,12 @@
 #include <CLI/CLI.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "config/config.h"
+#include "model/device.h"
 
 namespace inkling {
 
@@ -25,10 +28,34 @@ inline void add_runtime_flags(CLI::App& app, RuntimeFlags& flags) {
   add("--kernels", "runtime.kernels", "auto, fused or aten");
 }
 
-// Error input as --set gives it: for values that runtime.* does not take.
+// A refusal of "--set runtime.threads=x" or of runtime.device, in the words of the flags that were typed.
+inline Error in_words_of_flags(const Error& error) {
+  std::string message = error.message();
+  for (const std::string_view setting : {"--set runtime.", "runtime."}) {
+    for (std::size_t at = 0; (at = message.find(setting, at)) != std::string::npos;) {
+      message.replace(at, setting.size(), "--");
+    }
+  }
+  return {error.kind(), message};
+}
+
+// Error input for values that runtime.* does not take.
 inline RuntimeConfig runtime_settings(const RuntimeFlags& flags) {
-  // A config needs data; this one is only read for its runtime section.
-  return parse_config("data: {source: none}", "flags", flags.overrides).runtime;
+  try {
+    // A config needs data; this one is only read for its runtime section.
+    return parse_config("data: {source: none}", "flags", flags.overrides).runtime;
+  } catch (const Error& error) {
+    throw in_words_of_flags(error);
+  }
+}
+
+// Errors as resolve_runtime() has them.
+inline Runtime resolve_flags(const RuntimeConfig& runtime) {
+  try {
+    return resolve_runtime(runtime);
+  } catch (const Error& error) {
+    throw in_words_of_flags(error);
+  }
 }
 
 }  // namespace inkling

@@ -28,17 +28,20 @@ FileKind kind_of(const fs::path& path) {
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
 // What to do about a path that is not there.
-std::string missing_remedy(const fs::path& path) {
-  if (path.filename() == "shakespeare.txt") return "scripts/fetch-shakespeare fetches it";
+std::string missing_remedy(const fs::path& path, std::string_view setting) {
+  const std::string another = str(", or give --set ", setting, "=PATH");
+  if (path.filename() == "shakespeare.txt") return str("scripts/fetch-shakespeare fetches it", another);
   std::vector<std::string> siblings;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    siblings.push_back((path.parent_path() / entry.path().filename()).string());
+    siblings.push_back(entry.path().filename().string());
   }
-  if (const auto nearest = nearest_name(path.string(), siblings)) return str("did you mean ", *nearest, "?");
-  if (path.is_absolute()) return "write the path of a text file or of a folder of them";
-  return str("write a path that starts from ", fs::current_path(ignored).string());
+  if (const auto nearest = nearest_name(path.filename().string(), siblings)) {
+    return str("did you mean ", (path.parent_path() / *nearest).string(), "?");
+  }
+  if (path.is_absolute()) return str("write the path of a text file or of a folder of them", another);
+  return str("write a path that starts from ", fs::current_path(ignored).string(), another);
 }
 
 std::vector<SourceFile> list_folder(const fs::path& folder) {
@@ -64,7 +67,7 @@ std::vector<fs::path> paths_of(const std::string& entry, std::string_view settin
   std::error_code code;
   if (fs::exists(entry, code)) return {entry};
   if (entry.find_first_of("*?[") == std::string::npos) {
-    throw Error::input(str(setting, ": ", entry, " does not exist: ", missing_remedy(entry)));
+    throw Error::input(str(setting, ": ", entry, " does not exist: ", missing_remedy(entry, setting)));
   }
   glob_t matches{};
   std::vector<fs::path> paths;

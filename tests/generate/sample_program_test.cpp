@@ -158,6 +158,7 @@ TEST_F(SampleProgram, StopsBeforeAStopString) {
 TEST_F(SampleProgram, ChoosesACheckpointOfARun) {
   const std::string newest = run("run --checkpoint newest --prompt so --max-tokens 40").out;
   EXPECT_EQ(run("run --checkpoint 2 --prompt so --max-tokens 40").out, newest);
+  EXPECT_EQ(run("run --checkpoint step-000002 --prompt so --max-tokens 40").out, newest);
   EXPECT_EQ(run("run/checkpoints/step-000002 --prompt so --max-tokens 40").out, newest);
   EXPECT_NE(run("run --checkpoint 1 --prompt so --max-tokens 40").out, newest);
   expect_refused("run --checkpoint 7", {"7", "1, 2"});
@@ -188,7 +189,7 @@ TEST_F(SampleProgram, AnInterruptionEndsTheTextWithoutAnError) {
 
 TEST_F(SampleProgram, BadFlagsAreRefusedWithTheirNames) {
   expect_refused("chars --temperature -1", {"--temperature is -1", "0"});
-  expect_refused("chars --temperature warm", {"--temperature", "warm"});
+  expect_refused("chars --temperature warm", {"--temperature is \"warm\", which is not a number\n"});
   expect_refused("chars --temperature nan", {"--temperature"});
   expect_refused("chars --top-p 0", {"--top-p"});
   expect_refused("chars --top-k -3", {"--top-k", "-3"});
@@ -200,16 +201,17 @@ TEST_F(SampleProgram, BadFlagsAreRefusedWithTheirNames) {
   expect_refused("chars --seed 010", {"--seed", "010"});
   expect_refused("chars --stop ''", {"--stop", "empty"});
   expect_refused("chars --promt so", {"--promt", "--prompt"});
-  expect_refused("chars so", {"so"});
+  expect_refused("chars 'so it'", {"unexpected argument \"so it\": did you mean --prompt \"so it\"? "});
   expect_refused("", {"RUN_OR_CHECKPOINT"});
 }
 
 TEST_F(SampleProgram, BadRuntimeFlagsAreRefused) {
-  expect_refused("chars --device tpu", {"runtime.device", "tpu"});
-  expect_refused("chars --threads -1", {"runtime.threads", "-1"});
-  expect_refused("chars --dtype float16", {"runtime.dtype", "float16"});
-  expect_refused("chars --kernels mine", {"runtime.kernels", "mine"});
-  expect_refused("chars --device cpu --dtype bfloat16 --kernels fused", {"runtime.kernels"});
+  expect_refused("chars --device tpu", {"--device=tpu: --device is \"tpu\""});
+  expect_refused("chars --threads -1", {"--threads=-1: --threads is -1"});
+  expect_refused("chars --dtype float16", {"--dtype is \"float16\""});
+  expect_refused("chars --kernels mine", {"--kernels is \"mine\""});
+  expect_refused("chars --device cpu --dtype bfloat16 --kernels fused",
+                 {"error: --kernels is fused", "set --kernels to"});
 }
 
 TEST_F(SampleProgram, RunsInBfloat16) {
@@ -232,6 +234,10 @@ TEST_F(SampleProgram, AFolderThatIsNoModelIsRefused) {
   create_folders(*files / "empty");
   expect_refused("empty", {"empty", "config.json"});
   expect_refused("nowhere", {"nowhere"});
+  expect_refused(".", {"error: . is neither a run's folder", "; the runs in it: ./run\n"});
+  create_folders(*files / "untrained/checkpoints");
+  expect_refused("untrained",
+                 {"untrained has no checkpoint yet that can be used; train it first: inkling-train CONFIG\n"});
 }
 
 TEST_F(SampleProgram, HelpNamesTheOrderOfTheSteps) {

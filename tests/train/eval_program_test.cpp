@@ -109,11 +109,13 @@ TEST_F(EvalProgram, DataThatHasChangedIsSaid) {
 TEST_F(EvalProgram, MissingDataIsRefused) {
   fs::remove(folder / "text.txt");
   expect_refused("chars", "text.txt");
+  expect_refused("chars", "or give --set data.source=PATH");
 }
 
 TEST_F(EvalProgram, BadFlagsAreRefused) {
   expect_refused("chars --set data.sorce=x", "data.sorce");
-  expect_refused("chars --device tpu", "tpu");
+  expect_refused("chars --set data.source x", "--set data.source: there is no \"=\"");
+  expect_refused("chars --device tpu", "--device is \"tpu\"");
   expect_refused("chars --checkpoint best", "best");
   expect_refused("nowhere", "nowhere");
 }
