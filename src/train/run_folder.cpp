@@ -4,15 +4,28 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <iomanip>
-#include <sstream>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 
 namespace inkling {
+namespace {
+
+// Not there, or all that a run leaves which ended before its first step.
+bool is_unused(const fs::path& run) {
+  std::error_code code;
+  if (!fs::exists(run, code)) return true;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run, code)) {
+    const std::string name = entry.path().filename().string();
+    const bool trace = name == ".lock" || name == "config.yaml";
+    const bool empty = (name == "checkpoints" || name == "log.jsonl") && fs::is_empty(entry.path(), code);
+    if (!trace && !empty) return false;
+  }
+  return !code;
+}
+
+}  // namespace
 
 RunFolder::RunFolder(const std::filesystem::path& path, bool dry_run) : path_(path) {
   if (dry_run) return;
@@ -31,19 +44,16 @@ RunFolder::~RunFolder() {
   if (lock_ >= 0) close(lock_);
 }
 
-std::filesystem::path RunFolder::checkpoint(std::int64_t step) const {
-  std::ostringstream name;
-  name << "step-" << std::setw(6) << std::setfill('0') << step;
-  return path_ / "checkpoints" / name.str();
-}
-
-std::filesystem::path choose_run_folder(const TrainOptions& options) {
-  const std::filesystem::path wanted =
-      options.out.empty() ? std::filesystem::path("runs") / options.config_path.stem() : options.out;
-  if (!options.fresh || !std::filesystem::exists(wanted)) return wanted;
+fs::path choose_run_folder(const TrainOptions& options) {
+  const fs::path wanted = options.out.empty() ? fs::path("runs") / options.config_path.stem() : options.out;
+  std::error_code ignored;
+  if (fs::exists(wanted, ignored) && !fs::is_directory(wanted, ignored)) {
+    throw Error::input(str(wanted.string(), " is a file; name a folder with --out"));
+  }
+  if (!options.fresh || is_unused(wanted)) return wanted;
   for (int number = 2;; ++number) {
-    const std::filesystem::path next = str(wanted.string(), "-", number);
-    if (!std::filesystem::exists(next)) return next;
+    const fs::path next = str(wanted.string(), "-", number);
+    if (is_unused(next)) return next;
   }
 }
 

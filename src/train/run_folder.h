@@ -29,14 +29,14 @@ class RunFolder {
   RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path checkpoint(std::int64_t step) const;  // checkpoints/step-000500
 
  private:
   std::filesystem::path path_;
   int lock_ = -1;
 };
 
-// The folder a run would use: --out or runs/<name>; with --fresh the first of runs/<name>-2, -3, … that is not there.
+// The folder a run would use: --out or runs/<name>; with --fresh the first of it, <name>-2, <name>-3, … that is not
+// there or holds no step of a run. Error input if it is a file.
 std::filesystem::path choose_run_folder(const TrainOptions& options);
 
 // Compares the settings of the newest checkpoint with those asked for: lists every change on stderr and throws Error

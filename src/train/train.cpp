@@ -56,8 +56,13 @@ Runtime resume_runtime(const RuntimeConfig& asked, const RuntimeConfig& resolved
 void say_what_is_ahead(const Config& config, const Dataset& dataset, const GptShape& shape, const Runtime& runtime,
                        const std::filesystem::path& run) {
   const ParameterLayout layout(gpt_parameters(shape));
-  log_info(str("data: ", dataset.folder.string(), ", ", format_count(dataset.train.tokens), " training and ",
-               format_count(dataset.validation.tokens), " validation tokens, vocabulary ", shape.vocab_size));
+  if (dataset.train.tokens == 0) {
+    log_info(str("data: ", dataset.folder.string(), ", vocabulary ", shape.vocab_size,
+                 " as asked for; how many tokens shows when the tokenizer is trained"));
+  } else {
+    log_info(str("data: ", dataset.folder.string(), ", ", format_count(dataset.train.tokens), " training and ",
+                 format_count(dataset.validation.tokens), " validation tokens, vocabulary ", shape.vocab_size));
+  }
   log_info(str("model: ", shape.n_layer, " layers, ", shape.n_head, " heads, width ", shape.n_embd, ", block ",
                shape.block_size, ": ", format_count(static_cast<std::uint64_t>(layout.parameter_count())),
                " parameters"));
@@ -167,8 +172,8 @@ class Run {
   }
 
   void save() {
-    save_checkpoint(folder_.checkpoint(state_.step), config_, shape_, trainer_.arena(), trainer_.optimizer(), state_,
-                    dataset_.tokenizer.get());
+    save_checkpoint(checkpoint_folder(folder_.path(), state_.step), config_, shape_, trainer_.arena(),
+                    trainer_.optimizer(), state_, dataset_.tokenizer.get());
     prune_checkpoints(folder_.path(), config_.checkpoint.keep, state_.best_step);
   }
 
@@ -204,15 +209,16 @@ int train(const Config& asked, const TrainOptions& options) {
                  config.training.max_steps, ". Raise training.max_steps to go on, or give --fresh to start over"));
     return 0;
   }
-  const Dataset dataset =
-      prepare_dataset(config.data, {.block_size = config.model.block_size, .dry_run = options.dry_run});
-  if (resume && !options.dry_run && resume->state.data_hash != dataset.hash) {
-    throw Error::input(str("the data in ", dataset.folder.string(), " is not what the run in ", path.string(),
-                           " was trained on; bring the old data back, or start over beside it with --fresh"));
-  }
-  keep_freed_memory();
   const Runtime runtime =
       resume ? resume_runtime(config.runtime, resume->state.resolved) : resolve_runtime(config.runtime);
+  const auto check_hash = [&](const std::string& hash) {
+    if (!resume || resume->state.data_hash == hash) return;
+    throw Error::input(str("the text of data.source is not what the run in ", path.string(),
+                           " was trained on; bring the old text back, or start over beside it with --fresh"));
+  };
+  const Dataset dataset = prepare_dataset(
+      config.data, {.block_size = config.model.block_size, .dry_run = options.dry_run, .check_hash = check_hash});
+  keep_freed_memory();
   const GptShape shape = shape_from(config.model, dataset.vocab_size);
   say_what_is_ahead(config, dataset, shape, runtime, path);
   if (options.dry_run) {

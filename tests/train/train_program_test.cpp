@@ -57,9 +57,15 @@ TEST_F(TrainProgram, OtherDataIsRefused) {
   ASSERT_EQ(train({"--set", "training.max_steps=6"}).code, 0);
   std::string text = read_file(folder / "text.txt");
   text[3000] = text[3000] == 'a' ? 'b' : 'a';
+  const std::string old_text = read_file(folder / "text.txt");
   write_file(folder / "text.txt", text);
-  expect_refused(train({"--set", "training.max_steps=8"}),
-                 {"is not what the run in runs/run was trained on", "--fresh"});
+  const std::vector<std::string> message{"is not what the run in runs/run was trained on", "--fresh"};
+  expect_refused(train({"--set", "training.max_steps=8"}), message);
+  expect_refused(train({"--set", "training.max_steps=8", "--dry-run"}), message);
+  write_file(folder / "text.txt", old_text);
+  const Outcome back = train({"--set", "training.max_steps=8"});
+  EXPECT_EQ(back.code, 0) << back.err;
+  EXPECT_EQ(back.err.find("preparing"), std::string::npos) << "the old token files are gone: " << back.err;
 }
 
 TEST_F(TrainProgram, FreshStartsBesideAndDeletesNothing) {
@@ -70,6 +76,24 @@ TEST_F(TrainProgram, FreshStartsBesideAndDeletesNothing) {
   EXPECT_NE(fresh.err.find("writes to runs/run-2"), std::string::npos) << fresh.err;
   EXPECT_TRUE(before == checkpoint_file("run", "000006", "model.safetensors"));
   EXPECT_FALSE(before == checkpoint_file("run-2", "000006", "model.safetensors"));
+}
+
+TEST_F(TrainProgram, FreshTakesAFolderInWhichNothingWasTrained) {
+  expect_refused(train({"--set", "model.block_size=30000"}), {"text.txt"});
+  ASSERT_TRUE(fs::exists(folder / "runs/run/.lock"));
+  for (const char* name : {"runs/run", "runs/run-2"}) {
+    const Outcome fresh = train({"--set", "training.max_steps=6", "--fresh"});
+    ASSERT_EQ(fresh.code, 0) << fresh.err;
+    EXPECT_NE(fresh.err.find(str("writes to ", name, "\n")), std::string::npos) << fresh.err;
+  }
+}
+
+TEST_F(TrainProgram, DryRunSaysThatCountsWaitForTheTokenizer) {
+  const Outcome outcome = train({"--dry-run", "--set", "data.tokenizer.kind=sentencepiece"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("vocabulary 4096 as asked for; how many tokens shows when the tokenizer is trained\n"),
+            std::string::npos)
+      << outcome.err;
 }
 
 TEST_F(TrainProgram, DryRunWritesNothing) {
@@ -96,6 +120,10 @@ TEST_F(TrainProgram, BadInputIsRefusedWithPlaceAndRemedy) {
   expect_refused(train({"--frehs"}), {"unknown flag --frehs", "--fresh"});
   expect_refused(run_command(folder.path(), "inkling-train nowhere.yaml"), {"nowhere.yaml"});
   expect_refused(run_command(folder.path(), "inkling-train ."), {"folder"});
+  expect_refused(run_command(folder.path(), "inkling-train text.txt"),
+                 {"text.txt:1:1: ", "CONFIG is a YAML file", "data.source"});
+  expect_refused(train({"--set", "model.n_embd", "32"}), {"--set model.n_embd: there is no \"=\"", "--set KEY=VALUE"});
+  expect_refused(train({"--out", "text.txt"}), {"text.txt is a file"});
   expect_refused(train({"--set", "runtime.kernels=fused", "--set", "runtime.dtype=bfloat16"}), {"runtime.kernels"});
   expect_refused(train({"--set", "model.block_size=30000"}), {"text.txt"});
   write_file(folder / "text.txt", "\xff\xfe not UTF-8\n");
@@ -106,6 +134,7 @@ TEST_F(TrainProgram, BadInputIsRefusedWithPlaceAndRemedy) {
 TEST_F(TrainProgram, MissingGpuIsSaidInOneSentence) {
   if (fs::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has a GPU";
   expect_refused(train({"--set", "runtime.device=cuda"}), {"runtime.device is cuda", "cpu or auto"}, 3);
+  EXPECT_FALSE(fs::exists(folder / "data")) << "a text was prepared for nothing";
 }
 
 TEST_F(TrainProgram, SecondTrainerInTheSameFolderIsRefused) {
@@ -116,7 +145,10 @@ TEST_F(TrainProgram, SecondTrainerInTheSameFolderIsRefused) {
   const Outcome second =
       run_command(elsewhere, "inkling-train ../run.yaml --set data.source=../text.txt --out ../runs/run");
   first.send(SIGTERM);
-  EXPECT_EQ(first.wait().code, 75);
+  const Outcome stopped = first.wait();
+  EXPECT_EQ(stopped.code, 75);
+  EXPECT_NE(stopped.err.find("finishing the step and saving; Ctrl-C again ends at once\n"), std::string::npos)
+      << stopped.err;
   expect_refused(second, {"another process is training in ../runs/run"});
 }
 
