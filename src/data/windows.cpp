@@ -30,8 +30,9 @@ WindowOrder::WindowOrder(WindowKind kind, std::uint64_t seed, std::uint64_t toke
 WindowOrder::WindowOrder(std::uint64_t seed, std::vector<std::uint64_t> starts)
     : kind_(WindowKind::documents), seed_(seed), windows_(starts.size()), starts_(std::move(starts)) {
   if (starts_.empty()) {
-    throw Error::input("data.order: documents finds no document to begin with: the text is a single document, or too "
-                       "short for a block; write epoch or random");
+    throw Error::input(
+        "data.order: documents finds no document to begin with: the text is a single document, or too "
+        "short for a block; write epoch or random");
   }
 }
 

@@ -54,8 +54,9 @@ class WindowOrder {
   std::vector<std::uint64_t> starts_;  // documents only
 };
 
-// Where windows begin that follow the documents of a split: at each separator (and the first token), and every block_size tokens from there
-// while the document goes on; only where block_size + 1 tokens are left. Reads the whole split once.
+// Where windows begin that follow the documents of a split: at each separator (and the first token), and every
+// block_size tokens from there while the document goes on; only where block_size + 1 tokens are left. Reads the whole
+// split once.
 std::vector<std::uint64_t> document_windows(const TokenSequence& tokens, Token separator, std::uint64_t block_size);
 
 }  // namespace inkling

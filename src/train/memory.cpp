@@ -98,8 +98,10 @@ double peak_flops(at::Device device, at::ScalarType dtype) {
   return 0;
 }
 
-std::uint64_t resident_bytes() { return status_bytes("VmRSS:"); }
-
 std::uint64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
+
+std::uint64_t anonymous_bytes() { return status_bytes("RssAnon:"); }
+
+std::uint64_t peak_anonymous_bytes() { return peak_resident_bytes() - status_bytes("RssFile:"); }
 
 }  // namespace inkling

@@ -30,8 +30,11 @@ double flops_per_token(const GptShape& shape, std::int64_t parameter_count);
 // The device's peak in floating-point operations per second for dense bfloat16 products; 0 if unknown.
 double peak_flops(at::Device device, at::ScalarType dtype);
 
-// Resident set of this process, bytes: now, and the most so far.
-std::uint64_t resident_bytes();
+// Resident set of this process, bytes: the most so far; and what of it stands now for memory (not for the code and data
+// of libraries, which grow as more of LibTorch is used).
 std::uint64_t peak_resident_bytes();
+std::uint64_t anonymous_bytes();
+// The peak without the libraries' code and data.
+std::uint64_t peak_anonymous_bytes();
 
 }  // namespace inkling

@@ -72,6 +72,15 @@ void say_what_is_ahead(const Config& config, const Dataset& dataset, const GptSh
   log_info(str("writes to ", run.string()));
 }
 
+WindowOrder window_order(const Config& config, const Dataset& dataset, const TokenSequence& tokens) {
+  const auto block_size = static_cast<std::uint64_t>(config.model.block_size);
+  const WindowKind kind = parse_window_kind(config.data.order);
+  if (kind != WindowKind::documents) return WindowOrder(kind, config.training.seed, tokens.count(), block_size);
+  const auto separator = dataset.tokenizer ? dataset.tokenizer->separator() : std::nullopt;
+  return WindowOrder(config.training.seed,
+                     separator ? document_windows(tokens, *separator, block_size) : std::vector<std::uint64_t>());
+}
+
 // The loop and what it carries from step to step.
 class Run {
  public:
@@ -84,9 +93,8 @@ class Run {
         shape_(shape),
         train_tokens_(dataset.train.shards),
         validation_tokens_(dataset.validation.shards),
-        order_(config.data.order == "random" ? WindowKind::random : WindowKind::epoch, config.training.seed,
-               train_tokens_.count(), static_cast<std::uint64_t>(config.model.block_size)),
-        resident_before_(resident_bytes()),
+        order_(window_order(config, dataset, train_tokens_)),
+        anonymous_before_(anonymous_bytes()),
         trainer_(config, shape, runtime) {
     if (resume) {
       state_ = resume->state;
@@ -133,7 +141,7 @@ class Run {
     report_->say(str("done: best val loss ", format_fixed(state_.best_val_loss.value_or(NAN), 4), " at step ",
                      state_.best_step, ", ", format_duration(state_.seconds), ", peak memory ",
                      format_bytes(peak_resident_bytes()), ", of which training held ",
-                     format_bytes(peak_resident_bytes() - resident_before_),
+                     format_bytes(peak_anonymous_bytes() - anonymous_before_),
                      "; read what it writes with: inkling-sample ", folder_.path().string()));
     return 0;
   }
@@ -184,7 +192,7 @@ class Run {
   GptShape shape_;
   TokenSequence train_tokens_, validation_tokens_;
   WindowOrder order_;
-  std::uint64_t resident_before_;  // bytes: LibTorch and everything else that is not training
+  std::uint64_t anonymous_before_;  // bytes: LibTorch and everything else that is not training
   Trainer trainer_;
   TrainingState state_;
   std::optional<Report> report_;
