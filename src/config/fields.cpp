@@ -65,7 +65,7 @@ void fields(Fields& f, DataConfig& c) {
   f.add("vocab_size", &c.vocab_size, whole(0, 4'294'967'295), refuse, "Vocabulary of ready token files, where it is required; 0 with every other source.");
   f.section("tokenizer", c.tokenizer, "How text becomes tokens. Ready token files need none.");
   f.add("val_fraction", &c.val_fraction, between(0, 1), refuse, "Share of each source that is kept for validation where there is no `validation_source`.");
-  f.add("order", &c.order, one_of({"epoch", "random", "documents"}), ask, "`epoch` shows every window once before one comes again; `random` draws independent offsets as nanoGPT does; `documents` is like `epoch`, and windows begin where documents begin.");
+  f.add("order", &c.order, one_of({"epoch", "random"}), ask, "`epoch` shows every window once before one comes again; `random` draws independent offsets as nanoGPT does.");
   f.add("dir", &c.dir, FreeText{"a path, or auto"}, free, "Folder of the token files; `auto` is one in `data/`, named after the first source, the tokenizer and a hash of the settings that make them.");
   f.add("stories", &c.stories, whole(2, 1'000'000'000), refuse, "How many stories a grammar is expanded into.");
   f.add("grammar_seed", &c.grammar_seed, whole(0, largest_seed), refuse, "Which stories these are.");

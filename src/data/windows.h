@@ -3,16 +3,14 @@
 
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 #include "base/random.h"
-#include "formats/token_file.h"
 
 namespace inkling {
 
-enum class WindowKind { epoch, random, documents };
+enum class WindowKind { epoch, random };
 
-// "epoch", "random" or "documents", as data.order writes them. Error input for anything else.
+// "epoch" or "random", as data.order writes them. Error input for anything else.
 WindowKind parse_window_kind(std::string_view order);
 
 // A window is T + 1 consecutive tokens (T = block_size) of a split of N: the first T are inputs, the last T targets.
@@ -28,19 +26,12 @@ WindowKind parse_window_kind(std::string_view order);
 //           another amount every epoch, so that over the epochs every token is seen at every position. The room for
 //           that costs one window an epoch, and no token of the split is out of reach.
 //   random: start = random_below(random_key(seed, window_offset, 0), k, N - T)        nanoGPT's independent offsets
-//   documents: starts = document_windows(...), W = how many they are, e and i as above
-//           start = starts[Permutation(random_key(seed, window_order, e), W)(i)]
-//           Every document is seen from its beginning, as it will be asked for; what fills the rest of a window is the
-//           beginning of the document behind it.
 //
-// Any window of any epoch costs the same few nanoseconds.
+// Nothing is stored: any window of any epoch costs the same few nanoseconds.
 class WindowOrder {
  public:
-  // epoch or random. Error input if block_size is 0 or token_count < block_size + 1.
+  // Error input if block_size is 0 or token_count < block_size + 1.
   WindowOrder(WindowKind kind, std::uint64_t seed, std::uint64_t token_count, std::uint64_t block_size);
-
-  // documents. Error input if there are no windows.
-  WindowOrder(std::uint64_t seed, std::vector<std::uint64_t> starts);
 
   // First token of window number k. start(k) + block_size < token_count always.
   std::uint64_t start(std::uint64_t sample) const;
@@ -50,13 +41,7 @@ class WindowOrder {
 
  private:
   WindowKind kind_;
-  std::uint64_t seed_, token_count_ = 0, block_size_ = 0, windows_;
-  std::vector<std::uint64_t> starts_;  // documents only
+  std::uint64_t seed_, token_count_, block_size_, windows_;
 };
-
-// Where windows begin that follow the documents of a split: at each separator (and the first token), and every
-// block_size tokens from there while the document goes on; only where block_size + 1 tokens are left. Reads the whole
-// split once.
-std::vector<std::uint64_t> document_windows(const TokenSequence& tokens, Token separator, std::uint64_t block_size);
 
 }  // namespace inkling

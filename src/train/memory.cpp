@@ -13,10 +13,11 @@ namespace inkling {
 namespace {
 
 // Activations that wait for the backward pass, in elements per token and layer: the inputs of the two norms (the
-// residual stream), their outputs, qkv, attention's output, the MLP before and after GELU.
+// residual stream), their outputs, qkv, attention's output, the MLP before and after GELU. Here and for the gradients
+// in flight, what glibc leaves between blocks of different sizes is counted in as measured.
 std::uint64_t saved_per_token_and_layer(const GptShape& shape, Kernels kernels, bool dropout) {
   const auto channels = static_cast<std::uint64_t>(shape.n_embd);
-  std::uint64_t elements = 2 * channels + 2 * channels + 3 * channels + channels + 8 * channels;
+  std::uint64_t elements = 2 * channels + 2 * channels + 3 * channels + channels + 8 * channels + 3 * channels;
   if (kernels == Kernels::aten) elements += 2 * channels;  // the branches before they are added
   if (dropout) elements += 2 * channels;                   // their masks, or copies behind dropout
   return elements;
@@ -30,6 +31,8 @@ std::uint64_t status_bytes(std::string_view key) {
   }
   return 0;
 }
+
+constexpr std::uint64_t buffer_bytes = std::uint64_t{5} << 20;  // as measured on the CPU with 2 threads
 
 }  // namespace
 
@@ -53,7 +56,8 @@ std::vector<MemoryPart> training_memory(const Config& config, const GptShape& sh
       {"weights, gradients and two moments", weights * 16 + (dtype == at::kFloat ? 0 : weights * 2 * element)},
       {"activations", activations},
       {"logits", head},
-      {"gradients in flight", rows * channels * element * 10}};
+      {"gradients in flight", rows * channels * element * 23},
+      {"buffers of threads and products", buffer_bytes}};
   std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   return parts;
 }

@@ -72,15 +72,6 @@ void say_what_is_ahead(const Config& config, const Dataset& dataset, const GptSh
   log_info(str("writes to ", run.string()));
 }
 
-WindowOrder window_order(const Config& config, const Dataset& dataset, const TokenSequence& tokens) {
-  const auto block_size = static_cast<std::uint64_t>(config.model.block_size);
-  const WindowKind kind = parse_window_kind(config.data.order);
-  if (kind != WindowKind::documents) return WindowOrder(kind, config.training.seed, tokens.count(), block_size);
-  const auto separator = dataset.tokenizer ? dataset.tokenizer->separator() : std::nullopt;
-  return WindowOrder(config.training.seed,
-                     separator ? document_windows(tokens, *separator, block_size) : std::vector<std::uint64_t>());
-}
-
 // The loop and what it carries from step to step.
 class Run {
  public:
@@ -93,7 +84,8 @@ class Run {
         shape_(shape),
         train_tokens_(dataset.train.shards),
         validation_tokens_(dataset.validation.shards),
-        order_(window_order(config, dataset, train_tokens_)),
+        order_(parse_window_kind(config.data.order), config.training.seed, train_tokens_.count(),
+               static_cast<std::uint64_t>(config.model.block_size)),
         anonymous_before_(anonymous_bytes()),
         trainer_(config, shape, runtime) {
     if (resume) {

@@ -113,27 +113,6 @@ TEST(WindowOrder, StartsAreTheSameOnEveryMachineForEver) {
   EXPECT_EQ(epoch.start(15684), epoch_expected[3]);
 }
 
-// 0 separates: documents of 3, 9 and 2 tokens, in windows of 4 inputs.
-TEST(WindowOrder, DocumentsBeginTheirWindowsAndLongOnesGoOn) {
-  const TemporaryFolder folder;
-  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
-  writer.append(std::vector<Token>{1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 0, 5});
-  writer.commit();
-  const std::vector<std::uint64_t> expected{0, 3, 7, 11, 13};  // a window at 16 would reach beyond the end
-  const auto starts = document_windows(TokenSequence({folder / "tokens.bin"}), 0, 4);
-  EXPECT_EQ(starts, expected);
-  const WindowOrder order(7, starts);
-  for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {
-    std::vector<std::uint64_t> seen = epoch_starts(order, epoch);
-    std::sort(seen.begin(), seen.end());
-    EXPECT_EQ(seen, expected);
-  }
-}
-
-TEST(WindowOrder, ASingleDocumentHasNoDocumentOrder) {
-  EXPECT_TRUE(contains(input_error([] { WindowOrder(1, std::vector<std::uint64_t>()); }), "write epoch or random"));
-}
-
 TEST(WindowOrder, OneWindowIsEnough) {
   const WindowOrder order(WindowKind::epoch, 1, 9, 8);
   EXPECT_EQ(order.windows_per_epoch(), 1u);
@@ -150,7 +129,6 @@ TEST(WindowOrder, TooFewTokensAreRefusedWithBothNumbers) {
 TEST(WindowOrder, AnUnknownOrderIsRefused) {
   EXPECT_EQ(parse_window_kind("epoch"), WindowKind::epoch);
   EXPECT_EQ(parse_window_kind("random"), WindowKind::random);
-  EXPECT_EQ(parse_window_kind("documents"), WindowKind::documents);
   EXPECT_TRUE(contains(input_error([] { parse_window_kind("shuffled"); }), "\"shuffled\""));
 }
 
