@@ -17,7 +17,7 @@
 namespace inkling {
 namespace {
 
-constexpr std::int64_t most_logit_bytes = std::int64_t{128} << 20;
+constexpr std::int64_t most_logit_bytes = std::int64_t{4} << 20;
 constexpr std::int64_t most_pieces_together = 64;
 
 // What the model sees in front of the first target, and the targets.
