@@ -68,6 +68,20 @@ TEST_F(TrainProgram, OtherDataIsRefused) {
   EXPECT_EQ(back.err.find("preparing"), std::string::npos) << "the old token files are gone: " << back.err;
 }
 
+TEST_F(TrainProgram, AnotherTokenizerOrSourceIsRefusedWhateverIsAccepted) {
+  ASSERT_EQ(train({"--set", "training.max_steps=6"}).code, 0);
+  fs::copy_file(folder / "text.txt", folder / "other.txt");
+  const std::vector<std::pair<std::string, std::string>> changes{
+      {"data.tokenizer.kind=byte", "data.tokenizer.kind: char -> byte"},
+      {"data.tokenizer.vocab_size=300", "data.tokenizer.vocab_size: 4096 -> 300"},
+      {"data.source=other.txt", "data.source: [text.txt] -> [other.txt]"}};
+  for (const auto& [setting, change] : changes) {
+    const Outcome outcome = train({"--set", "training.max_steps=8", "--set", setting, "--accept-changes"});
+    expect_refused(outcome, {change, "another model or other data", "--fresh"});
+    EXPECT_EQ(outcome.err.find("preparing"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(TrainProgram, FreshStartsBesideAndDeletesNothing) {
   ASSERT_EQ(train({"--set", "training.max_steps=6"}).code, 0);
   const std::string before = checkpoint_file("run", "000006", "model.safetensors");
@@ -129,6 +143,33 @@ TEST_F(TrainProgram, BadInputIsRefusedWithPlaceAndRemedy) {
   write_file(folder / "text.txt", "\xff\xfe not UTF-8\n");
   expect_refused(train(), {"text.txt:1: not UTF-8"});
   EXPECT_FALSE(fs::exists(folder / "runs/run/log.jsonl"));
+}
+
+TEST_F(TrainProgram, BadValidationTextIsRefusedWithItsFileAndLine) {
+  const std::vector<std::string> flags{"--set", "data.validation_source=v.txt"};
+  expect_refused(train(flags), {"data.validation_source: v.txt does not exist"});
+  write_file(folder / "v.txt", "");
+  expect_refused(train(flags), {"v.txt:1: the file is empty"});
+  write_file(folder / "v.txt", "short\ntext\n");
+  expect_refused(train(flags), {"v.txt:2: the text for validation ends after 11 tokens, and one window takes 33"});
+  write_file(folder / "v.txt", "fine\nbad \xff\n");
+  expect_refused(train(flags), {"v.txt:2: not UTF-8 at byte 4"});
+}
+
+TEST_F(TrainProgram, VocabulariesThatSentencepieceCannotLearnAreRefusedWithOneThatItCan) {
+  const auto with_size = [&](const std::string& size) {
+    return train({"--set", "data.tokenizer.kind=sentencepiece", "--set", "data.tokenizer.vocab_size=" + size});
+  };
+  expect_refused(with_size("30000"), {"vocab_size: 30000 is more than this text has pieces for; write "});
+  expect_refused(with_size("259"), {"vocab_size: 259 is too small", "; write "});
+}
+
+TEST_F(TrainProgram, TheSpaceSignOfSentencepieceIsWarnedAboutWithACountAndTrainedOn) {
+  write_file(folder / "text.txt", "a\u2581b \u2581\n" + read_file(folder / "text.txt"));
+  const Outcome outcome = train({"--set", "data.tokenizer.kind=sentencepiece", "--set", "data.tokenizer.vocab_size=290",
+                                 "--set", "training.max_steps=6"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("the text holds U+2581 (\u2581) 2 times"), std::string::npos) << outcome.err;
 }
 
 TEST_F(TrainProgram, MissingGpuIsSaidInOneSentence) {
