@@ -94,7 +94,7 @@ std::string likely_whole(std::string_view text) {
        std::array<std::pair<std::string_view, int>, 3>{{{"0x", 16}, {"0o", 8}, {"0b", 2}}}) {
     if (const auto value = whole_in_base(lower(text), prefix, base)) return *value;
   }
-  const std::string plain = plain_digits(text);
+  std::string plain = plain_digits(text);
   if (all_digits(without_minus(plain))) return plain;
   if (is_real(plain)) {
     const auto value = convert_real(plain);
