@@ -8,11 +8,9 @@ namespace {
 __global__ void part_sums_kernel(const float* x, float* parts, std::int64_t rows, std::int64_t channels) {
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= channels) return;
-  const std::int64_t length = (rows + gridDim.y - 1) / gridDim.y;
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * length;
-  const std::int64_t end = begin + length < rows ? begin + length : rows;
+  const RowRange part = rows_of_part(rows);
   float total = 0.0f;
-  for (std::int64_t row = begin; row < end; ++row) total += x[row * channels + column];
+  for (std::int64_t row = part.begin; row < part.end; ++row) total += x[row * channels + column];
   parts[static_cast<std::int64_t>(blockIdx.y) * channels + column] = total;
 }
 

@@ -71,11 +71,9 @@ __global__ void weight_terms_kernel(const float* dout, const float* sum, const f
                                     float* parts, std::int64_t rows, std::int64_t channels) {
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= channels) return;
-  const std::int64_t length = (rows + gridDim.y - 1) / gridDim.y;
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * length;
-  const std::int64_t end = begin + length < rows ? begin + length : rows;
+  const RowRange part = rows_of_part(rows);
   float total = 0.0f;
-  for (std::int64_t row = begin; row < end; ++row) {
+  for (std::int64_t row = part.begin; row < part.end; ++row) {
     total += dout[row * channels + column] * (sum[row * channels + column] - mean[row]) * rstd[row];
   }
   parts[static_cast<std::int64_t>(blockIdx.y) * channels + column] = total;
