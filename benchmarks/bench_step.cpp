@@ -5,7 +5,6 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros_like.h>
-#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "base/random.h"
 #include "config/config.h"
 #include "model/device.h"
+#include "ops/cpu_memory.h"
 #include "program.h"
 #include "train/memory.h"
 #include "train/trainer.h"
@@ -146,8 +146,7 @@ int bench(int argc, char** argv) {
   app.add_flag("--json", flags.json, "print one JSON object");
   if (!parse_flags(app, argc, argv)) return 0;
 
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // as train() does
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  reuse_cpu_memory();  // as train() does
   Config config = load_config(flags.config, flags.overrides);
   if (config.training.micro_batch_size == 0) config.training.micro_batch_size = config.training.batch_size;
   const Runtime runtime = resolve_runtime(config.runtime);

@@ -110,7 +110,7 @@ std::unique_ptr<Tokenizer> build_sentencepiece(const TokenizerConfig& config, co
   SentencepieceTrainer trainer(settings);
   TextVisitor visitor;
   visitor.piece = [&](Split split, std::string_view piece) {
-    if (split == Split::train) trainer.add(piece);
+    split == Split::train ? trainer.add(piece) : trainer.add_unlearned(piece);
   };
   visitor.end_document = ignore_end;
   visit_corpus(corpus, visitor, "sampling lines");

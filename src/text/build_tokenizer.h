@@ -52,7 +52,8 @@ class SentencepieceTrainer {
   SentencepieceTrainer(const SentencepieceTrainer&) = delete;
   SentencepieceTrainer& operator=(const SentencepieceTrainer&) = delete;
 
-  void add(std::string_view line);  // Error input if it is not UTF-8, with the byte offset in `line`
+  void add(std::string_view line);            // Error input if it is not UTF-8, with the byte offset in `line`
+  void add_unlearned(std::string_view line);  // text to be tokenized later, looked at for the warning of finish() only
 
   // Trains, silently; takes seconds to minutes. Once. Warns, with a count, if the text held U+2581, which sentencepiece
   // uses for the space. Error input if the text is too small or too rich for vocab_size, naming the possible sizes.

@@ -109,10 +109,14 @@ SentencepieceTrainer::~SentencepieceTrainer() = default;
 
 void SentencepieceTrainer::add(std::string_view line) {
   require_utf8(line);
+  add_unlearned(line);
+  sample_->lines.add(line);
+}
+
+void SentencepieceTrainer::add_unlearned(std::string_view line) {
   for (auto at = line.find(space_sign); at != std::string_view::npos; at = line.find(space_sign, at + 1)) {
     ++sample_->space_signs;
   }
-  sample_->lines.add(line);
 }
 
 std::unique_ptr<Tokenizer> SentencepieceTrainer::finish(bool with_separator) {

@@ -1,5 +1,7 @@
 #include "train/memory.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -8,20 +10,18 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "ops/cpu_memory.h"
 
 namespace inkling {
 namespace {
 
-// Activations that wait for the backward pass, in elements per token and layer: the inputs of the two norms (the
-// residual stream), their outputs, qkv, attention's output, the MLP before and after GELU. Here and for the gradients
-// in flight, what glibc leaves between blocks of different sizes is counted in as measured.
-std::uint64_t saved_per_token_and_layer(const GptShape& shape, Kernels kernels, bool dropout) {
-  const auto channels = static_cast<std::uint64_t>(shape.n_embd);
-  std::uint64_t elements = 2 * channels + 2 * channels + 3 * channels + channels + 8 * channels + 3 * channels;
-  if (kernels == Kernels::aten) elements += 2 * channels;  // the branches before they are added
-  if (dropout) elements += 2 * channels;                   // their masks, or copies behind dropout
-  return elements;
-}
+// Elements of `channels` per row that one layer keeps for the backward pass: the inputs of the two norms (the residual
+// stream), their outputs, qkv, attention's output, the MLP before and after GELU.
+constexpr std::uint64_t saved_by_a_layer = 2 + 2 + 3 + 1 + 4 + 4;
+
+// The same for what the forward and the backward pass of one layer hold while they run.
+constexpr std::uint64_t held_at_work = 11;
+constexpr std::uint64_t held_at_work_composed = 15;  // of ATen's operations
 
 // A line of /proc/self/status, which counts in KiB.
 std::uint64_t status_bytes(std::string_view key) {
@@ -32,8 +32,6 @@ std::uint64_t status_bytes(std::string_view key) {
   return 0;
 }
 
-constexpr std::uint64_t buffer_bytes = std::uint64_t{5} << 20;  // as measured on the CPU with 2 threads
-
 }  // namespace
 
 std::vector<MemoryPart> training_memory(const Config& config, const GptShape& shape, std::int64_t arena_size,
@@ -42,22 +40,21 @@ std::vector<MemoryPart> training_memory(const Config& config, const GptShape& sh
   const auto rows = static_cast<std::uint64_t>(config.training.micro_batch_size * shape.block_size);
   const auto channels = static_cast<std::uint64_t>(shape.n_embd);
   const auto layers = static_cast<std::uint64_t>(shape.n_layer);
-  const auto heads = static_cast<std::uint64_t>(shape.n_head);
-  const bool dropout = config.model.dropout > 0;
   const auto weights = static_cast<std::uint64_t>(arena_size);
-
-  std::uint64_t activations = rows * element * layers * saved_per_token_and_layer(shape, kernels, dropout);
-  if (dropout && dtype == at::kFloat) {  // the composed attention keeps scores, probabilities and their dropped copy
-    activations += rows * static_cast<std::uint64_t>(shape.block_size) * heads * layers * element * 3;
+  const std::uint64_t block_bytes = rows * channels * element;
+  std::uint64_t activations = block_bytes * layers * saved_by_a_layer;
+  std::uint64_t at_work = block_bytes * (kernels == Kernels::fused ? held_at_work : held_at_work_composed);
+  if (config.model.dropout > 0) {  // the composed attention keeps probabilities and their dropped copy
+    const std::uint64_t scores = rows * static_cast<std::uint64_t>(shape.block_size * shape.n_head) * element;
+    activations += scores * layers * 2;
+    at_work += scores * 3;
   }
   const std::uint64_t copies = kernels == Kernels::fused ? 1 : 3;  // logits, log-softmax, gradient
-  const std::uint64_t head = rows * static_cast<std::uint64_t>(shape.vocab_size) * sizeof(float) * copies;
   std::vector<MemoryPart> parts = {
       {"weights, gradients and two moments", weights * 16 + (dtype == at::kFloat ? 0 : weights * 2 * element)},
       {"activations", activations},
-      {"logits", head},
-      {"gradients in flight", rows * channels * element * 23},
-      {"buffers of threads and products", buffer_bytes}};
+      {"logits", rows * static_cast<std::uint64_t>(shape.vocab_size) * sizeof(float) * copies},
+      {"one layer at work", at_work}};
   std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   return parts;
 }
@@ -104,8 +101,10 @@ double peak_flops(at::Device device, at::ScalarType dtype) {
 
 std::uint64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
 
-std::uint64_t anonymous_bytes() { return status_bytes("RssAnon:"); }
-
-std::uint64_t peak_anonymous_bytes() { return peak_resident_bytes() - status_bytes("RssFile:"); }
+std::uint64_t held_bytes(at::Device device) {
+  if (device.is_cpu()) return cpu_memory().held;
+  const auto statistics = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return static_cast<std::uint64_t>(statistics.reserved_bytes[0].peak);
+}
 
 }  // namespace inkling

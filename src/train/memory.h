@@ -30,11 +30,11 @@ double flops_per_token(const GptShape& shape, std::int64_t parameter_count);
 // The device's peak in floating-point operations per second for dense bfloat16 products; 0 if unknown.
 double peak_flops(at::Device device, at::ScalarType dtype);
 
-// Resident set of this process, bytes: the most so far; and what of it stands now for memory (not for the code and data
-// of libraries, which grow as more of LibTorch is used).
+// The most resident memory of this process so far, bytes.
 std::uint64_t peak_resident_bytes();
-std::uint64_t anonymous_bytes();
-// The peak without the libraries' code and data.
-std::uint64_t peak_anonymous_bytes();
+
+// What tensors on `device` hold, freed ones kept for later ones included, bytes. On the CPU of what was allocated since
+// reuse_cpu_memory(), on a GPU at its peak.
+std::uint64_t held_bytes(at::Device device);
 
 }  // namespace inkling

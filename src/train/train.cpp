@@ -1,7 +1,5 @@
 #include "train/train.h"
 
-#include <malloc.h>
-
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -12,6 +10,7 @@
 #include "base/strings.h"
 #include "data/dataset.h"
 #include "model/device.h"
+#include "ops/cpu_memory.h"
 #include "train/evaluate.h"
 #include "train/memory.h"
 #include "train/report.h"
@@ -86,7 +85,6 @@ class Run {
         validation_tokens_(dataset.validation.shards),
         order_(parse_window_kind(config.data.order), config.training.seed, train_tokens_.count(),
                static_cast<std::uint64_t>(config.model.block_size)),
-        anonymous_before_(anonymous_bytes()),
         trainer_(config, shape, runtime) {
     if (resume) {
       state_ = resume->state;
@@ -133,8 +131,8 @@ class Run {
     report_->say(str("done: best val loss ", format_fixed(state_.best_val_loss.value_or(NAN), 4), " at step ",
                      state_.best_step, ", ", format_duration(state_.seconds), ", peak memory ",
                      format_bytes(peak_resident_bytes()), ", of which training held ",
-                     format_bytes(peak_anonymous_bytes() - anonymous_before_),
-                     "; read what it writes with: inkling-sample ", folder_.path().string()));
+                     format_bytes(held_bytes(runtime_.device)), "; read what it writes with: inkling-sample ",
+                     folder_.path().string()));
     return 0;
   }
 
@@ -184,17 +182,10 @@ class Run {
   GptShape shape_;
   TokenSequence train_tokens_, validation_tokens_;
   WindowOrder order_;
-  std::uint64_t anonymous_before_;  // bytes: LibTorch and everything else that is not training
   Trainer trainer_;
   TrainingState state_;
   std::optional<Report> report_;
 };
-
-// glibc gives large blocks back to the system at once and fetches them anew, page by page, in the next step.
-void keep_freed_memory() {
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-}
 
 }  // namespace
 
@@ -218,7 +209,7 @@ int train(const Config& asked, const TrainOptions& options) {
   };
   const Dataset dataset = prepare_dataset(
       config.data, {.block_size = config.model.block_size, .dry_run = options.dry_run, .check_hash = check_hash});
-  keep_freed_memory();
+  reuse_cpu_memory();
   const GptShape shape = shape_from(config.model, dataset.vocab_size);
   say_what_is_ahead(config, dataset, shape, runtime, path);
   if (options.dry_run) {

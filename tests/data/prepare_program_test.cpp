@@ -50,6 +50,22 @@ TEST_F(Program, PrintsTheFolderOnStdoutAndTheSummaryOnStderr) {
   EXPECT_FALSE(contains(again.err, "preparing"));
 }
 
+TEST_F(Program, BadSettingsEndWithCode2AndTheirLine) {
+  write_text();
+  const auto refuse = [&](const std::string& yaml, const std::string& part) {
+    folder.write("run.yaml", yaml);
+    expect_refused("run.yaml", part);
+  };
+  refuse("data: {source: a.txt, sourse: b.txt}\n", "run.yaml:1:");
+  refuse("data:\n  source: a.txt\nmodel:\n  block_size: many\n", "run.yaml:4:");
+  refuse("data:\n  source: a.txt\nmodel:\n  block_size: -3\n", "run.yaml:4:");
+  refuse("data:\n  source: [a.txt\n", "run.yaml:");
+  refuse("data:\n  source: a.txt\n  source: a.txt\n", "run.yaml:3:");
+  refuse("", "the file is empty");
+  expect_refused("nowhere.yaml", "nowhere.yaml");
+  EXPECT_FALSE(fs::exists(folder.path() / "data"));
+}
+
 TEST_F(Program, HelpAnswersBeforeAPersonNotices) {
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = run("--help");

@@ -223,6 +223,7 @@ TEST_F(SampleProgram, PromptCharactersOutsideTheVocabularyAreNamed) {
   expect_refused("chars --prompt 'a Q, a Ω'", {"--prompt", "Q", "Ω"});
   write_file(*files / "bad-prompt.txt", "a Q");
   expect_refused("chars --prompt-file bad-prompt.txt", {"bad-prompt.txt", "Q"});
+  expect_refused("chars < bad-prompt.txt", {"standard input", "Q"});
   expect_refused("chars --prompt \"$(printf 'a\\377')\"", {"--prompt", "UTF-8"});
 }
 

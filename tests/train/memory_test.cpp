@@ -1,4 +1,4 @@
-// How many bytes training holds is said before it starts, and again, measured, when it is done.
+// How many bytes training holds is said before it starts, and again, counted, when it is done.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,7 +37,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("--set model.dropout=0 --set training.micro_batch_size=24 --set model.block_size=128",
                     "--set model.dropout=0 --set training.micro_batch_size=12 --set model.n_layer=6",
                     "--set model.dropout=0.2 --set training.micro_batch_size=24 --set model.block_size=128",
-                    "--set model.dropout=0 --set model.n_embd=512 --set model.n_layer=4"));
+                    "--set model.dropout=0 --set model.n_embd=512 --set model.n_layer=4",
+                    "--set model.dropout=0 --set training.micro_batch_size=24 --set runtime.kernels=aten",
+                    "--set model.dropout=0.2 --set training.micro_batch_size=24 --set runtime.kernels=aten"));
 
 }  // namespace
 }  // namespace inkling
