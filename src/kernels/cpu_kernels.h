@@ -11,6 +11,21 @@
 
 namespace inkling {
 
+// One head's queries, keys and values, [T, D] each, with rows `row` floats apart (3 C where they are packed in one
+// tensor [T, 3 C]); its output and the gradient of that have rows out_row floats apart.
+struct AttentionHead {
+  const float* queries = nullptr;
+  const float* keys = nullptr;
+  const float* values = nullptr;
+  std::int64_t row = 0, out_row = 0;
+  std::int64_t time = 0, head_size = 0;
+  // Dropout of the probabilities: element (query, key) has the random number of place (index * T + query) * T + key.
+  std::int64_t index = 0;
+  std::uint64_t dropout_key = 0;
+  std::uint32_t dropout_threshold = 0;  // 0: none
+  float dropout_scale = 1.0f;
+};
+
 struct CpuKernels {
   const char* name;  // "avx512", "avx2", "baseline"
 
@@ -31,6 +46,14 @@ struct CpuKernels {
   // dpre = dout * gelu'(pre). dpre may be dout. Adds the column sums of dpre to dbias ([C], may be null).
   void (*gelu_backward)(const float* dout, const float* pre, float* dpre, float* dbias, GeluForm form,
                         std::int64_t rows, std::int64_t channels);
+
+  // Causal attention (Vaswani et al. 2017, with scores / sqrt(D)). out: [T, D]; logsumexp: [T], of each query's scores.
+  // scratch: attention_scratch() floats.
+  void (*attention_forward)(const AttentionHead& head, float* out, float* logsumexp, float* scratch);
+  // Writes the gradients of queries, keys and values, whose rows are head.row floats apart.
+  void (*attention_backward)(const AttentionHead& head, const float* out, const float* logsumexp, const float* dout,
+                             float* dqueries, float* dkeys, float* dvalues, float* scratch);
+  std::int64_t (*attention_scratch)(std::int64_t time, std::int64_t head_size);
 
   // Softmax and cross-entropy of each row of logits [rows, V] (overwritten by (softmax - onehot) * scale).
   // Returns the sum over rows of -log softmax[target], in nats. A target below 0 is not scored: its row becomes 0.

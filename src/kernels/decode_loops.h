@@ -45,15 +45,15 @@ void rows_times_matrix(const float* x, const float* weight, const float* bias, f
 
 // Sixteen running sums per dot product, added up in a fixed order at the end.
 [[gnu::always_inline]] inline float dot(const float* a, const float* b, std::int64_t n) {
-  float lanes[16] = {};
+  float sums[16] = {};
   std::int64_t i = 0;
   for (; i + 16 <= n; i += 16) {
 #pragma omp simd
     for (std::int64_t lane = 0; lane < 16; ++lane)
-      lanes[lane] = inkling::multiply_add(a[i + lane], b[i + lane], lanes[lane]);
+      sums[lane] = inkling::multiply_add(a[i + lane], b[i + lane], sums[lane]);
   }
   float total = 0.0f;
-  for (float lane : lanes) total += lane;
+  for (float lane : sums) total += lane;
   for (; i < n; ++i) total = inkling::multiply_add(a[i], b[i], total);
   return total;
 }

@@ -88,6 +88,9 @@ Runtime resolve_runtime(const RuntimeConfig& config) {
   runtime.dtype = resolve_dtype(config.dtype, runtime.device);
   runtime.kernels = resolve_kernels(config.kernels, runtime.device, runtime.dtype);
   runtime.threads = config.threads > 0 ? static_cast<int>(config.threads) : physical_cores();
+  // Numbers below 1e-38 become 0: computing with one takes as long as a hundred additions. Threads inherit this, so it
+  // comes before the first of them starts.
+  at::globalContext().setFlushDenormal(true);
   at::set_num_threads(runtime.threads);
   at::globalContext().setDeterministicAlgorithms(config.deterministic, false);
   at::globalContext().setDeterministicFillUninitializedMemory(false);  // a pass over each new tensor for nothing

@@ -1,7 +1,5 @@
 #include "ops/attention.h"
 
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -37,30 +35,67 @@ at::Tensor concatenate_heads(const at::Tensor& out) {
   return out.transpose(1, 2).reshape({out.size(0), out.size(2), out.size(1) * out.size(3)});
 }
 
-// LibTorch's flash attention on the CPU, on views of the packed tensor.
-struct PackedAttention : Function<PackedAttention> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& packed, std::int64_t n_head) {
+// One call for each row and head of packed queries, keys and values [B, T, 3 C]: body(head, place, scratch), where
+// place is that of the head's first element in a tensor [B, T, C].
+template <typename Body>
+void for_each_head(const at::Tensor& qkv, std::int64_t n_head, std::uint64_t dropout_key, double dropout,
+                   const Body& body) {
+  const std::int64_t time = qkv.size(1), channels = qkv.size(2) / 3, head_size = channels / n_head;
+  const std::int64_t scratch_size = cpu_kernels().attention_scratch(time, head_size);
+  const at::Tensor scratch = at::empty({at::get_num_threads(), scratch_size}, qkv.options().requires_grad(false));
+  parallel_parts(qkv.size(0) * n_head, 1, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = i / n_head, column = i % n_head * head_size;
+      const float* const queries = qkv.data_ptr<float>() + row * time * 3 * channels + column;
+      const AttentionHead head = {.queries = queries,
+                                  .keys = queries + channels,
+                                  .values = queries + 2 * channels,
+                                  .row = 3 * channels,
+                                  .out_row = channels,
+                                  .time = time,
+                                  .head_size = head_size,
+                                  .index = i,
+                                  .dropout_key = dropout_key,
+                                  .dropout_threshold = dropout_threshold(dropout),
+                                  .dropout_scale = static_cast<float>(1.0 / (1.0 - dropout))};
+      body(head, row * time * channels + column, scratch.data_ptr<float>() + part * scratch_size);
+    }
+  });
+}
+
+struct FusedAttention : Function<FusedAttention> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& packed, std::int64_t n_head,
+                            std::uint64_t dropout_key, double dropout) {
     const at::Tensor qkv = packed.contiguous();
-    const auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
-        heads(qkv, n_head, 0), heads(qkv, n_head, 1), heads(qkv, n_head, 2), 0.0, true);
+    const at::Tensor out = at::empty({qkv.size(0), qkv.size(1), qkv.size(2) / 3}, qkv.options().requires_grad(false));
+    const at::Tensor logsumexp = at::empty({qkv.size(0), n_head, qkv.size(1)}, out.options());
+    for_each_head(qkv, n_head, dropout_key, dropout,
+                  [&](const AttentionHead& head, std::int64_t place, float* scratch) {
+                    cpu_kernels().attention_forward(head, out.data_ptr<float>() + place,
+                                                    logsumexp.data_ptr<float>() + head.index * head.time, scratch);
+                  });
     context->save_for_backward({qkv, out, logsumexp});
     context->saved_data["n_head"] = n_head;
-    return concatenate_heads(out);
+    context->saved_data["dropout_key"] = static_cast<std::int64_t>(dropout_key);
+    context->saved_data["dropout"] = dropout;
+    return out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
     const auto saved = context->get_saved_variables();
     const at::Tensor& qkv = saved[0];
-    const std::int64_t n_head = context->saved_data["n_head"].toInt();
-    const at::Tensor dout =
-        upstream[0].reshape({qkv.size(0), qkv.size(1), n_head, qkv.size(2) / 3 / n_head}).transpose(1, 2);
-    const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-        dout, heads(qkv, n_head, 0), heads(qkv, n_head, 1), heads(qkv, n_head, 2), saved[1], saved[2], 0.0, true);
+    const at::Tensor dout = upstream[0].contiguous();
     const at::Tensor dqkv = at::empty_like(qkv);
-    heads(dqkv, n_head, 0).copy_(dq);
-    heads(dqkv, n_head, 1).copy_(dk);
-    heads(dqkv, n_head, 2).copy_(dv);
-    return {dqkv, {}};
+    const auto dropout_key = static_cast<std::uint64_t>(context->saved_data["dropout_key"].toInt());
+    for_each_head(qkv, context->saved_data["n_head"].toInt(), dropout_key, context->saved_data["dropout"].toDouble(),
+                  [&](const AttentionHead& head, std::int64_t place, float* scratch) {
+                    float* const dqueries = dqkv.data_ptr<float>() + (head.queries - qkv.data_ptr<float>());
+                    cpu_kernels().attention_backward(head, saved[1].data_ptr<float>() + place,
+                                                     saved[2].data_ptr<float>() + head.index * head.time,
+                                                     dout.data_ptr<float>() + place, dqueries, dqueries + head.out_row,
+                                                     dqueries + 2 * head.out_row, scratch);
+                  });
+    return {dqkv, {}, {}, {}};
   }
 };
 
@@ -99,7 +134,10 @@ at::Tensor cached_attention_rows(const at::Tensor& qkv, std::int64_t n_head, con
 }  // namespace
 
 at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Context& context) {
-  if (context.kernels == Kernels::fused && context.dropout == 0.0) return PackedAttention::apply(qkv, n_head);
+  if (context.kernels == Kernels::fused) {
+    const std::uint64_t key = context.dropout > 0.0 ? context.next_dropout_key() : 0;
+    return FusedAttention::apply(qkv, n_head, key, context.dropout);
+  }
   const at::Tensor q = heads(qkv, n_head, 0);
   const at::Tensor k = heads(qkv, n_head, 1);
   const at::Tensor v = heads(qkv, n_head, 2);

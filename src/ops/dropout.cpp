@@ -19,7 +19,7 @@ using torch::autograd::variable_list;
 
 at::Tensor masked(const at::Tensor& x, std::uint64_t key, double probability) {
   const at::Tensor out = x.clone(at::MemoryFormat::Contiguous);
-  const auto threshold = static_cast<std::uint32_t>(probability * 4294967296.0);
+  const std::uint32_t threshold = dropout_threshold(probability);
   const auto scale = static_cast<float>(1.0 / (1.0 - probability));
   float* const values = out.data_ptr<float>();
   parallel_parts(out.numel(), 4096, [&](std::int64_t, std::int64_t begin, std::int64_t end) {

@@ -2,6 +2,7 @@
 // inline function of the standard library that the linker could hand to another file and so to an older processor.
 #include "base/random.h"
 #include "kernels/adamw_loops.h"
+#include "kernels/attention_loops.h"
 #include "kernels/cpu_kernels.h"
 #include "kernels/cross_entropy_loops.h"
 #include "kernels/decode_loops.h"
@@ -21,6 +22,9 @@ const CpuKernels kernels = {
     .layer_norm_backward = layer_norm_backward,
     .gelu_forward = gelu_forward,
     .gelu_backward = gelu_backward,
+    .attention_forward = attention_forward,
+    .attention_backward = attention_backward,
+    .attention_scratch = attention_scratch,
     .cross_entropy = cross_entropy,
     .embedding_forward = embedding_forward,
     .embedding_backward = embedding_backward,
