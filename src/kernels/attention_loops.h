@@ -1,5 +1,5 @@
 // Causal attention of one head over packed queries, keys and values, forward and backward, without the future: tiles of
-// 12 queries by as many keys as a register holds stop at the diagonal. Each row's scores are whole in memory, so the
+// queries by as many keys as a register holds stop at the diagonal. Each row's scores are whole in memory, so the
 // softmax is the textbook's.
 #pragma once
 
@@ -20,14 +20,15 @@ constexpr std::int64_t query_block = 48;  // queries whose probabilities are hel
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Rows [first, first + height) of `left` times `right`, transposed, up to column `end`: scores of queries and keys.
-// panels: `right` transposed, [D, T]. Row r stands at out[r * stride].
-[[gnu::always_inline]] inline void scores_of(const float* left, std::int64_t row, std::int64_t height,
-                                             const float* panels, std::int64_t head_size, std::int64_t end, float* out,
+// `rows` rows of `left` times `right` transposed, up to column `end`: scores of queries and keys, rows `stride` apart.
+// panels: `right` transposed, [D, T].
+template <std::int64_t rows>
+[[gnu::always_inline]] inline void scores_of(const float* left, std::int64_t row, const float* panels,
+                                             std::int64_t head_size, std::int64_t end, float* out,
                                              std::int64_t stride) {
   for (std::int64_t j = 0; j < end; j += lanes) {
-    const auto sums = multiply_tile(left, row, 1, height, panels + j * head_size, head_size);
-    for (std::int64_t i = 0; i < height; ++i) store(out + i * stride + j, sums.row[i]);
+    const Tile<rows> scores = multiply_tile<rows>(left, row, 1, panels + j * head_size, head_size);
+    for (std::int64_t i = 0; i < rows; ++i) store(out + i * stride + j, scores.row[i]);
   }
 }
 
@@ -46,19 +47,40 @@ std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return (n + unit - 
   }
 }
 
-// scores [0, length) of one query become e^(s * scale - largest); returns 1 / their sum, and the logarithm of the sum.
+void clear(float* row, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t j = begin; j < end; ++j) row[j] = 0.0f;
+}
+
+// The scores of one query and `length` keys become e^(score * scale - largest), and 0 up to the end of a register.
+// Returns 1 / their sum, and its logarithm.
 [[gnu::always_inline]] inline float softmax_row(float* scores, std::int64_t length, float scale, float& logsumexp) {
-  float largest = scores[0];
-#pragma omp simd reduction(max : largest)
-  for (std::int64_t j = 0; j < length; ++j) largest = scores[j] > largest ? scores[j] : largest;
-  float total = 0.0f;
-#pragma omp simd reduction(+ : total)
-  for (std::int64_t j = 0; j < length; ++j) {
-    scores[j] = inkling::fast_exp((scores[j] - largest) * scale);
-    total += scores[j];
+  const std::int64_t last = (length - 1) / lanes * lanes;
+  const Vector tail = first_lanes(load(scores + last), length - last, broadcast(-INFINITY));
+  Vector largest = tail;
+  for (std::int64_t j = 0; j < last; j += lanes) largest = larger(largest, load(scores + j));
+  const float top = largest_of(largest) * scale;
+  Vector total = {};
+  for (std::int64_t j = 0; j < last; j += lanes) {
+    const Vector e = exponential(load(scores + j) * scale - top);
+    store(scores + j, e);
+    total += e;
   }
-  logsumexp = largest * scale + std::log(total);
-  return 1.0f / total;
+  const Vector e = first_lanes(exponential(tail * scale - top), length - last, Vector{});
+  store(scores + last, e);
+  const float sum = sum_of(total + e);
+  logsumexp = top + std::log(sum);
+  return 1.0f / sum;
+}
+
+// Scores and dP = dO V^T of one query become P and dS, and 0 up to the end of a register.
+[[gnu::always_inline]] inline void softmax_row_backward(float* p, float* ds, std::int64_t length, float scale,
+                                                        float logsumexp, float delta) {
+  for (std::int64_t j = 0; j < length; j += lanes) {
+    Vector probability = exponential(load(p + j) * scale - logsumexp);
+    if (length - j < lanes) probability = first_lanes(probability, length - j, Vector{});
+    store(p + j, probability);
+    store(ds + j, probability * (load(ds + j) - delta) * scale);
+  }
 }
 
 std::int64_t attention_scratch(std::int64_t time, std::int64_t head_size) {
@@ -75,24 +97,23 @@ void attention_forward(const AttentionHead& head, float* out, float* logsumexp, 
   float* const scores = values + rounded_up(size, lanes) * time;
   pack_panels(head.keys, 1, head.row, size, time, keys);
   pack_panels(head.values, head.row, 1, time, size, values);
-  for (std::int64_t query = 0; query < time; query += tile_rows) {
-    const std::int64_t height = time - query < tile_rows ? time - query : tile_rows;
-    const std::int64_t end = query + height;
-    scores_of(head.queries + query * head.row, head.row, height, keys, size, end, scores, stride);
-    float inverse[tile_rows];
-    for (std::int64_t i = 0; i < height; ++i) {
+  for_each_tile(0, time, [&]<std::int64_t rows>(std::int64_t query) {
+    const std::int64_t end = query + rows;
+    scores_of<rows>(head.queries + query * head.row, head.row, keys, size, end, scores, stride);
+    float inverse[rows];
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int64_t length = query + i + 1, filled = rounded_up(length, lanes);
       float* const row = scores + i * stride;
-      inverse[i] = softmax_row(row, query + i + 1, scale, logsumexp[query + i]);
-      for (std::int64_t j = query + i + 1; j < end; ++j) row[j] = 0.0f;
-      if (head.dropout_threshold > 0) drop(head, query + i, row, row, query + i + 1);
+      inverse[i] = softmax_row(row, length, scale, logsumexp[query + i]);
+      clear(row, filled, end);
+      if (head.dropout_threshold > 0) drop(head, query + i, row, row, filled);
     }
     for (std::int64_t d = 0; d < size; d += lanes) {
-      auto sums = multiply_tile(scores, stride, 1, height, values + d * time, end);
-      for (std::int64_t i = 0; i < height; ++i) sums.row[i] *= broadcast(inverse[i]);
-      store_tile(sums, out + query * head.out_row + d, head.out_row, height, size - d < lanes ? size - d : lanes,
-                 false);
+      Tile<rows> sums = multiply_tile<rows>(scores, stride, 1, values + d * time, end);
+      for (std::int64_t i = 0; i < rows; ++i) sums.row[i] *= inverse[i];
+      store_tile(sums, out + query * head.out_row + d, head.out_row, size - d < lanes ? size - d : lanes, false);
     }
-  }
+  });
 }
 
 // With P the probabilities, M the dropout's factors and O = (P M) V:
@@ -100,14 +121,14 @@ void attention_forward(const AttentionHead& head, float* out, float* logsumexp, 
 void attention_backward(const AttentionHead& head, const float* out, const float* logsumexp, const float* dout,
                         float* dqueries, float* dkeys, float* dvalues, float* scratch) {
   const std::int64_t time = head.time, size = head.head_size, stride = rounded_up(time, lanes);
-  const std::int64_t padded_head = rounded_up(size, lanes);
+  const std::int64_t panel_size = time * rounded_up(size, lanes);
   const float scale = 1.0f / std::sqrt(static_cast<float>(size));
   float* const keys_transposed = scratch;
   float* const values_transposed = keys_transposed + size * stride;
   float* const keys = values_transposed + size * stride;
-  float* const queries = keys + time * padded_head;
-  float* const upstream = queries + time * padded_head;
-  float* const probabilities = upstream + time * padded_head;
+  float* const queries = keys + panel_size;
+  float* const upstream = queries + panel_size;
+  float* const probabilities = upstream + panel_size;
   float* const dscores = probabilities + query_block * stride;
   pack_panels(head.keys, 1, head.row, size, time, keys_transposed);
   pack_panels(head.values, 1, head.row, size, time, values_transposed);
@@ -117,52 +138,43 @@ void attention_backward(const AttentionHead& head, const float* out, const float
 
   for (std::int64_t block = 0; block < time; block += query_block) {
     const std::int64_t block_end = time - block < query_block ? time : block + query_block;
-    for (std::int64_t query = block; query < block_end; query += tile_rows) {
-      const std::int64_t height = block_end - query < tile_rows ? block_end - query : tile_rows;
-      const std::int64_t end = query + height;
+    for_each_tile(block, block_end, [&]<std::int64_t rows>(std::int64_t query) {
+      const std::int64_t end = query + rows;
       float* const p = probabilities + (query - block) * stride;
       float* const ds = dscores + (query - block) * stride;
-      scores_of(head.queries + query * head.row, head.row, height, keys_transposed, size, end, p, stride);
-      scores_of(dout + query * head.out_row, head.out_row, height, values_transposed, size, end, ds, stride);
-      for (std::int64_t i = 0; i < height; ++i) {
-        const std::int64_t length = query + i + 1;
+      scores_of<rows>(head.queries + query * head.row, head.row, keys_transposed, size, end, p, stride);
+      scores_of<rows>(dout + query * head.out_row, head.out_row, values_transposed, size, end, ds, stride);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const std::int64_t length = query + i + 1, filled = rounded_up(length, lanes);
         float* const p_row = p + i * stride;
         float* const ds_row = ds + i * stride;
         const float* const out_row = out + (query + i) * head.out_row;
         const float* const dout_row = dout + (query + i) * head.out_row;
-        const float log_total = logsumexp[query + i];
         float delta = 0.0f;
 #pragma omp simd reduction(+ : delta)
         for (std::int64_t d = 0; d < size; ++d) delta += out_row[d] * dout_row[d];
-        if (head.dropout_threshold > 0) drop(head, query + i, ds_row, ds_row, length);
-#pragma omp simd
-        for (std::int64_t j = 0; j < length; ++j) {
-          p_row[j] = inkling::fast_exp(p_row[j] * scale - log_total);
-          ds_row[j] = p_row[j] * (ds_row[j] - delta) * scale;
-        }
-        if (head.dropout_threshold > 0) drop(head, query + i, p_row, p_row, length);
-        for (std::int64_t j = length; j < block_end; ++j) p_row[j] = ds_row[j] = 0.0f;
+        if (head.dropout_threshold > 0) drop(head, query + i, ds_row, ds_row, filled);
+        softmax_row_backward(p_row, ds_row, length, scale, logsumexp[query + i], delta);
+        if (head.dropout_threshold > 0) drop(head, query + i, p_row, p_row, filled);
+        clear(p_row, filled, block_end);
+        clear(ds_row, filled, block_end);
       }
       for (std::int64_t d = 0; d < size; d += lanes) {
-        const std::int64_t width = size - d < lanes ? size - d : lanes;
-        const auto sums = multiply_tile(ds, stride, 1, height, keys + d * time, end);
-        store_tile(sums, dqueries + query * head.row + d, head.row, height, width, false);
+        store_tile(multiply_tile<rows>(ds, stride, 1, keys + d * time, end), dqueries + query * head.row + d, head.row,
+                   size - d < lanes ? size - d : lanes, false);
       }
-    }
-    for (std::int64_t key = 0; key < block_end; key += tile_rows) {
-      const std::int64_t height = block_end - key < tile_rows ? block_end - key : tile_rows;
+    });
+    for_each_tile(0, block_end, [&]<std::int64_t rows>(std::int64_t key) {
       const std::int64_t first = key > block ? key : block;  // earlier queries do not see these keys
+      const std::int64_t place = (first - block) * stride + key, count = block_end - first;
       for (std::int64_t d = 0; d < size; d += lanes) {
-        const std::int64_t width = size - d < lanes ? size - d : lanes;
-        const std::int64_t place = (first - block) * stride + key;
-        const auto dk =
-            multiply_tile(dscores + place, 1, stride, height, queries + d * time + first * lanes, block_end - first);
-        const auto dv = multiply_tile(probabilities + place, 1, stride, height, upstream + d * time + first * lanes,
-                                      block_end - first);
-        store_tile(dk, dkeys + key * head.row + d, head.row, height, width, key < block);
-        store_tile(dv, dvalues + key * head.row + d, head.row, height, width, key < block);
+        const std::int64_t width = size - d < lanes ? size - d : lanes, panel = d * time + first * lanes;
+        store_tile(multiply_tile<rows>(dscores + place, 1, stride, queries + panel, count), dkeys + key * head.row + d,
+                   head.row, width, key < block);
+        store_tile(multiply_tile<rows>(probabilities + place, 1, stride, upstream + panel, count),
+                   dvalues + key * head.row + d, head.row, width, key < block);
       }
-    }
+    });
   }
 }
 

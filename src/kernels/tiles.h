@@ -49,39 +49,53 @@ void pack_panels(const float* b, std::int64_t b_inner, std::int64_t b_column, st
   }
 }
 
-constexpr std::int64_t tile_rows = 12;  // as many sums as hide the time of one, and leave registers
-
+template <std::int64_t rows>
 struct Tile {
-  Vector row[tile_rows];
+  Vector row[rows];
 };
 
-// Rows of A (a: the first element) times a panel. Rows from `height` on repeat the last one.
-[[gnu::always_inline]] inline Tile multiply_tile(const float* a, std::int64_t a_row, std::int64_t a_inner,
-                                                 std::int64_t height, const float* panel, std::int64_t inner) {
-  Tile sums = {};
-  const float* row[tile_rows];
-#pragma GCC unroll 12
-  for (std::int64_t i = 0; i < tile_rows; ++i) row[i] = a + (i < height ? i : height - 1) * a_row;
+// Rows of A (a: the first element) times a panel.
+template <std::int64_t rows>
+[[gnu::always_inline]] inline Tile<rows> multiply_tile(const float* a, std::int64_t a_row, std::int64_t a_inner,
+                                                       const float* panel, std::int64_t inner) {
+  Tile<rows> sums = {};
+  // An address may hold 0, 1 or 2 rows' distance beside a base, so a third of the rows are bases: they fit in
+  // registers.
+  const float* base[(rows + 2) / 3];
+#pragma GCC unroll 4
+  for (std::int64_t i = 0; i < rows; i += 3) base[i / 3] = a + i * a_row;
   for (std::int64_t k = 0; k < inner; ++k) {
     const Vector b = load(panel + k * lanes);
 #pragma GCC unroll 12
-    for (std::int64_t i = 0; i < tile_rows; ++i) {
-      sums.row[i] = multiply_add(broadcast(row[i][k * a_inner]), b, sums.row[i]);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      sums.row[i] = multiply_add(broadcast(base[i / 3][i % 3 * a_row]), b, sums.row[i]);
     }
+#pragma GCC unroll 4
+    for (std::int64_t i = 0; i < rows; i += 3) base[i / 3] += a_inner;
   }
   return sums;
 }
 
-// C = or += the tile, of which `height` rows and `width` columns are inside C.
-[[gnu::always_inline]] inline void store_tile(const Tile& tile, float* c, std::int64_t c_row, std::int64_t height,
-                                              std::int64_t width, bool add) {
-  for (std::int64_t i = 0; i < height; ++i, c += c_row) {
+// C = or += the tile, of which `width` columns are inside C.
+template <std::int64_t rows>
+[[gnu::always_inline]] inline void store_tile(const Tile<rows>& tile, float* c, std::int64_t c_row, std::int64_t width,
+                                              bool add) {
+  for (std::int64_t i = 0; i < rows; ++i, c += c_row) {
     if (width == lanes) {
       store(c, add ? load(c) + tile.row[i] : tile.row[i]);
     } else {
       for (std::int64_t j = 0; j < width; ++j) c[j] = tile.row[i][j] + (add ? c[j] : 0.0f);
     }
   }
+}
+
+// Calls body.operator()<rows>(first) for tiles of 12, 4 and 1 rows that cover [begin, end): 12 sums hide the time that
+// one takes, and leave registers.
+template <typename Body>
+[[gnu::always_inline]] inline void for_each_tile(std::int64_t begin, std::int64_t end, const Body& body) {
+  for (; begin + 12 <= end; begin += 12) body.template operator()<12>(begin);
+  for (; begin + 4 <= end; begin += 4) body.template operator()<4>(begin);
+  for (; begin < end; ++begin) body.template operator()<1>(begin);
 }
 
 }  // namespace

@@ -45,10 +45,55 @@ typedef float UnalignedVector __attribute__((vector_size(lanes * 4), aligned(4),
 #endif
 }
 
+typedef std::int32_t IntegerVector __attribute__((vector_size(lanes * 4)));
+
+// values in the first `count` lanes, `other` in the rest.
+[[gnu::always_inline]] inline Vector first_lanes(Vector values, std::int64_t count, Vector other) {
+  IntegerVector lane;
+  for (std::int32_t i = 0; i < lanes; ++i) lane[i] = i;
+  return lane < static_cast<std::int32_t>(count) ? values : other;
+}
+
+// NaN where b is NaN.
+[[gnu::always_inline]] inline Vector larger(Vector a, Vector b) { return a > b ? a : b; }
+
+// e^x, as fast_exp() in math.h.
+[[gnu::always_inline]] inline Vector exponential(Vector x) {
+  x = x < -87.0f ? broadcast(-87.0f) : x;
+  x = x > 88.0f ? broadcast(88.0f) : x;
+  const Vector shifted = multiply_add(x, broadcast(1.44269504088896341f), broadcast(12582912.0f));
+  const Vector n = shifted - 12582912.0f;
+  const Vector r = multiply_add(n, broadcast(2.12194440e-4f), multiply_add(n, broadcast(-0.693359375f), x));
+  Vector p = multiply_add(broadcast(1.9875691500e-4f), r, broadcast(1.3981999507e-3f));
+  p = multiply_add(p, r, broadcast(8.3334519073e-3f));
+  p = multiply_add(p, r, broadcast(4.1665795894e-2f));
+  p = multiply_add(p, r, broadcast(1.6666665459e-1f));
+  p = multiply_add(p, r, broadcast(5.0000001201e-1f));
+  p = multiply_add(p, r * r, r + 1.0f);
+  const IntegerVector exponent = (__builtin_convertvector(n, IntegerVector) + 127) << 23;
+  return p * reinterpret_cast<Vector>(exponent);
+}
+
+// Lane i of the result is lane i ^ distance of values.
+template <std::int32_t distance>
+[[gnu::always_inline]] inline Vector exchanged(Vector values) {
+  IntegerVector from;
+  for (std::int32_t i = 0; i < lanes; ++i) from[i] = i ^ distance;
+  return __builtin_shuffle(values, from);
+}
+
 [[gnu::always_inline]] inline float sum_of(Vector values) {
-  float total = 0.0f;
-  for (std::int64_t lane = 0; lane < lanes; ++lane) total += values[lane];
-  return total;
+  if constexpr (lanes > 8) values += exchanged<8 % lanes>(values);
+  if constexpr (lanes > 4) values += exchanged<4 % lanes>(values);
+  values += exchanged<2>(values);
+  return values[0] + values[1];
+}
+
+[[gnu::always_inline]] inline float largest_of(Vector values) {
+  if constexpr (lanes > 8) values = larger(values, exchanged<8 % lanes>(values));
+  if constexpr (lanes > 4) values = larger(values, exchanged<4 % lanes>(values));
+  values = larger(values, exchanged<2>(values));
+  return values[0] > values[1] ? values[0] : values[1];
 }
 
 }  // namespace
