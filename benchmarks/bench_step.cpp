@@ -17,6 +17,7 @@
 #include "model/device.h"
 #include "ops/cpu_memory.h"
 #include "program.h"
+#include "quantiles.h"
 #include "train/memory.h"
 #include "train/trainer.h"
 
@@ -39,11 +40,6 @@ double milliseconds_of(at::Device device, const std::function<void()>& work) {
   work();
   synchronize(device);
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
-double quantile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
 // Removes the token file when the program ends.

@@ -1,0 +1,135 @@
+// bench-decode CONFIG: tokens per second of generation, beside the memory bandwidth of the same minutes.
+// Generating reads every weight once per token, so bandwidth is its limit. Weights are random: the time does not depend
+// on them.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/ones.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/random.h"
+#include "config/config.h"
+#include "generate/decoder.h"
+#include "model/device.h"
+#include "ops/parallel.h"
+#include "program.h"
+#include "quantiles.h"
+
+namespace {
+
+using namespace inkling;
+
+struct Flags {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::int64_t tokens = 64;
+  std::int64_t rows = 1;
+  std::uint64_t vocab_size = 50257;
+  bool json = false;
+};
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Reads 512 MiB with all threads; bytes per second.
+class MemoryReads {
+ public:
+  double bytes_per_second() {
+    std::vector<float> sums(static_cast<std::size_t>(at::get_num_threads()));
+    const double seconds = seconds_of([&] {
+      parallel_parts(memory_.numel(), 4096, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+        const float* const values = memory_.data_ptr<float>();
+        float total = 0.0f;
+#pragma omp simd reduction(+ : total)
+        for (std::int64_t i = begin; i < end; ++i) total += values[i];
+        sums[static_cast<std::size_t>(part)] = total;
+      });
+    });
+    for (const float sum : sums) checksum_ += static_cast<double>(sum);
+    return static_cast<double>(memory_.nbytes()) / seconds;
+  }
+  double checksum() const { return checksum_; }  // so that no compiler leaves the reading out
+
+ private:
+  at::Tensor memory_ = at::ones({std::int64_t{128} << 20});
+  double checksum_ = 0.0;
+};
+
+int bench(int argc, char** argv) {
+  CLI::App app("Times the generation of tokens by a model with random weights.", "bench-decode");
+  Flags flags;
+  app.add_option("CONFIG", flags.config, "a YAML configuration")->required();
+  app.add_option("--set", flags.overrides, "override one setting")->take_all()->allow_extra_args(false);
+  app.add_option("--tokens", flags.tokens, "how many tokens to time (default 64)")->check(CLI::PositiveNumber);
+  app.add_option("--rows", flags.rows, "texts that grow together (default 1)")->check(CLI::PositiveNumber);
+  app.add_option("--vocab-size", flags.vocab_size, "vocabulary (default 50257)");
+  app.add_flag("--json", flags.json, "print one JSON object");
+  if (!parse_flags(app, argc, argv)) return 0;
+
+  const Config config = load_config(flags.config, flags.overrides);
+  const Runtime runtime = resolve_runtime(config.runtime);
+  const GptShape shape = {.n_layer = config.model.n_layer,
+                          .n_head = config.model.n_head,
+                          .n_embd = config.model.n_embd,
+                          .block_size = config.model.block_size,
+                          .vocab_size = static_cast<std::int64_t>(flags.vocab_size),
+                          .bias = config.model.bias};
+  ParameterArena arena(gpt_parameters(shape), runtime.device, runtime.dtype, false);
+  initialize(arena, shape, 1);
+  arena.refresh_compute();
+  const Gpt model(shape, arena);
+  Decoder decoder(model, runtime, flags.rows, true);
+  MemoryReads reads;
+
+  std::vector<std::vector<Token>> texts(static_cast<std::size_t>(flags.rows));
+  std::uint64_t drawn = 0;
+  const auto grow = [&] {
+    for (auto& text : texts) text.push_back(static_cast<Token>(random_below(1, drawn++, flags.vocab_size)));
+  };
+  const auto step = [&] {
+    const std::vector<std::span<const Token>> views(texts.begin(), texts.end());
+    return seconds_of([&] { decoder.next_logits(views); });
+  };
+  for (int i = 0; i < 5; ++i) grow();
+  step();
+  std::vector<double> milliseconds, bandwidths;
+  for (std::int64_t token = 0; token < flags.tokens; ++token) {
+    grow();
+    milliseconds.push_back(step() * 1000);
+    if (token % 8 == 0) bandwidths.push_back(reads.bytes_per_second());
+  }
+  if (reads.checksum() == 0.0) throw Error::internal("the memory was not read");
+
+  // Every weight but the tables that are looked up: the head's table is read whole.
+  const std::int64_t weights = arena.parameter_count() - shape.block_size * shape.n_embd;
+  const double bytes = static_cast<double>(weights) * static_cast<double>(c10::elementSize(runtime.dtype));
+  const double median = quantile(milliseconds, 0.5);
+  const double bandwidth = quantile(bandwidths, 0.5);
+  const nlohmann::ordered_json result = {{"device", runtime.device_name()},
+                                         {"dtype", runtime.dtype == at::kFloat ? "float32" : "bfloat16"},
+                                         {"kernels", runtime.kernels == Kernels::fused ? "fused" : "aten"},
+                                         {"rows", flags.rows},
+                                         {"ms_median", median},
+                                         {"ms_p10", quantile(milliseconds, 0.1)},
+                                         {"ms_p90", quantile(milliseconds, 0.9)},
+                                         {"tokens_per_second", static_cast<double>(flags.rows) / median * 1000},
+                                         {"weight_bytes", bytes},
+                                         {"memory_bytes_per_second", bandwidth},
+                                         {"share_of_bandwidth", bytes / (median / 1000) / bandwidth}};
+  if (flags.json) {
+    std::cout << result.dump() << '\n';
+  } else {
+    for (const auto& [name, value] : result.items()) std::cout << name << ": " << value.dump() << '\n';
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return inkling::run_program([&] { return bench(argc, argv); });
+}
