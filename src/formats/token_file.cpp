@@ -29,7 +29,7 @@ constexpr std::array kinds = {
 
 constexpr std::uint64_t bytes_of(TokenWidth width) { return static_cast<std::uint64_t>(width); }
 
-Header read_header(const InputFile& file) {
+Header header_of(const InputFile& file) {
   Header header;
   if (file.size() < sizeof header) {
     throw Error::input(str(file.path().string(), ": holds ", file.size(), " bytes, less than the header of a token ",
@@ -104,7 +104,7 @@ void TokenShardWriter::commit() {
 }
 
 TokenShard::TokenShard(const fs::path& path) : file_(path) {
-  const Header header = read_header(file_);
+  const Header header = header_of(file_);
   width_ = width_of(header, path);
   count_ = count_of(header, width_, file_);
 }

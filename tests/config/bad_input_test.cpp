@@ -5,24 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
-#include "config/config.h"
+#include "tests/config/config_testing.h"
 
 namespace inkling {
 namespace {
 
 const std::string data_section = "data: {source: my.txt}\n";
-
-// The message that this input is refused with; "accepted" if it is not.
-std::string message_of(const std::string& yaml, const std::vector<std::string>& flags = {}) {
-  try {
-    parse_config(yaml, "run.yaml", flags);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.message();
-  }
-  return "accepted";
-}
 
 std::string message_of_setting(const std::string& section, const std::string& line) {
   return message_of(data_section + section + ":\n  " + line + "\n");

@@ -10,19 +10,10 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "tests/config/config_testing.h"
 
 namespace inkling {
 namespace {
-
-std::string message_of(const std::string& yaml) {
-  try {
-    parse_config(yaml, "run.yaml", {});
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.message();
-  }
-  return "accepted";
-}
 
 std::string repeated(const std::string& text, std::size_t bytes) {
   std::string result;

@@ -8,24 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/files.h"
+#include "tests/config/config_testing.h"
 
 namespace inkling {
 namespace {
 
 Config parse(const std::string& yaml, const std::vector<std::string>& flags = {}) {
   return parse_config(yaml, "run.yaml", flags);
-}
-
-std::string message_of(const std::string& yaml, const std::vector<std::string>& flags = {}) {
-  try {
-    parse(yaml, flags);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input);
-    return error.message();
-  }
-  return "accepted";
 }
 
 TEST(Config, HoldsWhatTheFileSaysAndDefaultsElsewhere) {

@@ -16,7 +16,7 @@ std::string write_shard(const fs::path& path, const std::vector<Token>& tokens) 
   return path.string();
 }
 
-DataConfig settings(const TemporaryFolder& folder, std::vector<std::string> source) {
+DataConfig shard_settings(const TemporaryFolder& folder, std::vector<std::string> source) {
   DataConfig config;
   config.source = std::move(source);
   config.vocab_size = 10;
@@ -29,7 +29,7 @@ TEST(ReadyTokenFiles, AreUsedInPlaceAndValidationIsToldByItsName) {
   write_shard(folder / "x_train_000002.bin", {4, 5});
   write_shard(folder / "x_train_000001.bin", {1, 2, 3});
   write_shard(folder / "x_val_000000.bin", {9, 8, 7});
-  const Dataset dataset = prepare_dataset(settings(folder, {(folder / "x_*.bin").string()}), {.block_size = 2});
+  const Dataset dataset = prepare_dataset(shard_settings(folder, {(folder / "x_*.bin").string()}), {.block_size = 2});
   EXPECT_EQ(dataset.tokenizer, nullptr);
   EXPECT_EQ(dataset.vocab_size, 10u);
   EXPECT_EQ(dataset.train.shards, (std::vector{folder / "x_train_000001.bin", folder / "x_train_000002.bin"}));
@@ -41,7 +41,7 @@ TEST(ReadyTokenFiles, AreUsedInPlaceAndValidationIsToldByItsName) {
 
 TEST(ReadyTokenFiles, OfAValidationSourceNeedNoName) {
   const TemporaryFolder folder;
-  DataConfig config = settings(folder, {write_shard(folder / "interval.bin", {1, 2, 3})});
+  DataConfig config = shard_settings(folder, {write_shard(folder / "interval.bin", {1, 2, 3})});
   config.validation_source = {write_shard(folder / "b.bin", {4, 5})};
   const Dataset dataset = prepare_dataset(config, {});
   EXPECT_EQ(dataset.train.tokens, 3u);
@@ -51,7 +51,7 @@ TEST(ReadyTokenFiles, OfAValidationSourceNeedNoName) {
 TEST(ReadyTokenFiles, ATokenOutsideTheVocabularyIsNamedWithItsPlace) {
   const TemporaryFolder folder;
   const DataConfig config =
-      settings(folder, {write_shard(folder / "train.bin", {1, 2, 3, 10}), write_shard(folder / "val.bin", {1})});
+      shard_settings(folder, {write_shard(folder / "train.bin", {1, 2, 3, 10}), write_shard(folder / "val.bin", {1})});
   const std::string message = input_error([&] { prepare_dataset(config, {}); });
   EXPECT_TRUE(contains(message, "train.bin: token number 3 is 10, and data.vocab_size is 10"));
   EXPECT_FALSE(fs::exists(folder / "prepared"));
@@ -60,14 +60,14 @@ TEST(ReadyTokenFiles, ATokenOutsideTheVocabularyIsNamedWithItsPlace) {
 TEST(ReadyTokenFiles, WithoutValidationOrTrainingAreRefused) {
   const TemporaryFolder folder;
   const std::string train = write_shard(folder / "train.bin", {1}), val = write_shard(folder / "val.bin", {1});
-  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(settings(folder, {train}), {}); }), "for validation"));
-  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(settings(folder, {val}), {}); }), "for training"));
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(shard_settings(folder, {train}), {}); }), "for validation"));
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(shard_settings(folder, {val}), {}); }), "for training"));
 }
 
 TEST(ReadyTokenFiles, AmongTextAreRefused) {
   const TemporaryFolder folder;
   const DataConfig config =
-      settings(folder, {write_shard(folder / "train.bin", {1}), folder.write("val.txt", "hello")});
+      shard_settings(folder, {write_shard(folder / "train.bin", {1}), folder.write("val.txt", "hello")});
   EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {}); }), "val.txt does not go together"));
 }
 
@@ -76,15 +76,15 @@ TEST(ReadyTokenFiles, ThatAreCutShortOrSomethingElseAreRefusedByName) {
   const std::string val = write_shard(folder / "val.bin", {1, 2});
   const std::string cut = write_shard(folder / "train.bin", {1, 2, 3});
   fs::resize_file(cut, 1027);
-  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(settings(folder, {cut, val}), {}); }), "train.bin"));
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(shard_settings(folder, {cut, val}), {}); }), "train.bin"));
   const std::string other = folder.write("other.bin", "not tokens at all");
-  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(settings(folder, {other, val}), {}); }), "other.bin"));
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(shard_settings(folder, {other, val}), {}); }), "other.bin"));
 }
 
 TEST(ReadyTokenFiles, AreReadAgainWhenTheyOrTheVocabularyChange) {
   const TemporaryFolder folder;
   DataConfig config =
-      settings(folder, {write_shard(folder / "train.bin", {1, 2, 3}), write_shard(folder / "val.bin", {1})});
+      shard_settings(folder, {write_shard(folder / "train.bin", {1, 2, 3}), write_shard(folder / "val.bin", {1})});
   const std::string before = prepare_dataset(config, {}).hash;
   EXPECT_EQ(prepare_dataset(config, {.verify = true}).hash, before);
   config.vocab_size = 3;
