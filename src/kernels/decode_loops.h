@@ -36,8 +36,8 @@ void rows_times_matrix(const float* x, const float* weight, const float* bias, f
     std::int64_t k = 0;
     for (; k + lines_at_once <= inner; k += lines_at_once) {
       for (std::int64_t row = 0; row < rows; ++row) {
-        add_lines<lines_at_once>(x + row * inner + k, weight + k * columns + tile, columns,
-                                 out + row * columns + tile, width);
+        add_lines<lines_at_once>(x + row * inner + k, weight + k * columns + tile, columns, out + row * columns + tile,
+                                 width);
       }
     }
     for (; k < inner; ++k) {
