@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
     app.add_option("--out", options.out, "the run folder (default: runs/<name of CONFIG>)");
     app.add_flag("--fresh", options.fresh, "start over in a new folder beside the old one; nothing is deleted");
     app.set_version_flag("--settings", inkling::config_reference, "print every setting as Markdown, and stop");
+    app.add_option("--profile", options.profile, "record ten steps in this file, for ui.perfetto.dev");
     app.add_flag("--accept-changes", options.accept_changes, "resume although settings changed that alter the result");
     if (!inkling::parse_flags(app, argc, argv)) return 0;
     const inkling::Config config = inkling::load_config(flags.config, flags.overrides);

@@ -7,6 +7,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
@@ -134,6 +135,7 @@ at::Tensor cached_attention_rows(const at::Tensor& qkv, std::int64_t n_head, con
 }  // namespace
 
 at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Context& context) {
+  RECORD_FUNCTION("causal_attention", std::vector<c10::IValue>());
   if (context.kernels == Kernels::fused) {
     const std::uint64_t key = context.dropout > 0.0 ? context.next_dropout_key() : 0;
     return FusedAttention::apply(qkv, n_head, key, context.dropout);

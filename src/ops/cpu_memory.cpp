@@ -3,6 +3,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -29,6 +30,11 @@ class ReusingAllocator final : public c10::Allocator {
   CpuMemory memory() {
     const std::lock_guard lock(mutex_);
     return memory_;
+  }
+
+  void give_back_kept() {
+    const std::lock_guard lock(mutex_);
+    give_back();
   }
 
   static ReusingAllocator& only_one() {
@@ -65,6 +71,7 @@ class ReusingAllocator final : public c10::Allocator {
                                    format_bytes(memory_.held), " were held"));
     }
     memory_.held += size + alignment;
+    memory_.most_held = std::max(memory_.most_held, memory_.held);
     ++memory_.allocations;
     void* const memory = static_cast<char*>(block) + alignment;
     size_of(memory) = size;
@@ -92,6 +99,8 @@ class ReusingAllocator final : public c10::Allocator {
 }  // namespace
 
 void reuse_cpu_memory() { c10::SetCPUAllocator(&ReusingAllocator::only_one(), 1); }
+
+void give_back_cpu_memory() { ReusingAllocator::only_one().give_back_kept(); }
 
 CpuMemory cpu_memory() { return ReusingAllocator::only_one().memory(); }
 

@@ -13,8 +13,12 @@ namespace inkling {
 // are given back first; then a tensor that cannot be had is an Error environment, saying how many bytes were asked for.
 void reuse_cpu_memory();
 
+// Gives blocks that nobody uses back to the system: before and after work whose sizes are not those of a training step.
+void give_back_cpu_memory();
+
 struct CpuMemory {
   std::uint64_t held = 0;         // bytes taken from the system: of tensors that live, and of blocks kept for later
+  std::uint64_t most_held = 0;    // at its peak
   std::uint64_t allocations = 0;  // how often memory was taken from the system
 };
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <vector>
@@ -71,6 +72,7 @@ at::Tensor decode_logits(const at::Tensor& x, const at::Tensor& table) {
 
 at::Tensor head_cross_entropy(const at::Tensor& x, const Weight& table, const at::Tensor& targets,
                               const Context& context) {
+  RECORD_FUNCTION("head_cross_entropy", std::vector<c10::IValue>());
   if (context.kernels == Kernels::fused) return FusedHead::apply(x, table, targets);
   const at::Tensor logits = at::matmul(x, table.value.t()).reshape({-1, table.value.size(0)});
   // The softmax is taken in float32 whatever the dtype of the products is.

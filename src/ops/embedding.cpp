@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/cpu_kernels.h"
@@ -51,6 +52,7 @@ struct FusedEmbedding : Function<FusedEmbedding> {
 }  // namespace
 
 at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, const Context& context) {
+  RECORD_FUNCTION("embedding", std::vector<c10::IValue>());
   if (context.kernels == Kernels::fused) return FusedEmbedding::apply(weights.tokens.value, tokens, weights);
   return at::embedding(weights.tokens.value, tokens) + weights.positions.value.narrow(0, 0, tokens.size(1));
 }

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/layer_norm.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/cpu_kernels.h"
@@ -107,12 +108,14 @@ struct FusedAddLayerNorm : Function<FusedAddLayerNorm> {
 }  // namespace
 
 at::Tensor layer_norm(const at::Tensor& x, const NormWeights& weights, const Context& context) {
+  RECORD_FUNCTION("layer_norm", std::vector<c10::IValue>());
   if (context.kernels == Kernels::fused) return FusedLayerNorm::apply(x, weights);
   return at::layer_norm(x, {x.size(-1)}, weights.weight.value, weights.bias.value, epsilon);
 }
 
 std::pair<at::Tensor, at::Tensor> add_layer_norm(const at::Tensor& x, const at::Tensor& branch,
                                                  const NormWeights& weights, const Context& context) {
+  RECORD_FUNCTION("add_layer_norm", std::vector<c10::IValue>());
   if (context.kernels == Kernels::fused) {
     const variable_list both = FusedAddLayerNorm::apply(x, branch, weights);
     return {both[0], both[1]};

@@ -7,6 +7,7 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "ops/parallel.h"
@@ -124,12 +125,14 @@ at::Tensor aten_linear(const at::Tensor& x, const LinearWeights& weights) {
 }  // namespace
 
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Context& context) {
+  RECORD_FUNCTION("linear", std::vector<c10::IValue>());
   if (context.kernels == Kernels::aten) return aten_linear(x, weights);
   if (context.decoding) return decode_linear(x, weights);
   return FusedLinear::apply(x, weights);
 }
 
 at::Tensor linear_gelu(const at::Tensor& x, const LinearWeights& weights, GeluForm form, const Context& context) {
+  RECORD_FUNCTION("linear_gelu", std::vector<c10::IValue>());
   if (context.kernels == Kernels::aten) {
     return at::gelu(aten_linear(x, weights), form == GeluForm::tanh ? "tanh" : "none");
   }

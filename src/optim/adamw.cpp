@@ -2,6 +2,7 @@
 
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros_like.h>
+#include <ATen/record_function.h>
 
 #include <cmath>
 #include <vector>
@@ -34,6 +35,7 @@ AdamW::AdamW(ParameterArena& arena, const OptimizerConfig& settings)
       moment2_(at::zeros_like(arena.values())) {}
 
 double AdamW::step(double learning_rate) {
+  RECORD_FUNCTION("adamw", std::vector<c10::IValue>());
   const double norm = global_norm(arena_.gradients());
   if (!std::isfinite(norm)) return norm;
   const bool clipped = settings_.grad_clip > 0.0 && norm > settings_.grad_clip;

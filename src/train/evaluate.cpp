@@ -12,12 +12,14 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "base/strings.h"
+#include "ops/cpu_memory.h"
 #include "ops/cross_entropy.h"
 
 namespace inkling {
 namespace {
 
-constexpr std::int64_t most_logit_bytes = std::int64_t{4} << 20;
+// As much as a processor's caches hold: logits, and what a layer has at work.
+constexpr std::int64_t most_bytes_together = std::int64_t{8} << 20;
 constexpr std::int64_t most_pieces_together = 64;
 
 // What the model sees in front of the first target, and the targets.
@@ -54,9 +56,11 @@ std::vector<double> score_batch(const Gpt& model, const Runtime& runtime, const 
 template <typename Read>
 std::vector<ScoredPiece> score_all(const Gpt& model, const Runtime& runtime, const std::vector<std::size_t>& order,
                                    const Read& read) {
-  const std::int64_t piece_bytes = model.shape().block_size * model.shape().vocab_size * std::int64_t{sizeof(float)};
+  const GptShape& shape = model.shape();
+  const std::int64_t piece_bytes =
+      shape.block_size * (shape.vocab_size + 12 * shape.n_embd) * static_cast<std::int64_t>(sizeof(float));
   const auto together =
-      static_cast<std::size_t>(std::clamp<std::int64_t>(most_logit_bytes / piece_bytes, 1, most_pieces_together));
+      static_cast<std::size_t>(std::clamp<std::int64_t>(most_bytes_together / piece_bytes, 1, most_pieces_together));
   std::vector<ScoredPiece> scored(order.size());
   Progress progress("evaluating", order.size(), "pieces");
   for (std::size_t begin = 0; begin < order.size(); begin += together) {
@@ -65,6 +69,7 @@ std::vector<ScoredPiece> score_all(const Gpt& model, const Runtime& runtime, con
     for (std::size_t i = begin; i < end; ++i) pieces.push_back(read(order[i]));
     const std::vector<double> nats = score_batch(model, runtime, pieces);
     for (std::size_t i = begin; i < end; ++i) scored[order[i]] = {nats[i - begin], pieces[i - begin].targets.size()};
+    give_back_cpu_memory();  // the next batch has sizes of its own
     progress.update(end);
   }
   return scored;

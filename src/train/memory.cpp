@@ -103,7 +103,7 @@ double peak_flops(at::Device device, at::ScalarType dtype) {
 std::uint64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
 
 std::uint64_t held_bytes(at::Device device) {
-  if (device.is_cpu()) return cpu_memory().held;
+  if (device.is_cpu()) return cpu_memory().most_held;
   const auto statistics = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
   return static_cast<std::uint64_t>(statistics.reserved_bytes[0].peak);
 }

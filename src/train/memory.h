@@ -33,8 +33,8 @@ double peak_flops(at::Device device, at::ScalarType dtype);
 // The most resident memory of this process so far, bytes.
 std::uint64_t peak_resident_bytes();
 
-// What tensors on `device` hold, freed ones kept for later ones included, bytes. On the CPU of what was allocated since
-// reuse_cpu_memory(), on a GPU at its peak.
+// What tensors on `device` held at their peak, freed ones kept for later ones included, bytes. On the CPU of what was
+// allocated since reuse_cpu_memory().
 std::uint64_t held_bytes(at::Device device);
 
 }  // namespace inkling

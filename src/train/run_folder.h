@@ -13,10 +13,11 @@ namespace inkling {
 
 struct TrainOptions {
   std::filesystem::path config_path;
-  std::filesystem::path out;    // empty: runs/<the config file's name>
-  bool fresh = false;           // start over in a new folder; nothing is deleted
-  bool accept_changes = false;  // resume although settings changed that alter the result
-  bool dry_run = false;         // check everything, write nothing
+  std::filesystem::path out;      // empty: runs/<the config file's name>
+  bool fresh = false;             // start over in a new folder; nothing is deleted
+  bool accept_changes = false;    // resume although settings changed that alter the result
+  std::filesystem::path profile;  // empty, or the file for a record of some steps (train/profile.h)
+  bool dry_run = false;           // check everything, write nothing
 };
 
 // A run folder held by this process alone for as long as this lives.

@@ -13,6 +13,7 @@
 #include "ops/cpu_memory.h"
 #include "train/evaluate.h"
 #include "train/memory.h"
+#include "train/profile.h"
 #include "train/report.h"
 #include "train/signals.h"
 #include "train/trainer.h"
@@ -75,7 +76,7 @@ void say_what_is_ahead(const Config& config, const Dataset& dataset, const GptSh
 class Run {
  public:
   Run(const Config& config, const RunFolder& folder, const Dataset& dataset, const Runtime& runtime,
-      const GptShape& shape, const std::optional<Resume>& resume)
+      const GptShape& shape, const std::optional<Resume>& resume, const std::filesystem::path& profile)
       : config_(config),
         folder_(folder),
         dataset_(dataset),
@@ -85,6 +86,7 @@ class Run {
         validation_tokens_(dataset.validation.shards),
         order_(parse_window_kind(config.data.order), config.training.seed, train_tokens_.count(),
                static_cast<std::uint64_t>(config.model.block_size)),
+        profile_(profile, runtime),
         trainer_(config, shape, runtime) {
     if (resume) {
       state_ = resume->state;
@@ -113,6 +115,7 @@ class Run {
     while (state_.step < config_.training.max_steps) {
       const StepResult result = trainer_.step(state_.step, train_tokens_, order_);
       ++state_.step;
+      profile_.step_done();
       state_.seconds = seconds_before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       report_->step_done(state_.step, config_.training.batch_size * config_.model.block_size);
       count_skipped(result);
@@ -151,6 +154,7 @@ class Run {
 
   // Returns whether the validation loss is the best so far.
   bool evaluate() {
+    give_back_cpu_memory();  // what a step keeps is of no use here, nor what this keeps in the next step
     EvaluationLosses losses{.step = state_.step, .train_loss = trainer_.estimate_loss(train_tokens_)};
     if (dataset_.bound_file) {  // whole stories, on which the best possible loss is known
       const auto stories = static_cast<std::uint64_t>(config_.evaluation.batches * config_.training.batch_size);
@@ -160,6 +164,7 @@ class Run {
     } else {
       losses.val_loss = trainer_.estimate_loss(validation_tokens_);
     }
+    give_back_cpu_memory();
     const bool best = !state_.best_val_loss || losses.val_loss < *state_.best_val_loss;
     if (best) {
       state_.best_val_loss = losses.val_loss;
@@ -182,6 +187,7 @@ class Run {
   GptShape shape_;
   TokenSequence train_tokens_, validation_tokens_;
   WindowOrder order_;
+  Profile profile_;
   Trainer trainer_;
   TrainingState state_;
   std::optional<Report> report_;
@@ -217,7 +223,7 @@ int train(const Config& asked, const TrainOptions& options) {
     return 0;
   }
   write_file(path / "config.yaml", print_config(config));
-  return Run(config, folder, dataset, runtime, shape, resume).loop();
+  return Run(config, folder, dataset, runtime, shape, resume, options.profile).loop();
 }
 
 }  // namespace inkling

@@ -49,6 +49,19 @@ TEST(CpuMemory, ALargeBlockDoesNotServeASmallTensor) {
   EXPECT_EQ(cpu_memory().allocations, allocations + 1);
 }
 
+TEST(CpuMemory, KeptBlocksAreGivenBackWhenAskedFor) {
+  reuse_cpu_memory();
+  const at::Tensor used = at::empty({2 * floats});
+  {
+    const at::Tensor freed = at::empty({5 * floats});
+  }
+  const CpuMemory before = cpu_memory();
+  give_back_cpu_memory();
+  EXPECT_LE(cpu_memory().held, before.held - 5 * bytes);
+  EXPECT_GE(cpu_memory().held, 2 * bytes);
+  EXPECT_EQ(cpu_memory().most_held, before.most_held);
+}
+
 TEST(CpuMemory, WhatCannotBeHadIsAnErrorThatSaysHowMuchItWas) {
   reuse_cpu_memory();
   try {

@@ -38,6 +38,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "--set model.dropout=0 --set training.micro_batch_size=12 --set model.n_layer=6",
                     "--set model.dropout=0.2 --set training.micro_batch_size=24 --set model.block_size=128",
                     "--set model.dropout=0 --set model.n_embd=512 --set model.n_layer=4",
+                    "--set data.source=" INKLING_SOURCE_DIR
+                    "/data/fables.grammar --set data.stories=500 --set data.tokenizer.kind=char --set model.dropout=0 "
+                    "--set model.block_size=256 --set training.micro_batch_size=24 --set evaluation.batches=4",
                     "--set model.dropout=0 --set training.micro_batch_size=24 --set runtime.kernels=aten",
                     "--set model.dropout=0.2 --set training.micro_batch_size=24 --set runtime.kernels=aten"));
 

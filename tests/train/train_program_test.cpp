@@ -172,6 +172,20 @@ TEST_F(TrainProgram, TheSpaceSignOfSentencepieceIsWarnedAboutWithACountAndTraine
   EXPECT_NE(outcome.err.find("the text holds U+2581 (\u2581) 3 times"), std::string::npos) << outcome.err;
 }
 
+TEST_F(TrainProgram, AProfileNamesTheOperationsOfTenSteps) {
+  const Outcome outcome =
+      train({"--profile profile.json", "--set training.max_steps=20 --set evaluation.interval=100"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("profile: 10 steps are in profile.json"), std::string::npos) << outcome.err;
+  std::map<std::string, int> counts;
+  const nlohmann::json profile = nlohmann::json::parse(read_file(folder / "profile.json"));
+  for (const auto& event : profile.at("traceEvents")) ++counts[event.value("name", "")];
+  EXPECT_EQ(counts["adamw"], 10);
+  EXPECT_EQ(counts["causal_attention"], 10 * 2 * 2);  // micro-batches and layers
+  EXPECT_EQ(counts["linear"], 10 * 2 * 2 * 3);
+  expect_refused(train({"--fresh --profile nowhere/profile.json"}), {"nowhere"}, 3);
+}
+
 TEST_F(TrainProgram, MissingGpuIsSaidInOneSentence) {
   if (fs::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has a GPU";
   expect_refused(train({"--set", "runtime.device=cuda"}), {"runtime.device is cuda", "cpu or auto"}, 3);
