@@ -43,10 +43,13 @@ class MemoryReads {
     const double seconds = seconds_of([&] {
       parallel_parts(memory_.numel(), 4096, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
         const float* const values = memory_.data_ptr<float>();
-        float total = 0.0f;
-#pragma omp simd reduction(+ : total)
-        for (std::int64_t i = begin; i < end; ++i) total += values[i];
-        sums[static_cast<std::size_t>(part)] = total;
+        constexpr std::int64_t width = 32;
+        float totals[width] = {};  // so many that no addition waits for another
+        for (std::int64_t i = begin; i + width <= end; i += width) {
+#pragma omp simd
+          for (std::int64_t j = 0; j < width; ++j) totals[j] += values[i + j];
+        }
+        for (const float total : totals) sums[static_cast<std::size_t>(part)] += total;
       });
     });
     for (const float sum : sums) checksum_ += static_cast<double>(sum);
