@@ -14,7 +14,7 @@
 #include "model/device.h"
 #include "ops/parallel.h"
 #include "program.h"
-#include "quantiles.h"
+#include "results.h"
 
 namespace {
 
@@ -123,11 +123,7 @@ int bench(int argc, char** argv) {
                                          {"weight_bytes", bytes},
                                          {"memory_bytes_per_second", bandwidth},
                                          {"share_of_bandwidth", bytes / (median / 1000) / bandwidth}};
-  if (flags.json) {
-    std::cout << result.dump() << '\n';
-  } else {
-    for (const auto& [name, value] : result.items()) std::cout << name << ": " << value.dump() << '\n';
-  }
+  print_results(result, flags.json);
   return 0;
 }
 

@@ -17,7 +17,7 @@
 #include "model/device.h"
 #include "ops/cpu_memory.h"
 #include "program.h"
-#include "quantiles.h"
+#include "results.h"
 #include "train/memory.h"
 #include "train/trainer.h"
 
@@ -161,11 +161,7 @@ int bench(int argc, char** argv) {
                                          {"tokens_per_second", tokens / median * 1000},
                                          {"gemm_ms", quantile(times.products, 0.5)},
                                          {"peak_resident_bytes", peak_resident_bytes()}};
-  if (flags.json) {
-    std::cout << result.dump() << '\n';
-  } else {
-    for (const auto& [name, value] : result.items()) std::cout << name << ": " << value.dump() << '\n';
-  }
+  print_results(result, flags.json);
   return 0;
 }
 
