@@ -1,9 +1,7 @@
 // bench-decode CONFIG: tokens per second of generation, beside the memory bandwidth of the same minutes.
 // Generating reads every weight once per token, so bandwidth is its limit. Weights are random: the time does not depend
 // on them.
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -15,6 +13,7 @@
 #include "ops/parallel.h"
 #include "program.h"
 #include "results.h"
+#include "train/trainer.h"
 
 namespace {
 
@@ -66,7 +65,7 @@ int bench(int argc, char** argv) {
   CLI::App app("Times the generation of tokens by a model with random weights.", "bench-decode");
   Flags flags;
   app.add_option("CONFIG", flags.config, "a YAML configuration")->required();
-  app.add_option("--set", flags.overrides, "override one setting")->take_all()->allow_extra_args(false);
+  add_set_flag(app, flags.overrides, "override one setting");
   app.add_option("--tokens", flags.tokens, "how many tokens to time (default 64)")->check(CLI::PositiveNumber);
   app.add_option("--rows", flags.rows, "texts that grow together (default 1)")->check(CLI::PositiveNumber);
   app.add_option("--vocab-size", flags.vocab_size, "vocabulary (default 50257)");
@@ -75,15 +74,9 @@ int bench(int argc, char** argv) {
 
   const Config config = load_config(flags.config, flags.overrides);
   const Runtime runtime = resolve_runtime(config.runtime);
-  const GptShape shape = {.n_layer = config.model.n_layer,
-                          .n_head = config.model.n_head,
-                          .n_embd = config.model.n_embd,
-                          .block_size = config.model.block_size,
-                          .vocab_size = static_cast<std::int64_t>(flags.vocab_size),
-                          .bias = config.model.bias};
+  const GptShape shape = shape_from(config.model, flags.vocab_size);
   ParameterArena arena(gpt_parameters(shape), runtime.device, runtime.dtype, false);
   initialize(arena, shape, 1);
-  arena.refresh_compute();
   const Gpt model(shape, arena);
   Decoder decoder(model, runtime, flags.rows, true);
   MemoryReads reads;

@@ -136,7 +136,7 @@ int bench(int argc, char** argv) {
   CLI::App app("Times training steps of a configuration on random tokens.", "bench-step");
   Flags flags;
   app.add_option("CONFIG", flags.config, "a YAML configuration")->required();
-  app.add_option("--set", flags.overrides, "override one setting")->take_all()->allow_extra_args(false);
+  add_set_flag(app, flags.overrides, "override one setting");
   app.add_option("--steps", flags.steps, "how many steps to time (default 50)")->check(CLI::PositiveNumber);
   app.add_option("--vocab-size", flags.vocab_size, "vocabulary (default: what the configuration implies, char: 65)");
   app.add_flag("--json", flags.json, "print one JSON object");

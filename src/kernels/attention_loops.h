@@ -6,9 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "base/random.h"
+#include "kernels/adamw_loops.h"
 #include "kernels/cpu_kernels.h"
-#include "kernels/math.h"
 #include "kernels/tiles.h"
 #include "kernels/vector.h"
 
@@ -32,19 +31,12 @@ template <std::int64_t rows>
   }
 }
 
-// Multiplies the probabilities of one query by 0 or 1 / (1 - p). Element (head, query, key) has a random number of its
-// own, whichever thread asks for it.
-[[gnu::always_inline]] inline void drop(const AttentionHead& head, std::int64_t query, const float* in, float* out,
-                                        std::int64_t length) {
-  const std::uint64_t first = (static_cast<std::uint64_t>(head.index) * static_cast<std::uint64_t>(head.time) +
-                               static_cast<std::uint64_t>(query)) *
-                              static_cast<std::uint64_t>(head.time);
-#pragma omp simd
-  for (std::int64_t j = 0; j < length; ++j) {
-    const auto bits =
-        static_cast<std::uint32_t>(inkling::random_bits(head.dropout_key, first + static_cast<std::uint64_t>(j)) >> 32);
-    out[j] = bits >= head.dropout_threshold ? in[j] * head.dropout_scale : 0.0f;
-  }
+// Dropout of the probabilities of one query. Element (head, query, key) has a random number of its own, whichever
+// thread asks for it.
+void drop(const AttentionHead& head, std::int64_t query, float* row, std::int64_t length) {
+  if (head.dropout_threshold == 0) return;
+  const auto first = static_cast<std::uint64_t>((head.index * head.time + query) * head.time);
+  dropout(row, head.dropout_key, first, head.dropout_threshold, head.dropout_scale, length);
 }
 
 void clear(float* row, std::int64_t begin, std::int64_t end) {
@@ -86,7 +78,7 @@ void clear(float* row, std::int64_t begin, std::int64_t end) {
 std::int64_t attention_scratch(std::int64_t time, std::int64_t head_size) {
   const std::int64_t padded_time = rounded_up(time, lanes);
   const std::int64_t padded_head = rounded_up(head_size, lanes);
-  return 2 * head_size * padded_time + 5 * padded_time * padded_head + 2 * query_block * padded_time;
+  return 2 * head_size * padded_time + 3 * padded_time * padded_head + 2 * query_block * padded_time;
 }
 
 void attention_forward(const AttentionHead& head, float* out, float* logsumexp, float* scratch) {
@@ -106,7 +98,7 @@ void attention_forward(const AttentionHead& head, float* out, float* logsumexp, 
       float* const row = scores + i * stride;
       inverse[i] = softmax_row(row, length, scale, logsumexp[query + i]);
       clear(row, filled, end);
-      if (head.dropout_threshold > 0) drop(head, query + i, row, row, filled);
+      drop(head, query + i, row, filled);
     }
     for (std::int64_t d = 0; d < size; d += lanes) {
       Tile<rows> sums = multiply_tile<rows>(scores, stride, 1, values + d * time, end);
@@ -153,9 +145,9 @@ void attention_backward(const AttentionHead& head, const float* out, const float
         float delta = 0.0f;
 #pragma omp simd reduction(+ : delta)
         for (std::int64_t d = 0; d < size; ++d) delta += out_row[d] * dout_row[d];
-        if (head.dropout_threshold > 0) drop(head, query + i, ds_row, ds_row, filled);
+        drop(head, query + i, ds_row, filled);
         softmax_row_backward(p_row, ds_row, length, scale, logsumexp[query + i], delta);
-        if (head.dropout_threshold > 0) drop(head, query + i, p_row, p_row, filled);
+        drop(head, query + i, p_row, filled);
         clear(p_row, filled, block_end);
         clear(ds_row, filled, block_end);
       }

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "kernels/math.h"
+
 namespace {
 
 #if defined(__AVX512F__)
@@ -64,12 +66,7 @@ typedef std::int32_t IntegerVector __attribute__((vector_size(lanes * 4)));
   const Vector shifted = multiply_add(x, broadcast(1.44269504088896341f), broadcast(12582912.0f));
   const Vector n = shifted - 12582912.0f;
   const Vector r = multiply_add(n, broadcast(2.12194440e-4f), multiply_add(n, broadcast(-0.693359375f), x));
-  Vector p = multiply_add(broadcast(1.9875691500e-4f), r, broadcast(1.3981999507e-3f));
-  p = multiply_add(p, r, broadcast(8.3334519073e-3f));
-  p = multiply_add(p, r, broadcast(4.1665795894e-2f));
-  p = multiply_add(p, r, broadcast(1.6666665459e-1f));
-  p = multiply_add(p, r, broadcast(5.0000001201e-1f));
-  p = multiply_add(p, r * r, r + 1.0f);
+  const Vector p = multiply_add(inkling::exp_series(r), r * r, r + 1.0f);
   const IntegerVector exponent = (__builtin_convertvector(n, IntegerVector) + 127) << 23;
   return p * reinterpret_cast<Vector>(exponent);
 }

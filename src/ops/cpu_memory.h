@@ -1,7 +1,7 @@
 // Memory of tensors on the CPU: kept when a tensor is freed, for the next one of its size, and counted.
 //
 // A training step asks for the same sizes again and again. With malloc, large blocks go back to the system and come
-// again page by page: a quarter of the step time of a large model, and how much is held depends on the machine's luck.
+// again page by page: a fifth of the step time of a large model, and how much is held depends on the machine's luck.
 #pragma once
 
 #include <cstdint>

@@ -44,8 +44,8 @@ std::vector<MemoryPart> training_memory(const Config& config, const GptShape& sh
   const std::uint64_t block_bytes = rows * channels * element;
   std::uint64_t activations = block_bytes * layers * saved_by_a_layer;
   std::uint64_t at_work = block_bytes * (kernels == Kernels::fused ? held_at_work : held_at_work_composed);
-  if (config.model.dropout > 0 &&
-      kernels == Kernels::aten) {  // the composed attention keeps probabilities and their dropped copy
+  // The composed attention keeps probabilities and their dropped copy.
+  if (config.model.dropout > 0 && kernels == Kernels::aten) {
     const std::uint64_t scores = rows * static_cast<std::uint64_t>(shape.block_size * shape.n_head) * element;
     activations += scores * layers * 2;
     at_work += scores * 3;

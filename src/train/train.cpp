@@ -76,7 +76,7 @@ void say_what_is_ahead(const Config& config, const Dataset& dataset, const GptSh
 class Run {
  public:
   Run(const Config& config, const RunFolder& folder, const Dataset& dataset, const Runtime& runtime,
-      const GptShape& shape, const std::optional<Resume>& resume, const std::filesystem::path& profile)
+      const GptShape& shape, const std::optional<Resume>& resume)
       : config_(config),
         folder_(folder),
         dataset_(dataset),
@@ -86,7 +86,6 @@ class Run {
         validation_tokens_(dataset.validation.shards),
         order_(parse_window_kind(config.data.order), config.training.seed, train_tokens_.count(),
                static_cast<std::uint64_t>(config.model.block_size)),
-        profile_(profile, runtime),
         trainer_(config, shape, runtime) {
     if (resume) {
       state_ = resume->state;
@@ -103,7 +102,7 @@ class Run {
                     peak_flops(runtime.device, runtime.dtype));
   }
 
-  int loop() {
+  int loop(Profile& profile) {
     const StopSignal stop;
     const double seconds_before = state_.seconds;
     const auto start = std::chrono::steady_clock::now();
@@ -115,7 +114,7 @@ class Run {
     while (state_.step < config_.training.max_steps) {
       const StepResult result = trainer_.step(state_.step, train_tokens_, order_);
       ++state_.step;
-      profile_.step_done();
+      profile.step_done();
       state_.seconds = seconds_before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       report_->step_done(state_.step, config_.training.batch_size * config_.model.block_size);
       count_skipped(result);
@@ -187,7 +186,6 @@ class Run {
   GptShape shape_;
   TokenSequence train_tokens_, validation_tokens_;
   WindowOrder order_;
-  Profile profile_;
   Trainer trainer_;
   TrainingState state_;
   std::optional<Report> report_;
@@ -222,8 +220,9 @@ int train(const Config& asked, const TrainOptions& options) {
     log_info("dry run: all is well, nothing was written");
     return 0;
   }
+  Profile profile(options.profile, runtime);
   write_file(path / "config.yaml", print_config(config));
-  return Run(config, folder, dataset, runtime, shape, resume, options.profile).loop();
+  return Run(config, folder, dataset, runtime, shape, resume).loop(profile);
 }
 
 }  // namespace inkling
