@@ -76,6 +76,8 @@ at::Tensor ParameterArena::master(std::string_view name) const { return view(val
 
 void ParameterArena::zero_gradients() { gradients_.zero_(); }
 
+void ParameterArena::zero_vector_gradients() { gradients_.slice(0, decay_end()).zero_(); }
+
 void ParameterArena::collect_gradients() {
   if (compute_gradients_.is_same(gradients_)) return;
   gradients_.add_(compute_gradients_);  // bfloat16 to float32

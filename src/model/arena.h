@@ -58,6 +58,8 @@ class ParameterArena : public ParameterLayout {
   at::Tensor master(std::string_view name) const;  // float32 view
 
   void zero_gradients();
+  // Enough before a pass with Context::overwrites, which writes the gradients of matrices.
+  void zero_vector_gradients();
   void collect_gradients();  // after a backward pass: adds the compute dtype's gradients to gradients()
   void refresh_compute();    // after values() changed: copies them to the compute dtype
 

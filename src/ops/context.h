@@ -13,7 +13,8 @@ namespace inkling {
 // and the second opinion on the first.
 enum class Kernels { fused, aten };
 
-// A view into the parameter arena. The gradient is accumulated in place: a backward pass adds to it.
+// A view into the parameter arena. The gradient is accumulated in place: a backward pass adds to it, unless the context
+// says that it overwrites.
 struct Weight {
   at::Tensor value;     // undefined where the model has none (bias: false)
   at::Tensor gradient;  // same shape and dtype; undefined in a model that is not trained
@@ -25,6 +26,7 @@ struct Weight {
 // that each gets numbers of its own.
 struct Context {
   Kernels kernels = Kernels::fused;
+  bool overwrites = false;        // fused only: the gradients of matrices are written, not added to. See ParameterArena
   bool decoding = false;          // few rows, no gradient: loops whose result for a row does not depend on the others
   double dropout = 0.0;           // probability of dropping; 0 outside training
   std::uint64_t dropout_key = 0;  // random_key(seed, Purpose::dropout, step), mixed with the micro-batch

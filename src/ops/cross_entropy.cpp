@@ -23,7 +23,7 @@ using torch::autograd::variable_list;
 // The logits become their own gradient in the pass that computes the loss, so [rows, V] exists once.
 struct FusedHead : Function<FusedHead> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const Weight& table,
-                            const at::Tensor& targets) {
+                            const at::Tensor& targets, bool overwrites) {
     const at::Tensor rows = x.reshape({-1, x.size(-1)});
     const at::Tensor wanted = targets.reshape({-1}).contiguous();
     const at::Tensor logits = at::mm(rows, table.value.t());
@@ -41,6 +41,7 @@ struct FusedHead : Function<FusedHead> {
     context->save_for_backward({rows, logits});
     context->saved_data["table"] = table.value;
     context->saved_data["table_gradient"] = table.gradient;
+    context->saved_data["overwrites"] = overwrites;
     context->saved_data["shape"] = x.sizes().vec();
     return at::scalar_tensor(loss / static_cast<double>(scored), x.options().requires_grad(false));
   }
@@ -49,10 +50,11 @@ struct FusedHead : Function<FusedHead> {
     const auto saved = context->get_saved_variables();
     const at::Tensor& dlogits = saved[1];
     const double factor = upstream[0].item<double>();
-    context->saved_data["table_gradient"].toTensor().addmm_(dlogits.t(), saved[0], 1.0, factor);
+    const double kept = context->saved_data["overwrites"].toBool() ? 0.0 : 1.0;  // 0: what was there is not even read
+    context->saved_data["table_gradient"].toTensor().addmm_(dlogits.t(), saved[0], kept, factor);
     const at::Tensor dx = at::mm(dlogits, context->saved_data["table"].toTensor());
     if (factor != 1.0) dx.mul_(factor);
-    return {dx.view(context->saved_data["shape"].toIntVector()), {}, {}};
+    return {dx.view(context->saved_data["shape"].toIntVector()), {}, {}, {}};
   }
 };
 
@@ -73,7 +75,7 @@ at::Tensor decode_logits(const at::Tensor& x, const at::Tensor& table) {
 at::Tensor head_cross_entropy(const at::Tensor& x, const Weight& table, const at::Tensor& targets,
                               const Context& context) {
   RECORD_FUNCTION("head_cross_entropy", std::vector<c10::IValue>());
-  if (context.kernels == Kernels::fused) return FusedHead::apply(x, table, targets);
+  if (context.kernels == Kernels::fused) return FusedHead::apply(x, table, targets, context.overwrites);
   const at::Tensor logits = at::matmul(x, table.value.t()).reshape({-1, table.value.size(0)});
   // The softmax is taken in float32 whatever the dtype of the products is.
   return at::cross_entropy_loss(logits.to(at::kFloat), targets.reshape({-1}), {}, 1 /* mean */, not_scored);

@@ -19,7 +19,7 @@ using torch::autograd::variable_list;
 struct FusedEmbedding : Function<FusedEmbedding> {
   // token_table is an argument only so that autograd records the operation: tokens themselves have no gradient.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& token_table, const at::Tensor& tokens,
-                            const EmbeddingWeights& weights) {
+                            const EmbeddingWeights& weights, bool overwrites) {
     const std::int64_t time = tokens.size(1);
     const std::int64_t channels = token_table.size(1);
     const at::Tensor ids = tokens.contiguous();
@@ -32,6 +32,7 @@ struct FusedEmbedding : Function<FusedEmbedding> {
     context->save_for_backward({ids});
     context->saved_data["tokens"] = weights.tokens.gradient;
     context->saved_data["positions"] = weights.positions.gradient;
+    context->saved_data["overwrites"] = overwrites;
     return out;
   }
 
@@ -41,11 +42,13 @@ struct FusedEmbedding : Function<FusedEmbedding> {
     const at::Tensor dtokens = context->saved_data["tokens"].toTensor();
     const at::Tensor dpositions = context->saved_data["positions"].toTensor();
     const std::int64_t channels = dout.size(2);
+    // The token table's gradient is there already: it is the head's table too, and the head comes first.
+    if (context->saved_data["overwrites"].toBool()) dpositions.zero_();
     parallel_parts(channels, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
       cpu_kernels().embedding_backward(ids.data_ptr<std::int64_t>(), dout.data_ptr<float>(), dtokens.data_ptr<float>(),
                                        dpositions.data_ptr<float>(), ids.numel(), ids.size(1), channels, begin, end);
     });
-    return {{}, {}, {}};
+    return {{}, {}, {}, {}};
   }
 };
 
@@ -53,7 +56,9 @@ struct FusedEmbedding : Function<FusedEmbedding> {
 
 at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, const Context& context) {
   RECORD_FUNCTION("embedding", std::vector<c10::IValue>());
-  if (context.kernels == Kernels::fused) return FusedEmbedding::apply(weights.tokens.value, tokens, weights);
+  if (context.kernels == Kernels::fused) {
+    return FusedEmbedding::apply(weights.tokens.value, tokens, weights, context.overwrites);
+  }
   return at::embedding(weights.tokens.value, tokens) + weights.positions.value.narrow(0, 0, tokens.size(1));
 }
 

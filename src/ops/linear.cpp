@@ -28,16 +28,17 @@ at::Tensor with_last(const at::Tensor& rows, const at::Tensor& like) {
   return rows.view(shape);
 }
 
-void save(AutogradContext* context, const LinearWeights& weights) {
+void save(AutogradContext* context, const LinearWeights& weights, bool overwrites) {
   context->saved_data["weight"] = weights.weight.value;
+  context->saved_data["overwrites"] = overwrites;
   context->saved_data["weight_gradient"] = weights.weight.gradient;
   if (weights.bias.defined()) context->saved_data["bias_gradient"] = weights.bias.gradient;
 }
 
-// dx = dy W^T, and dW += x^T dy straight into the arena.
+// dx = dy W^T, and dW += x^T dy (or dW = …) straight into the arena.
 at::Tensor product_backward(AutogradContext* context, const at::Tensor& x, const at::Tensor& dy) {
-  at::Tensor weight_gradient = context->saved_data["weight_gradient"].toTensor();
-  weight_gradient.addmm_(x.t(), dy);
+  const double kept = context->saved_data["overwrites"].toBool() ? 0.0 : 1.0;  // 0: what was there is not even read
+  context->saved_data["weight_gradient"].toTensor().addmm_(x.t(), dy, kept);
   return at::mm(dy, context->saved_data["weight"].toTensor().t());
 }
 
@@ -47,10 +48,11 @@ float* bias_gradient_or_null(AutogradContext* context) {
 }
 
 struct FusedLinear : Function<FusedLinear> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const LinearWeights& weights) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const LinearWeights& weights,
+                            bool overwrites) {
     const at::Tensor rows = as_rows(x);
     context->save_for_backward({rows});
-    save(context, weights);
+    save(context, weights, overwrites);
     const at::Tensor out = weights.bias.defined() ? at::addmm(weights.bias.value, rows, weights.weight.value)
                                                   : at::mm(rows, weights.weight.value);
     return with_last(out, x);
@@ -65,13 +67,13 @@ struct FusedLinear : Function<FusedLinear> {
         cpu_kernels().add_column_sums(dy.data_ptr<float>() + begin * channels, sums[0], end - begin, channels);
       });
     }
-    return {with_last(product_backward(context, rows, dy), upstream[0]), {}};
+    return {with_last(product_backward(context, rows, dy), upstream[0]), {}, {}};
   }
 };
 
 struct FusedLinearGelu : Function<FusedLinearGelu> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const LinearWeights& weights,
-                            GeluForm form) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const LinearWeights& weights, GeluForm form,
+                            bool overwrites) {
     const at::Tensor rows = as_rows(x);
     const at::Tensor pre = at::mm(rows, weights.weight.value);
     const at::Tensor out = at::empty_like(pre);
@@ -82,7 +84,7 @@ struct FusedLinearGelu : Function<FusedLinearGelu> {
                                  out.data_ptr<float>() + begin * channels, form, end - begin, channels);
     });
     context->save_for_backward({rows, pre});
-    save(context, weights);
+    save(context, weights, overwrites);
     context->saved_data["exact"] = form == GeluForm::exact;
     return with_last(out, x);
   }
@@ -99,7 +101,7 @@ struct FusedLinearGelu : Function<FusedLinearGelu> {
                                   dpre.data_ptr<float>() + offset, sums[0], form, end - begin, channels);
     };
     add_over_parts(dy.size(0), {bias_gradient_or_null(context)}, channels, rows_backward);
-    return {with_last(product_backward(context, saved[0], dpre), upstream[0]), {}, {}};
+    return {with_last(product_backward(context, saved[0], dpre), upstream[0]), {}, {}, {}};
   }
 };
 
@@ -128,7 +130,7 @@ at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Conte
   RECORD_FUNCTION("linear", std::vector<c10::IValue>());
   if (context.kernels == Kernels::aten) return aten_linear(x, weights);
   if (context.decoding) return decode_linear(x, weights);
-  return FusedLinear::apply(x, weights);
+  return FusedLinear::apply(x, weights, context.overwrites);
 }
 
 at::Tensor linear_gelu(const at::Tensor& x, const LinearWeights& weights, GeluForm form, const Context& context) {
@@ -141,7 +143,7 @@ at::Tensor linear_gelu(const at::Tensor& x, const LinearWeights& weights, GeluFo
     cpu_kernels().gelu_forward(out.data_ptr<float>(), nullptr, out.data_ptr<float>(), form, 1, out.numel());
     return out;
   }
-  return FusedLinearGelu::apply(x, weights, form);
+  return FusedLinearGelu::apply(x, weights, form, context.overwrites);
 }
 
 }  // namespace inkling

@@ -35,7 +35,11 @@ double Trainer::micro_batch(std::int64_t step, std::int64_t first, const TokenSe
   const Batch batch = training_batch(tokens, order, step, training.batch_size, first, training.micro_batch_size,
                                      config_.model.block_size, runtime_.device);
   const std::uint64_t key = random_key(training.seed, Purpose::dropout, static_cast<std::uint64_t>(step));
+  const bool overwrites = first == 0 && runtime_.kernels == Kernels::fused;
+  if (overwrites) arena_.zero_vector_gradients();
+  if (first == 0 && !overwrites) arena_.zero_gradients();
   Context context{.kernels = runtime_.kernels,
+                  .overwrites = overwrites,
                   .dropout = config_.model.dropout,
                   .dropout_key = random_bits(key, static_cast<std::uint64_t>(first))};
   seed_dropout(runtime_.device, context);
@@ -48,7 +52,6 @@ double Trainer::micro_batch(std::int64_t step, std::int64_t first, const TokenSe
 
 StepResult Trainer::step(std::int64_t step, const TokenSequence& tokens, const WindowOrder& order) {
   StepResult result;
-  arena_.zero_gradients();
   for (std::int64_t first = 0; first < config_.training.batch_size; first += config_.training.micro_batch_size) {
     result.loss += micro_batch(step, first, tokens, order);
   }

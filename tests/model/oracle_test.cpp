@@ -151,6 +151,24 @@ TEST_P(ModelMatchesOracle, TwoMicroBatchesGiveTheGradientOfTheBatch) {
   EXPECT_LT(oracle::error(gradients(2), gradients(1)), tolerances().model_gradient);
 }
 
+// The fused operations write the gradients of matrices, whatever was there, where the context says so.
+TEST_P(ModelMatchesOracle, OverwritingGivesWhatAddingToZeroGives) {
+  if (setting().kernels != Kernels::fused) GTEST_SKIP() << "autograd adds";
+  const Model model = make_lively_model(small_shape, {.options = options()});
+  const Batch batch = make_batch(small_shape, 3, 17);
+  const auto gradients = [&](bool overwrites) {
+    for (const Parameter& parameter : model.arena->parameters()) {
+      model.arena->gradients().narrow(0, parameter.offset, parameter.count).fill_(NAN);
+    }
+    overwrites ? model.arena->zero_vector_gradients() : model.arena->zero_gradients();
+    Context ours = context();
+    ours.overwrites = overwrites;
+    model.gpt.loss(batch.tokens, batch.targets, ours).backward();
+    return model.arena->gradients().clone();
+  };
+  EXPECT_LT(oracle::error(gradients(true), gradients(false)), tolerances().model_gradient);
+}
+
 INKLING_ON_EVERY_SETTING(ModelMatchesOracle);
 
 }  // namespace
