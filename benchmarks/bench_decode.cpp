@@ -73,10 +73,11 @@ int bench(int argc, char** argv) {
   if (!parse_flags(app, argc, argv)) return 0;
 
   const Config config = load_config(flags.config, flags.overrides);
-  const Runtime runtime = resolve_runtime(config.runtime);
+  const Runtime runtime = resolve_runtime(config.runtime, Use::inference);
   const GptShape shape = shape_from(config.model, flags.vocab_size);
   ParameterArena arena(gpt_parameters(shape), runtime.device, runtime.dtype, false);
   initialize(arena, shape, 1);
+  arena.release_master();
   const Gpt model(shape, arena);
   Decoder decoder(model, runtime, flags.rows, true);
   MemoryReads reads;

@@ -52,7 +52,7 @@ inline RuntimeConfig runtime_settings(const RuntimeFlags& flags) {
 // Errors as resolve_runtime() has them.
 inline Runtime resolve_flags(const RuntimeConfig& runtime) {
   try {
-    return resolve_runtime(runtime);
+    return resolve_runtime(runtime, Use::inference);
   } catch (const Error& error) {
     throw in_words_of_flags(error);
   }

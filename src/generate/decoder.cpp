@@ -15,7 +15,7 @@ constexpr std::int64_t most_rows = 16;
 constexpr std::int64_t most_cache_bytes = std::int64_t{512} << 20;
 
 at::TensorOptions cache_options(const Runtime& runtime) {
-  return at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
+  return at::TensorOptions().device(runtime.device).dtype(runtime.activation_dtype());
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
   }
   loaded.arena = std::make_unique<ParameterArena>(gpt_parameters(shape), runtime.device, runtime.dtype, false);
   load_weights(folder, shape, *loaded.arena);
+  loaded.arena->release_master();
   loaded.gpt = std::make_unique<Gpt>(shape, *loaded.arena);
   return loaded;
 }

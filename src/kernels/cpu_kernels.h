@@ -86,9 +86,16 @@ struct CpuKernels {
   // Every out[r, j] is summed in the order of k whatever the other rows are, so a row's bits do not depend on them.
   void (*rows_times_matrix)(const float* x, const float* weight, const float* bias, float* out, std::int64_t rows,
                             std::int64_t inner, std::int64_t columns, std::int64_t first, std::int64_t last);
+  // With a weight in bfloat16 (its bits): the sums are float32's all the same, and half the bytes are read.
+  void (*rows_times_matrix_bfloat16)(const float* x, const std::uint16_t* weight, const float* bias, float* out,
+                                     std::int64_t rows, std::int64_t inner, std::int64_t columns, std::int64_t first,
+                                     std::int64_t last);
   // The same for weight [columns, inner]: out[r, j] = sum over k of x[r, k] * weight[j, k].
   void (*rows_times_transposed)(const float* x, const float* weight, float* out, std::int64_t rows, std::int64_t inner,
                                 std::int64_t columns, std::int64_t first, std::int64_t last);
+  void (*rows_times_transposed_bfloat16)(const float* x, const std::uint16_t* weight, float* out, std::int64_t rows,
+                                         std::int64_t inner, std::int64_t columns, std::int64_t first,
+                                         std::int64_t last);
   // Attention of one query over `length` cached keys and values ([length, D], rows `stride` floats apart).
   // scores is scratch of `length` floats.
   void (*attend_cached)(const float* query, const float* keys, const float* values, float* out, float* scores,

@@ -2,6 +2,7 @@
 // Sums run in a fixed order per output element with explicit fused multiply-adds, so that a row's bits are its own.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -9,24 +10,31 @@
 
 namespace {
 
+// A weight's element as float: float itself, or bfloat16, the upper half of a float's bits.
+[[gnu::always_inline]] inline float as_float(float weight) { return weight; }
+[[gnu::always_inline]] inline float as_float(std::uint16_t weight) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(weight) << 16);
+}
+
 constexpr std::int64_t lines_at_once = 8;  // of the weight: as many streams as a processor fetches ahead
 constexpr std::int64_t columns_at_once = 1024;
 
 // out[j] += x[0] * line 0 [j] + x[1] * line 1 [j] + …, in this order.
-template <std::int64_t lines>
-[[gnu::always_inline]] inline void add_lines(const float* x, const float* weight, std::int64_t columns, float* out,
+template <std::int64_t lines, typename Element>
+[[gnu::always_inline]] inline void add_lines(const float* x, const Element* weight, std::int64_t columns, float* out,
                                              std::int64_t width) {
 #pragma omp simd
   for (std::int64_t j = 0; j < width; ++j) {
     float sum = out[j];
 #pragma GCC unroll 8
-    for (std::int64_t k = 0; k < lines; ++k) sum = inkling::multiply_add(x[k], weight[k * columns + j], sum);
+    for (std::int64_t k = 0; k < lines; ++k) sum = inkling::multiply_add(x[k], as_float(weight[k * columns + j]), sum);
     out[j] = sum;
   }
 }
 
 // The weight passes by once, a few lines at a time; the sums of some columns stay in cache.
-void rows_times_matrix(const float* x, const float* weight, const float* bias, float* out, std::int64_t rows,
+template <typename Element>
+void rows_times_matrix(const float* x, const Element* weight, const float* bias, float* out, std::int64_t rows,
                        std::int64_t inner, std::int64_t columns, std::int64_t first, std::int64_t last) {
   for (std::int64_t tile = first; tile < last; tile += columns_at_once) {
     const std::int64_t width = last - tile < columns_at_once ? last - tile : columns_at_once;
@@ -52,21 +60,23 @@ void rows_times_matrix(const float* x, const float* weight, const float* bias, f
 }
 
 // Sixteen running sums per dot product, added up in a fixed order at the end.
-[[gnu::always_inline]] inline float dot(const float* a, const float* b, std::int64_t n) {
+template <typename Element>
+[[gnu::always_inline]] inline float dot(const float* a, const Element* b, std::int64_t n) {
   float sums[16] = {};
   std::int64_t i = 0;
   for (; i + 16 <= n; i += 16) {
 #pragma omp simd
     for (std::int64_t lane = 0; lane < 16; ++lane)
-      sums[lane] = inkling::multiply_add(a[i + lane], b[i + lane], sums[lane]);
+      sums[lane] = inkling::multiply_add(a[i + lane], as_float(b[i + lane]), sums[lane]);
   }
   float total = 0.0f;
   for (float lane : sums) total += lane;
-  for (; i < n; ++i) total = inkling::multiply_add(a[i], b[i], total);
+  for (; i < n; ++i) total = inkling::multiply_add(a[i], as_float(b[i]), total);
   return total;
 }
 
-void rows_times_transposed(const float* x, const float* weight, float* out, std::int64_t rows, std::int64_t inner,
+template <typename Element>
+void rows_times_transposed(const float* x, const Element* weight, float* out, std::int64_t rows, std::int64_t inner,
                            std::int64_t columns, std::int64_t first, std::int64_t last) {
   for (std::int64_t column = first; column < last; ++column) {
     for (std::int64_t row = 0; row < rows; ++row) {

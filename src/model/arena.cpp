@@ -88,4 +88,6 @@ void ParameterArena::refresh_compute() {
   if (!compute_values_.is_same(values_)) compute_values_.copy_(values_);  // float32 to the compute dtype
 }
 
+void ParameterArena::release_master() { values_.reset(); }
+
 }  // namespace inkling

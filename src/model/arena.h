@@ -50,7 +50,7 @@ class ParameterArena : public ParameterLayout {
   ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device, at::ScalarType compute_dtype,
                  bool trainable);
 
-  at::Tensor values() const { return values_; }        // [size] float32: the master values
+  at::Tensor values() const { return values_; }        // [size] float32: the master values, until they are released
   at::Tensor gradients() const { return gradients_; }  // [size] float32; undefined if not trainable
 
   // What the model computes with: a view in the compute dtype, and where its gradient is added up.
@@ -62,6 +62,7 @@ class ParameterArena : public ParameterLayout {
   void zero_vector_gradients();
   void collect_gradients();  // after a backward pass: adds the compute dtype's gradients to gradients()
   void refresh_compute();    // after values() changed: copies them to the compute dtype
+  void release_master();     // for a model that is only read: gives values() back where the math reads its own copy
 
  private:
   at::Tensor view(const at::Tensor& flat, const Parameter& parameter) const;

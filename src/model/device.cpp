@@ -51,12 +51,12 @@ at::ScalarType resolve_dtype(const std::string& wanted, at::Device device) {
   return device.is_cuda() ? at::kBFloat16 : at::kFloat;
 }
 
-Kernels resolve_kernels(const std::string& wanted, at::Device device, at::ScalarType dtype) {
-  const bool available = device.is_cpu() && dtype == at::kFloat;
+Kernels resolve_kernels(const std::string& wanted, at::Device device, at::ScalarType dtype, Use use) {
+  const bool available = device.is_cpu() && (dtype == at::kFloat || use == Use::inference);
   if (wanted == "fused" && !available) {
-    throw Error::input(
-        str("runtime.kernels is fused, but the fused kernels are for the CPU in float32 only (this run: ", device.str(),
-            ", ", dtype == at::kFloat ? "float32" : "bfloat16", "); set runtime.kernels to auto or aten"));
+    throw Error::input(str(
+        "runtime.kernels is fused, but the fused kernels train on the CPU in float32 only (this run: ", device.str(),
+        ", ", dtype == at::kFloat ? "float32" : "bfloat16", "); set runtime.kernels to auto or aten"));
   }
   return wanted == "aten" || !available ? Kernels::aten : Kernels::fused;
 }
@@ -82,11 +82,11 @@ std::string Runtime::device_name() const {
   return device.str();
 }
 
-Runtime resolve_runtime(const RuntimeConfig& config) {
+Runtime resolve_runtime(const RuntimeConfig& config, Use use) {
   Runtime runtime;
   runtime.device = resolve_device(config.device);
   runtime.dtype = resolve_dtype(config.dtype, runtime.device);
-  runtime.kernels = resolve_kernels(config.kernels, runtime.device, runtime.dtype);
+  runtime.kernels = resolve_kernels(config.kernels, runtime.device, runtime.dtype, use);
   runtime.threads = config.threads > 0 ? static_cast<int>(config.threads) : physical_cores();
   // Numbers below 1e-38 become 0: computing with one takes as long as a hundred additions. Threads inherit this, so it
   // comes before the first of them starts.

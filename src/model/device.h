@@ -10,18 +10,23 @@
 
 namespace inkling {
 
+// Training needs gradients; inference, and so generation, does not.
+enum class Use { training, inference };
+
 struct Runtime {
   at::Device device = at::kCPU;
-  at::ScalarType dtype = at::kFloat;  // what the math reads; master weights are float32 always
+  at::ScalarType dtype = at::kFloat;  // of the weights that the math reads; master weights are float32 always
   Kernels kernels = Kernels::fused;
   int threads = 1;
 
+  // Of what flows between the operations: the fused ones on the CPU compute in float32 whatever the weights are.
+  at::ScalarType activation_dtype() const { return kernels == Kernels::fused ? at::kFloat : dtype; }
   std::string device_name() const;  // "cpu (2 threads)", "cuda:0 (NVIDIA H100)"
 };
 
 // Resolves `auto`, sets LibTorch's thread count and determinism, and for a GPU loads LibTorch's CUDA half.
 // Error environment if the device asked for is not there; Error input if the settings do not go together.
-Runtime resolve_runtime(const RuntimeConfig& config);
+Runtime resolve_runtime(const RuntimeConfig& config, Use use = Use::training);
 
 // The settings with `auto` replaced by what resolve_runtime() chose, so that a resumed run uses the same.
 RuntimeConfig resolved_config(const RuntimeConfig& config, const Runtime& runtime);

@@ -118,16 +118,13 @@ at::Tensor Gpt::logits(const at::Tensor& tokens, Context& context) const {
   return head_logits(hidden(x, context, nullptr, false), embeddings_.tokens, context);
 }
 
-at::Tensor Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache,
-                        Context& context) const {
-  const at::Tensor all = hidden(embedding(tokens, embeddings_, context), context, &cache, false);
+void Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache, Context& context) const {
+  hidden(embedding(tokens, embeddings_, context), context, &cache, false);
   cache.lengths.copy_(lengths);
-  const at::Tensor last = lengths.sub(1).view({-1, 1, 1}).expand({-1, 1, all.size(2)});
-  return head_logits(all.gather(1, last).squeeze(1), embeddings_.tokens, context);
 }
 
 at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache, Context& context) const {
-  const at::Tensor x = hidden(embedding_at(tokens, cache.lengths, embeddings_), context, &cache, true);
+  const at::Tensor x = hidden(embedding_at(tokens, cache.lengths, embeddings_, context), context, &cache, true);
   cache.lengths.add_(1);
   return head_logits(x.squeeze(1), embeddings_.tokens, context);
 }

@@ -70,11 +70,11 @@ class Gpt {
   // [B, T] -> [B, T, V]. Rows padded at their end give what each gives alone: nothing looks ahead.
   at::Tensor logits(const at::Tensor& tokens, Context& context) const;
 
-  // Runs prompts from position 0 into an empty cache. tokens: int64 [B, T], rows padded at their end;
-  // lengths: int64 [B], 1..T -> the logits after each row's last token, [B, V].
-  at::Tensor prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache, Context& context) const;
+  // Runs the beginnings of texts into an empty cache. tokens: int64 [B, T], rows padded at their end; lengths: int64
+  // [B].
+  void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache, Context& context) const;
 
-  // One more token per row. tokens: int64 [B]; every cached length below block_size -> [B, V].
+  // One more token per row. tokens: int64 [B]; every cached length below block_size -> the logits behind it, [B, V].
   at::Tensor decode(const at::Tensor& tokens, KeyValueCache& cache, Context& context) const;
 
  private:

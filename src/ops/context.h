@@ -9,8 +9,8 @@
 
 namespace inkling {
 
-// fused: our own loops (CPU, float32). aten: compositions of LibTorch's operations, on any device and dtype; slower,
-// and the second opinion on the first.
+// fused: our own loops on the CPU, in float32 (without gradients also from weights in bfloat16). aten: compositions of
+// LibTorch's operations, on any device and dtype; slower, and the second opinion on the first.
 enum class Kernels { fused, aten };
 
 // A view into the parameter arena. The gradient is accumulated in place: a backward pass adds to it, unless the context
@@ -20,6 +20,8 @@ struct Weight {
   at::Tensor gradient;  // same shape and dtype; undefined in a model that is not trained
 
   bool defined() const { return value.defined(); }
+  // What the fused operations on the CPU compute with: the value, or a copy where it is bfloat16.
+  at::Tensor in_float32() const { return defined() ? value.to(at::kFloat) : value; }
 };
 
 // One forward pass. Passed by reference through the whole model: it counts the places where dropout is applied, so

@@ -26,7 +26,7 @@ struct FusedHead : Function<FusedHead> {
                             const at::Tensor& targets, bool overwrites) {
     const at::Tensor rows = x.reshape({-1, x.size(-1)});
     const at::Tensor wanted = targets.reshape({-1}).contiguous();
-    const at::Tensor logits = at::mm(rows, table.value.t());
+    const at::Tensor logits = at::mm(rows, table.in_float32().t());
     const std::int64_t vocabulary = logits.size(1);
     const auto scored = wanted.ge(0).sum().item<std::int64_t>();
     const float scale = 1.0f / static_cast<float>(scored);
@@ -62,8 +62,14 @@ at::Tensor decode_logits(const at::Tensor& x, const at::Tensor& table) {
   const at::Tensor rows = x.reshape({-1, x.size(-1)}).contiguous();
   const at::Tensor out = at::empty({rows.size(0), table.size(0)}, rows.options());
   parallel_parts(table.size(0), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    cpu_kernels().rows_times_transposed(rows.data_ptr<float>(), table.data_ptr<float>(), out.data_ptr<float>(),
-                                        rows.size(0), rows.size(1), table.size(0), begin, end);
+    if (table.scalar_type() == at::kBFloat16) {
+      cpu_kernels().rows_times_transposed_bfloat16(
+          rows.data_ptr<float>(), reinterpret_cast<const std::uint16_t*>(table.data_ptr<at::BFloat16>()),
+          out.data_ptr<float>(), rows.size(0), rows.size(1), table.size(0), begin, end);
+    } else {
+      cpu_kernels().rows_times_transposed(rows.data_ptr<float>(), table.data_ptr<float>(), out.data_ptr<float>(),
+                                          rows.size(0), rows.size(1), table.size(0), begin, end);
+    }
   });
   auto shape = x.sizes().vec();
   shape.back() = table.size(0);
@@ -83,7 +89,7 @@ at::Tensor head_cross_entropy(const at::Tensor& x, const Weight& table, const at
 
 at::Tensor head_logits(const at::Tensor& x, const Weight& table, const Context& context) {
   if (context.kernels == Kernels::fused && context.decoding) return decode_logits(x, table.value);
-  return at::matmul(x, table.value.t());
+  return at::matmul(x, (context.kernels == Kernels::fused ? table.in_float32() : table.value).t());
 }
 
 }  // namespace inkling

@@ -56,14 +56,20 @@ struct FusedEmbedding : Function<FusedEmbedding> {
 
 at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, const Context& context) {
   RECORD_FUNCTION("embedding", std::vector<c10::IValue>());
-  if (context.kernels == Kernels::fused) {
-    return FusedEmbedding::apply(weights.tokens.value, tokens, weights, context.overwrites);
+  const Weight& table = weights.tokens;
+  if (context.kernels == Kernels::fused && table.value.scalar_type() == at::kFloat) {
+    return FusedEmbedding::apply(table.value, tokens, weights, context.overwrites);
   }
-  return at::embedding(weights.tokens.value, tokens) + weights.positions.value.narrow(0, 0, tokens.size(1));
+  at::Tensor token = at::embedding(table.value, tokens);
+  if (context.kernels == Kernels::fused) token = token.to(at::kFloat);
+  return token + weights.positions.value.narrow(0, 0, tokens.size(1));  // float32 where one of the two is
 }
 
-at::Tensor embedding_at(const at::Tensor& tokens, const at::Tensor& positions, const EmbeddingWeights& weights) {
-  return (at::embedding(weights.tokens.value, tokens) + at::embedding(weights.positions.value, positions)).unsqueeze(1);
+at::Tensor embedding_at(const at::Tensor& tokens, const at::Tensor& positions, const EmbeddingWeights& weights,
+                        const Context& context) {
+  at::Tensor token = at::embedding(weights.tokens.value, tokens);
+  if (context.kernels == Kernels::fused) token = token.to(at::kFloat);
+  return (token + at::embedding(weights.positions.value, positions)).unsqueeze(1);
 }
 
 }  // namespace inkling

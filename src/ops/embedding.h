@@ -16,6 +16,7 @@ struct EmbeddingWeights {
 at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, const Context& context);
 
 // The same for one token per row at a position of its own. tokens, positions: int64 [B] -> [B, 1, C]. No gradient.
-at::Tensor embedding_at(const at::Tensor& tokens, const at::Tensor& positions, const EmbeddingWeights& weights);
+at::Tensor embedding_at(const at::Tensor& tokens, const at::Tensor& positions, const EmbeddingWeights& weights,
+                        const Context& context);
 
 }  // namespace inkling

@@ -32,13 +32,13 @@ Normalized forward_rows(const at::Tensor& x, const at::Tensor& branch, const at:
   const std::int64_t rows = x.numel() / channels;
   Normalized result{at::empty_like(x), at::empty({rows}, x.options()), at::empty({rows}, x.options())};
   const float* const added = data_or_null(branch);
+  const at::Tensor weight = weights.weight.in_float32(), bias = weights.bias.in_float32();
   parallel_parts(rows, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t offset = begin * channels;
     cpu_kernels().layer_norm_forward(x.data_ptr<float>() + offset, added == nullptr ? nullptr : added + offset,
                                      sum.data_ptr<float>() + offset, result.out.data_ptr<float>() + offset,
                                      result.mean.data_ptr<float>() + begin, result.rstd.data_ptr<float>() + begin,
-                                     weights.weight.value.data_ptr<float>(), data_or_null(weights.bias.value),
-                                     end - begin, channels);
+                                     weight.data_ptr<float>(), data_or_null(bias), end - begin, channels);
   });
   return result;
 }

@@ -53,8 +53,9 @@ struct FusedLinear : Function<FusedLinear> {
     const at::Tensor rows = as_rows(x);
     context->save_for_backward({rows});
     save(context, weights, overwrites);
-    const at::Tensor out = weights.bias.defined() ? at::addmm(weights.bias.value, rows, weights.weight.value)
-                                                  : at::mm(rows, weights.weight.value);
+    const at::Tensor out = weights.bias.defined()
+                               ? at::addmm(weights.bias.in_float32(), rows, weights.weight.in_float32())
+                               : at::mm(rows, weights.weight.in_float32());
     return with_last(out, x);
   }
 
@@ -75,9 +76,10 @@ struct FusedLinearGelu : Function<FusedLinearGelu> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const LinearWeights& weights, GeluForm form,
                             bool overwrites) {
     const at::Tensor rows = as_rows(x);
-    const at::Tensor pre = at::mm(rows, weights.weight.value);
+    const at::Tensor pre = at::mm(rows, weights.weight.in_float32());
     const at::Tensor out = at::empty_like(pre);
-    const float* const bias = weights.bias.defined() ? weights.bias.value.data_ptr<float>() : nullptr;
+    const at::Tensor shift = weights.bias.in_float32();
+    const float* const bias = shift.defined() ? shift.data_ptr<float>() : nullptr;
     const std::int64_t channels = pre.size(1);
     parallel_parts(pre.size(0), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
       cpu_kernels().gelu_forward(pre.data_ptr<float>() + begin * channels, bias,
@@ -109,12 +111,20 @@ struct FusedLinearGelu : Function<FusedLinearGelu> {
 at::Tensor decode_linear(const at::Tensor& x, const LinearWeights& weights) {
   const at::Tensor rows = as_rows(x).contiguous();
   const std::int64_t inner = rows.size(1);
-  const std::int64_t columns = weights.weight.value.size(1);
+  const at::Tensor& weight = weights.weight.value;
+  const std::int64_t columns = weight.size(1);
   const at::Tensor out = at::empty({rows.size(0), columns}, rows.options());
-  const float* const bias = weights.bias.defined() ? weights.bias.value.data_ptr<float>() : nullptr;
+  const at::Tensor shift = weights.bias.in_float32();
+  const float* const bias = shift.defined() ? shift.data_ptr<float>() : nullptr;
   parallel_parts(columns, 64, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    cpu_kernels().rows_times_matrix(rows.data_ptr<float>(), weights.weight.value.data_ptr<float>(), bias,
-                                    out.data_ptr<float>(), rows.size(0), inner, columns, begin, end);
+    if (weight.scalar_type() == at::kBFloat16) {
+      cpu_kernels().rows_times_matrix_bfloat16(rows.data_ptr<float>(),
+                                               reinterpret_cast<const std::uint16_t*>(weight.data_ptr<at::BFloat16>()),
+                                               bias, out.data_ptr<float>(), rows.size(0), inner, columns, begin, end);
+    } else {
+      cpu_kernels().rows_times_matrix(rows.data_ptr<float>(), weight.data_ptr<float>(), bias, out.data_ptr<float>(),
+                                      rows.size(0), inner, columns, begin, end);
+    }
   });
   return with_last(out, x);
 }

@@ -210,13 +210,15 @@ TEST_F(SampleProgram, BadRuntimeFlagsAreRefused) {
   expect_refused("chars --threads -1", {"--threads=-1: --threads is -1"});
   expect_refused("chars --dtype float16", {"--dtype is \"float16\""});
   expect_refused("chars --kernels mine", {"--kernels is \"mine\""});
-  expect_refused("chars --device cpu --dtype bfloat16 --kernels fused",
-                 {"error: --kernels is fused", "set --kernels to"});
 }
 
 TEST_F(SampleProgram, RunsInBfloat16) {
-  const Outcome outcome = run("chars --device cpu --dtype bfloat16 --prompt so --max-tokens 30 --count 2");
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string flags =
+      "chars --device cpu --dtype bfloat16 --prompt so --max-tokens 30 --temperature 0 --kernels ";
+  const Outcome fused = run(flags + "fused"), without_cache = run(flags + "fused --no-cache"),
+                aten = run(flags + "aten");
+  for (const Outcome& outcome : {fused, without_cache, aten}) EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(fused.out, without_cache.out);
 }
 
 TEST_F(SampleProgram, PromptCharactersOutsideTheVocabularyAreNamed) {

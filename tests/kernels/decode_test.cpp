@@ -1,4 +1,6 @@
 // The loops of generation: right, and each row's bits its own.
+#include <bit>
+
 #include "tests/kernels/on_every_instruction_set.h"
 
 namespace inkling::test {
@@ -81,6 +83,27 @@ TEST_P(DecodeLoop, ARowsBitsDoNotDependOnOtherRowsNorOnTheSplitOfColumns) {
             std::equal(alone.begin(), alone.end(), whole.begin() + static_cast<std::ptrdiff_t>(row * size.columns)));
       }
     }
+  }
+}
+
+// Half as many bytes of weights, the same arithmetic.
+TEST_P(DecodeLoop, AWeightInBfloat16GivesTheBitsOfTheSameNumbersInFloat32) {
+  for (const Product& size : products) {
+    const std::vector<float> x = normal_numbers(1, size.rows * size.inner);
+    const std::vector<float> bias = normal_numbers(3, size.columns);
+    std::vector<float> weight = normal_numbers(2, size.inner * size.columns);
+    std::vector<std::uint16_t> halves;
+    for (float& value : weight) {
+      halves.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
+      value = std::bit_cast<float>(static_cast<std::uint32_t>(halves.back()) << 16);
+    }
+    std::vector<float> out(static_cast<std::size_t>(size.rows * size.columns), NAN);
+    loops().rows_times_matrix_bfloat16(x.data(), halves.data(), bias.data(), out.data(), size.rows, size.inner,
+                                       size.columns, 0, size.columns);
+    EXPECT_EQ(out, product(loops(), size, x.data(), weight, bias.data(), false, {}));
+    loops().rows_times_transposed_bfloat16(x.data(), halves.data(), out.data(), size.rows, size.inner, size.columns, 0,
+                                           size.columns);
+    EXPECT_EQ(out, product(loops(), size, x.data(), weight, nullptr, true, {}));
   }
 }
 

@@ -58,7 +58,14 @@ TEST(Runtime, ResolvedSettingsResolveToTheSame) {
   EXPECT_EQ(again.threads, runtime.threads);
 }
 
-TEST(Runtime, FusedKernelsInBfloat16AreRefusedSayingWhatToWrite) {
+TEST(Runtime, InferenceOnTheCpuReadsBfloat16WeightsWithTheFusedKernels) {
+  const Runtime runtime = resolve_runtime(runtime_config("cpu", "bfloat16", "auto"), Use::inference);
+  EXPECT_EQ(runtime.kernels, Kernels::fused);
+  EXPECT_EQ(runtime.dtype, at::kBFloat16);
+  EXPECT_EQ(runtime.activation_dtype(), at::kFloat);
+}
+
+TEST(Runtime, TrainingWithFusedKernelsInBfloat16IsRefusedSayingWhatToWrite) {
   const Error error = refusal(runtime_config("cpu", "bfloat16", "fused"));
   EXPECT_EQ(error.kind(), ErrorKind::input);
   EXPECT_NE(error.message().find("set runtime.kernels to auto or aten"), std::string::npos) << error.message();

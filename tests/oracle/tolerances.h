@@ -40,6 +40,11 @@ inline constexpr Setting cuda_settings[] = {
     {"cuda_bfloat16_aten", "cuda", at::kBFloat16, Kernels::aten, {2e-2, 5e-2, 3e-2, 5e-2, 8e-2}},
 };
 
+// Weights in bfloat16, arithmetic in float32: the oracle computes with the same rounded weights. No gradients.
+inline constexpr Setting inference_settings[] = {
+    {"cpu_bfloat16_fused", "cpu", at::kBFloat16, Kernels::fused, {2e-6, 0, 2e-6, 4e-6, 0}},
+};
+
 inline void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
 
 // A test over the table: skips what this machine cannot run. Runs with three threads, so that work is split unevenly.

@@ -32,8 +32,10 @@ const CpuKernels kernels = {
     .adamw = adamw,
     .sum_of_squares = sum_of_squares,
     .dropout = dropout,
-    .rows_times_matrix = rows_times_matrix,
-    .rows_times_transposed = rows_times_transposed,
+    .rows_times_matrix = rows_times_matrix<float>,
+    .rows_times_matrix_bfloat16 = rows_times_matrix<std::uint16_t>,
+    .rows_times_transposed = rows_times_transposed<float>,
+    .rows_times_transposed_bfloat16 = rows_times_transposed<std::uint16_t>,
     .attend_cached = attend_cached,
 };
 
