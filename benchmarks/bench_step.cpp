@@ -18,6 +18,7 @@
 #include "ops/cpu_memory.h"
 #include "program.h"
 #include "results.h"
+#include "train/fit.h"
 #include "train/memory.h"
 #include "train/trainer.h"
 
@@ -144,9 +145,10 @@ int bench(int argc, char** argv) {
 
   reuse_cpu_memory();  // as train() does
   Config config = load_config(flags.config, flags.overrides);
-  if (config.training.micro_batch_size == 0) config.training.micro_batch_size = config.training.batch_size;
   const Runtime runtime = resolve_runtime(config.runtime);
   const GptShape shape = shape_from(config.model, vocabulary(config, flags.vocab_size));
+  config.training.micro_batch_size =
+      fitting_micro_batch_size(config, shape, runtime, memory_limit(config.runtime, runtime.device));
   const Times times = measure(config, flags, runtime, shape, config.training.micro_batch_size * shape.block_size);
 
   const double median = quantile(times.steps, 0.5);

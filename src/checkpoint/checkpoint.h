@@ -26,7 +26,8 @@ struct TrainingState {
   double seconds = 0;              // training time so far
   std::int64_t skipped_steps = 0;  // steps whose gradient was not finite: no update was made
   std::int64_t skipped_in_a_row = 0;
-  RuntimeConfig resolved;  // what `auto` meant
+  RuntimeConfig resolved;             // what `auto` meant
+  std::int64_t micro_batch_size = 0;  // and training.micro_batch_size; 0: not told (older checkpoints)
 };
 
 // Writes a checkpoint folder, from a CPU or a GPU: under a temporary name, fsynced, renamed. What is there under that

@@ -109,6 +109,10 @@ std::optional<bool> JsonFields::optional_flag(std::string_view name) const {
   return has(name) ? std::optional(flag(name)) : std::nullopt;
 }
 
+std::int64_t JsonFields::whole_or(std::string_view name, std::int64_t otherwise) const {
+  return has(name) ? whole(name, 0, std::numeric_limits<std::int64_t>::max()) : otherwise;
+}
+
 std::optional<double> JsonFields::optional_real(std::string_view name) const {
   return has(name) ? std::optional(real(name)) : std::nullopt;
 }

@@ -28,6 +28,7 @@ class JsonFields {
 
   std::optional<std::string> optional_text(std::string_view name) const;
   std::optional<bool> optional_flag(std::string_view name) const;
+  std::int64_t whole_or(std::string_view name, std::int64_t otherwise) const;  // not below 0
   std::optional<double> optional_real(std::string_view name) const;
 
   // Throws "FILE: MESSAGE; REMEDY".

@@ -60,6 +60,7 @@ TrainingState state_from(const JsonFields& fields) {
   state.skipped_steps = fields.whole("skipped_steps", 0, no_limit);
   state.skipped_in_a_row = fields.whole("skipped_in_a_row", 0, no_limit);
   state.resolved = runtime_from(fields.section("runtime"));
+  state.micro_batch_size = fields.whole_or("micro_batch_size", 0);
   return state;
 }
 
@@ -73,7 +74,8 @@ void write_state(const fs::path& folder, const TrainingState& state, const std::
                  ",\n  \"best_step\": ", state.best_step, ",\n  \"data_hash\": ", json_text(state.data_hash),
                  ",\n  \"seconds\": ", json_number(state.seconds), ",\n  \"skipped_steps\": ", state.skipped_steps,
                  ",\n  \"skipped_in_a_row\": ", state.skipped_in_a_row, ",\n  \"runtime\": ",
-                 runtime_text(state.resolved), ",\n  \"files\": ", nlohmann::json(files).dump(), "\n}\n"));
+                 runtime_text(state.resolved), ",\n  \"micro_batch_size\": ", state.micro_batch_size,
+                 ",\n  \"files\": ", nlohmann::json(files).dump(), "\n}\n"));
 }
 
 TrainingState load_state(const fs::path& folder) { return state_from(open_state(folder)); }

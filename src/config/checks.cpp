@@ -103,11 +103,11 @@ class FitChecker {
   void check_steps() const {
     const TrainingConfig& training = config_.training;
     const ScheduleConfig& schedule = config_.schedule;
-    const std::int64_t micro = micro_batch_size(training);
-    if (training.batch_size % micro != 0) {
+    const std::int64_t micro = training.micro_batch_size;
+    if (micro > 0 && training.batch_size % micro != 0) {
       refuse({"training.micro_batch_size", "training.batch_size"},
              str(stated("training.batch_size", training.batch_size), " is not divisible by training.micro_batch_size ",
-                 micro, "; write a micro_batch_size that divides it, or 0"));
+                 micro, "; write a micro_batch_size that divides it, or auto"));
     }
     if (training.max_steps > 0 && schedule.warmup_steps > training.max_steps) {
       refuse({"schedule.warmup_steps", "training.max_steps"},
@@ -143,10 +143,6 @@ void check_fit(const Config& config, const WrittenPlaces& places) { FitChecker(c
 
 SourceKind source_kind(const DataConfig& data) {
   return data.source.empty() ? SourceKind::text : kind_of(data.source.front());
-}
-
-std::int64_t micro_batch_size(const TrainingConfig& training) {
-  return training.micro_batch_size > 0 ? training.micro_batch_size : training.batch_size;
 }
 
 std::int64_t decay_steps(const Config& config) {

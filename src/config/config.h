@@ -54,7 +54,8 @@ struct ScheduleConfig {
 
 struct TrainingConfig {
   std::int64_t max_steps = 5000, batch_size = 12;
-  std::int64_t micro_batch_size = 0;  // 0: batch_size; otherwise divides it
+  std::int64_t micro_batch_size = 0;  // 0: the most that fit into memory; otherwise divides batch_size
+  std::string recompute = "none";     // none | gelu | block
   std::uint64_t seed = 1;
 };
 
@@ -76,6 +77,7 @@ struct RuntimeConfig {
   std::string dtype = "auto";    // auto | float32 | bfloat16
   std::int64_t threads = 0;      // 0: one per physical core
   std::string kernels = "auto";  // auto | fused | aten
+  double memory_limit_gib = 0;   // 0: what is free
   bool deterministic = true;
 };
 
@@ -132,8 +134,7 @@ enum class SourceKind {
 };
 SourceKind source_kind(const DataConfig& data);
 
-// The settings whose 0 stands for another one.
-std::int64_t micro_batch_size(const TrainingConfig& training);
+// schedule.decay_steps, whose 0 stands for training.max_steps.
 std::int64_t decay_steps(const Config& config);
 
 }  // namespace inkling

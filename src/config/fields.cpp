@@ -11,6 +11,7 @@ using enum OnResume;
 constexpr std::int64_t largest_seed = INT64_MAX;
 
 WholeRange whole(std::int64_t lowest, std::int64_t highest) { return {lowest, highest}; }
+WholeRange whole_or_auto(std::int64_t highest) { return {0, highest, true}; }
 RealRange real(double lowest, double highest) { return {lowest, highest}; }
 RealRange above(double lowest, double highest) { return {lowest, highest, true, false}; }
 RealRange below(double lowest, double highest) { return {lowest, highest, false, true}; }
@@ -101,7 +102,8 @@ void fields(Fields& f, ScheduleConfig& c) {
 void fields(Fields& f, TrainingConfig& c) {
   f.add("max_steps", &c.max_steps, whole(0, 1'000'000'000), free, "Steps to train; each takes one batch. 0 saves the model as initialised.");
   f.add("batch_size", &c.batch_size, whole(1, 100'000), ask, "Windows of `block_size` tokens in one step.");
-  f.add("micro_batch_size", &c.micro_batch_size, whole(0, 100'000), ask, "Windows that go through the model together, gradients adding up to the batch; divides it. 0 is all of it.");
+  f.add("micro_batch_size", &c.micro_batch_size, whole_or_auto(100'000), ask, "Windows that go through the model together, gradients adding up to the batch; divides it. `auto` is the most that fit into memory: all of them, where they do.");
+  f.add("recompute", &c.recompute, one_of({"none", "gelu", "block"}), free, "What the backward pass computes again instead of keeping it: nothing; the activations behind GELU, a quarter of what is kept, for little time (fused kernels only); or whole blocks, most of it, for a third more time. The numbers stay the same.");
   f.add("seed", &c.seed, whole(0, largest_seed), ask, "Decides initial weights, order of the windows and dropout.");
 }
 
@@ -122,8 +124,9 @@ void fields(Fields& f, LoggingConfig& c) {
 void fields(Fields& f, RuntimeConfig& c) {
   f.add("device", &c.device, FreeText{"auto, cpu, cuda or cuda:N", is_device}, ask, "Where it runs; `auto` takes a GPU if there is one.");
   f.add("dtype", &c.dtype, one_of({"auto", "float32", "bfloat16"}), ask, "Numbers the model computes in; `auto` is bfloat16 on GPUs that have it, float32 elsewhere.");
-  f.add("threads", &c.threads, whole(0, 4096), ask, "CPU threads; 0 is one per physical core.");
+  f.add("threads", &c.threads, whole_or_auto(4096), ask, "CPU threads; `auto` is one per physical core.");
   f.add("kernels", &c.kernels, one_of({"auto", "fused", "aten"}), ask, "Own fused kernels, or LibTorch's operations one by one; `auto` takes what has proven itself on the device.");
+  f.add("memory_limit_gib", &c.memory_limit_gib, real(0, 1'000'000), free, "GiB that training may hold; 0 is what the machine, or the GPU, has free when the run begins. A run that needs more does not begin.");
   f.add("deterministic", &c.deterministic, TrueOrFalse{}, ask, "The same bits from every run on the same machine.");
 }
 

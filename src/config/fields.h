@@ -15,6 +15,7 @@ namespace inkling {
 struct TrueOrFalse {};
 struct WholeRange {
   std::int64_t lowest, highest;
+  bool zero_is_auto = false;  // 0 is read and printed as the word auto
 };
 struct RealRange {
   double lowest, highest;

@@ -52,8 +52,10 @@ Number checked(const Setting& setting, const YamlNode& node, const NumberReading
 }
 
 std::int64_t whole_number(const Setting& setting, const YamlNode& node) {
-  const std::int64_t value = checked(setting, node, read_whole_number(unquoted(setting, node)));
   const auto& range = std::get<WholeRange>(setting.allowed);
+  const std::string& text = unquoted(setting, node);
+  if (range.zero_is_auto && text == "auto") return 0;
+  const std::int64_t value = checked(setting, node, read_whole_number(text));
   if (value < range.lowest || value > range.highest) refuse(setting, node, str("is ", value));
   return value;
 }
@@ -183,13 +185,15 @@ void assign(const Setting& setting, const YamlNode& node) {
 }
 
 std::string value_as_yaml(const Setting& setting) {
+  const auto* const whole = std::get_if<WholeRange>(&setting.allowed);
+  const bool zero_is_auto = whole != nullptr && whole->zero_is_auto;
   return std::visit(
-      [](const auto* member) -> std::string {
+      [zero_is_auto](const auto* member) -> std::string {
         using Type = std::remove_cv_t<std::remove_pointer_t<decltype(member)>>;
         if constexpr (std::is_same_v<Type, bool>) {
           return *member ? "true" : "false";
         } else if constexpr (std::is_integral_v<Type>) {
-          return std::to_string(*member);
+          return zero_is_auto && *member == 0 ? "auto" : std::to_string(*member);
         } else if constexpr (std::is_same_v<Type, double>) {
           return format_shortest(*member);
         } else if constexpr (std::is_same_v<Type, std::string>) {
@@ -205,6 +209,7 @@ std::string value_as_yaml(const Setting& setting) {
 
 std::string describe_allowed(const Setting& setting) {
   if (const auto* whole = std::get_if<WholeRange>(&setting.allowed)) {
+    if (whole->zero_is_auto) return str("auto or a whole number from 1 to ", whole->highest);
     return str("a whole number from ", whole->lowest, " to ", whole->highest);
   }
   if (const auto* real = std::get_if<RealRange>(&setting.allowed)) return describe_range(*real);

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
+#include "ops/recompute.h"
 
 namespace inkling {
 namespace {
@@ -39,11 +40,6 @@ at::Tensor attend(const at::Tensor& x, const Attention& weights, std::int64_t n_
     heads = causal_attention(qkv, n_head, context);
   }
   return dropout(linear(heads, weights.c_proj, context), context);
-}
-
-// Each token alone: four times as wide, GELU, and back.
-at::Tensor feed_forward(const at::Tensor& x, const Mlp& weights, GeluForm gelu, Context& context) {
-  return dropout(linear(linear_gelu(x, weights.c_fc, gelu, context), weights.c_proj, context), context);
 }
 
 }  // namespace
@@ -93,19 +89,20 @@ Gpt::Gpt(const GptShape& shape, const ParameterArena& arena)
 }
 
 // x = x + attention(norm(x)); x = x + mlp(norm(x)); and again. Each addition is made together with the norm behind it.
-at::Tensor Gpt::hidden(at::Tensor x, Context& context, KeyValueCache* cache, bool one_token) const {
-  at::Tensor normed = layer_norm(x, blocks_.front().ln_1, context);
+at::Tensor Gpt::hidden(const at::Tensor& x, Context& context, KeyValueCache* cache, bool one_token) const {
+  TwoTensors stream = {x, layer_norm(x, blocks_.front().ln_1, context)};
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    const Block& block = blocks_[layer];
     const Past past = {cache == nullptr ? nullptr : &cache->layers[layer], one_token ? &cache->lengths : nullptr};
     const NormWeights& next_norm = layer + 1 < blocks_.size() ? blocks_[layer + 1].ln_1 : ln_f_;
-
-    const at::Tensor attended = attend(normed, block.attention, shape_.n_head, past, context);
-    std::tie(x, normed) = add_layer_norm(x, attended, block.ln_2, context);
-    const at::Tensor fed = feed_forward(normed, block.mlp, shape_.gelu, context);
-    std::tie(x, normed) = add_layer_norm(x, fed, next_norm, context);
+    const auto through = [this, past, &next_norm, &block = blocks_[layer]](const TwoTensors& in, Context& pass) {
+      const at::Tensor attended = attend(in.second, block.attention, shape_.n_head, past, pass);
+      const auto [sum, normed] = add_layer_norm(in.first, attended, block.ln_2, pass);
+      const at::Tensor fed = dropout(mlp(normed, block.mlp, shape_.gelu, pass), pass);
+      return add_layer_norm(sum, fed, next_norm, pass);
+    };
+    stream = context.recompute == Recompute::block ? recomputed(stream, through, context) : through(stream, context);
   }
-  return normed;
+  return stream.second;
 }
 
 at::Tensor Gpt::loss(const at::Tensor& tokens, const at::Tensor& targets, Context& context) const {

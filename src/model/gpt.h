@@ -35,16 +35,11 @@ struct Attention {
   LinearWeights c_proj;  // [C, C]
 };
 
-struct Mlp {
-  LinearWeights c_fc;    // [C, 4C]
-  LinearWeights c_proj;  // [4C, C]
-};
-
 struct Block {
   NormWeights ln_1;
   Attention attention;
   NormWeights ln_2;
-  Mlp mlp;
+  MlpWeights mlp;
 };
 
 // Keys and values of positions already seen, for rows that have grown to different lengths.
@@ -78,7 +73,7 @@ class Gpt {
   at::Tensor decode(const at::Tensor& tokens, KeyValueCache& cache, Context& context) const;
 
  private:
-  at::Tensor hidden(at::Tensor x, Context& context, KeyValueCache* cache, bool one_token) const;
+  at::Tensor hidden(const at::Tensor& x, Context& context, KeyValueCache* cache, bool one_token) const;
 
   GptShape shape_;
   EmbeddingWeights embeddings_;

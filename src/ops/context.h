@@ -13,6 +13,10 @@ namespace inkling {
 // LibTorch's operations, on any device and dtype; slower, and the second opinion on the first.
 enum class Kernels { fused, aten };
 
+// What the backward pass computes again instead of keeping it: nothing, the activations behind GELU (fused only), or
+// all of a block but what comes in.
+enum class Recompute { none, gelu, block };
+
 // A view into the parameter arena. The gradient is accumulated in place: a backward pass adds to it, unless the context
 // says that it overwrites.
 struct Weight {
@@ -28,7 +32,8 @@ struct Weight {
 // that each gets numbers of its own.
 struct Context {
   Kernels kernels = Kernels::fused;
-  bool overwrites = false;        // fused only: the gradients of matrices are written, not added to. See ParameterArena
+  bool overwrites = false;  // fused only: the gradients of matrices are written, not added to. See ParameterArena
+  Recompute recompute = Recompute::none;
   bool decoding = false;          // few rows, no gradient: loops whose result for a row does not depend on the others
   double dropout = 0.0;           // probability of dropping; 0 outside training
   std::uint64_t dropout_key = 0;  // random_key(seed, Purpose::dropout, step), mixed with the micro-batch

@@ -67,8 +67,8 @@ class ReusingAllocator final : public c10::Allocator {
       block = std::aligned_alloc(alignment, size + alignment);
     }
     if (block == nullptr) {
-      throw Error::environment(str("out of memory: a tensor of ", format_bytes(size), " was asked for when ",
-                                   format_bytes(memory_.held), " were held"));
+      throw OutOfMemory(ErrorKind::environment, str("out of memory: a tensor of ", format_bytes(size),
+                                                    " was asked for when ", format_bytes(memory_.held), " were held"));
     }
     memory_.held += size + alignment;
     memory_.most_held = std::max(memory_.most_held, memory_.held);

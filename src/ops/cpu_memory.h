@@ -6,11 +6,18 @@
 
 #include <cstdint>
 
+#include "base/error.h"
+
 namespace inkling {
+
+// An Error environment. (On a GPU it is a c10::OutOfMemoryError.)
+class OutOfMemory : public Error {
+  using Error::Error;
+};
 
 // From now on, tensors on the CPU take their memory from blocks that are kept. To be called before there are tensors
 // whose memory matters; calling it again changes nothing. Where the system has no more memory, blocks that nobody uses
-// are given back first; then a tensor that cannot be had is an Error environment, saying how many bytes were asked for.
+// are given back first; then a tensor that cannot be had is OutOfMemory, saying how many bytes were asked for.
 void reuse_cpu_memory();
 
 // Gives blocks that nobody uses back to the system: before and after work whose sizes are not those of a training step.

@@ -10,6 +10,7 @@
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "ops/kept.h"
 #include "ops/parallel.h"
 #include "ops/reduce.h"
 
@@ -28,23 +29,27 @@ at::Tensor with_last(const at::Tensor& rows, const at::Tensor& like) {
   return rows.view(shape);
 }
 
-void save(AutogradContext* context, const LinearWeights& weights, bool overwrites) {
-  context->saved_data["weight"] = weights.weight.value;
-  context->saved_data["overwrites"] = overwrites;
-  context->saved_data["weight_gradient"] = weights.weight.gradient;
-  if (weights.bias.defined()) context->saved_data["bias_gradient"] = weights.bias.gradient;
+// [C] + what it holds already += the sums of the columns of dy.
+void add_column_sums(const at::Tensor& dy, const Weight& bias) {
+  if (!bias.defined()) return;
+  const std::int64_t channels = dy.size(1);
+  add_over_parts(dy.size(0), {bias.gradient.data_ptr<float>()}, channels,
+                 [&](std::int64_t begin, std::int64_t end, float* const* sums) {
+                   cpu_kernels().add_column_sums(dy.data_ptr<float>() + begin * channels, sums[0], end - begin,
+                                                 channels);
+                 });
 }
 
 // dx = dy W^T, and dW += x^T dy (or dW = …) straight into the arena.
-at::Tensor product_backward(AutogradContext* context, const at::Tensor& x, const at::Tensor& dy) {
-  const double kept = context->saved_data["overwrites"].toBool() ? 0.0 : 1.0;  // 0: what was there is not even read
-  context->saved_data["weight_gradient"].toTensor().addmm_(x.t(), dy, kept);
-  return at::mm(dy, context->saved_data["weight"].toTensor().t());
+at::Tensor product_backward(const at::Tensor& x, const at::Tensor& dy, const Weight& weight, bool overwrites) {
+  const double kept = overwrites ? 0.0 : 1.0;  // 0: what was there is not even read
+  at::Tensor(weight.gradient).addmm_(x.t(), dy, kept);
+  return at::mm(dy, weight.value.t());
 }
 
-float* bias_gradient_or_null(AutogradContext* context) {
-  const auto found = context->saved_data.find("bias_gradient");
-  return found == context->saved_data.end() ? nullptr : found->second.toTensor().data_ptr<float>();
+at::Tensor product_forward(const at::Tensor& rows, const LinearWeights& weights) {
+  const at::Tensor weight = weights.weight.in_float32();
+  return weights.bias.defined() ? at::addmm(weights.bias.in_float32(), rows, weight) : at::mm(rows, weight);
 }
 
 struct FusedLinear : Function<FusedLinear> {
@@ -52,58 +57,74 @@ struct FusedLinear : Function<FusedLinear> {
                             bool overwrites) {
     const at::Tensor rows = as_rows(x);
     context->save_for_backward({rows});
-    save(context, weights, overwrites);
-    const at::Tensor out = weights.bias.defined()
-                               ? at::addmm(weights.bias.in_float32(), rows, weights.weight.in_float32())
-                               : at::mm(rows, weights.weight.in_float32());
-    return with_last(out, x);
+    keep(context, LinearState{weights, overwrites});
+    return with_last(product_forward(rows, weights), x);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
     const at::Tensor rows = context->get_saved_variables()[0];
+    const auto& [weights, overwrites] = kept<LinearState>(context);
     const at::Tensor dy = as_rows(upstream[0]).contiguous();
-    if (float* const gradient = bias_gradient_or_null(context)) {
-      const std::int64_t channels = dy.size(1);
-      add_over_parts(dy.size(0), {gradient}, channels, [&](std::int64_t begin, std::int64_t end, float* const* sums) {
-        cpu_kernels().add_column_sums(dy.data_ptr<float>() + begin * channels, sums[0], end - begin, channels);
-      });
-    }
-    return {with_last(product_backward(context, rows, dy), upstream[0]), {}, {}};
+    add_column_sums(dy, weights.bias);
+    return {with_last(product_backward(rows, dy, weights.weight, overwrites), upstream[0]), {}, {}};
   }
+
+  struct LinearState {
+    LinearWeights weights;
+    bool overwrites;
+  };
 };
 
-struct FusedLinearGelu : Function<FusedLinearGelu> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const LinearWeights& weights, GeluForm form,
-                            bool overwrites) {
+// pre += bias, and gelu(pre).
+at::Tensor gelu_forward(const at::Tensor& pre, const at::Tensor& bias, GeluForm form) {
+  const at::Tensor out = at::empty_like(pre);
+  const float* const added = bias.defined() ? bias.data_ptr<float>() : nullptr;
+  const std::int64_t channels = pre.size(1);
+  parallel_parts(pre.size(0), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    cpu_kernels().gelu_forward(pre.data_ptr<float>() + begin * channels, added,
+                               out.data_ptr<float>() + begin * channels, form, end - begin, channels);
+  });
+  return out;
+}
+
+// dy becomes the gradient of what came into GELU.
+void gelu_backward(const at::Tensor& dy, const at::Tensor& pre, const Weight& bias, GeluForm form) {
+  const std::int64_t channels = dy.size(1);
+  float* const gradient = bias.defined() ? bias.gradient.data_ptr<float>() : nullptr;
+  add_over_parts(dy.size(0), {gradient}, channels, [&](std::int64_t begin, std::int64_t end, float* const* sums) {
+    float* const rows = dy.data_ptr<float>() + begin * channels;
+    cpu_kernels().gelu_backward(rows, pre.data_ptr<float>() + begin * channels, rows, sums[0], form, end - begin,
+                                channels);
+  });
+}
+
+struct FusedMlp : Function<FusedMlp> {
+  struct MlpState {
+    MlpWeights weights;
+    GeluForm form;
+    bool overwrites;
+  };
+
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const MlpState& state, bool recompute) {
+    const auto& [weights, form, overwrites] = state;
     const at::Tensor rows = as_rows(x);
-    const at::Tensor pre = at::mm(rows, weights.weight.in_float32());
-    const at::Tensor out = at::empty_like(pre);
-    const at::Tensor shift = weights.bias.in_float32();
-    const float* const bias = shift.defined() ? shift.data_ptr<float>() : nullptr;
-    const std::int64_t channels = pre.size(1);
-    parallel_parts(pre.size(0), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-      cpu_kernels().gelu_forward(pre.data_ptr<float>() + begin * channels, bias,
-                                 out.data_ptr<float>() + begin * channels, form, end - begin, channels);
-    });
-    context->save_for_backward({rows, pre});
-    save(context, weights, overwrites);
-    context->saved_data["exact"] = form == GeluForm::exact;
-    return with_last(out, x);
+    const at::Tensor pre = at::mm(rows, weights.c_fc.weight.in_float32());
+    const at::Tensor wide = gelu_forward(pre, weights.c_fc.bias.in_float32(), form);
+    context->save_for_backward({rows, pre, recompute ? at::Tensor() : wide});
+    keep(context, state);
+    return with_last(product_forward(wide, weights.c_proj), x);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
     const auto saved = context->get_saved_variables();
+    const auto& [weights, form, overwrites] = kept<MlpState>(context);
+    const at::Tensor& pre = saved[1];
     const at::Tensor dy = as_rows(upstream[0]).contiguous();
-    const at::Tensor dpre = at::empty_like(dy);
-    const GeluForm form = context->saved_data["exact"].toBool() ? GeluForm::exact : GeluForm::tanh;
-    const std::int64_t channels = dy.size(1);
-    const auto rows_backward = [&](std::int64_t begin, std::int64_t end, float* const* sums) {
-      const std::int64_t offset = begin * channels;
-      cpu_kernels().gelu_backward(dy.data_ptr<float>() + offset, saved[1].data_ptr<float>() + offset,
-                                  dpre.data_ptr<float>() + offset, sums[0], form, end - begin, channels);
-    };
-    add_over_parts(dy.size(0), {bias_gradient_or_null(context)}, channels, rows_backward);
-    return {with_last(product_backward(context, saved[0], dpre), upstream[0]), {}, {}, {}};
+    add_column_sums(dy, weights.c_proj.bias);
+    const at::Tensor wide = saved[2].defined() ? saved[2] : gelu_forward(pre, {}, form);
+    const at::Tensor dpre = product_backward(wide, dy, weights.c_proj.weight, overwrites);
+    gelu_backward(dpre, pre, weights.c_fc.bias, form);
+    return {with_last(product_backward(saved[0], dpre, weights.c_fc.weight, overwrites), upstream[0]), {}, {}};
   }
 };
 
@@ -143,17 +164,19 @@ at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Conte
   return FusedLinear::apply(x, weights, context.overwrites);
 }
 
-at::Tensor linear_gelu(const at::Tensor& x, const LinearWeights& weights, GeluForm form, const Context& context) {
-  RECORD_FUNCTION("linear_gelu", std::vector<c10::IValue>());
+at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, GeluForm form, const Context& context) {
+  RECORD_FUNCTION("mlp", std::vector<c10::IValue>());
   if (context.kernels == Kernels::aten) {
-    return at::gelu(aten_linear(x, weights), form == GeluForm::tanh ? "tanh" : "none");
+    const at::Tensor wide = at::gelu(aten_linear(x, weights.c_fc), form == GeluForm::tanh ? "tanh" : "none");
+    return aten_linear(wide, weights.c_proj);
   }
   if (context.decoding) {
-    const at::Tensor out = decode_linear(x, weights);
-    cpu_kernels().gelu_forward(out.data_ptr<float>(), nullptr, out.data_ptr<float>(), form, 1, out.numel());
-    return out;
+    const at::Tensor wide = decode_linear(x, weights.c_fc);
+    cpu_kernels().gelu_forward(wide.data_ptr<float>(), nullptr, wide.data_ptr<float>(), form, 1, wide.numel());
+    return decode_linear(wide, weights.c_proj);
   }
-  return FusedLinearGelu::apply(x, weights, form, context.overwrites);
+  return FusedMlp::apply(x, FusedMlp::MlpState{weights, form, context.overwrites},
+                         context.recompute == Recompute::gelu);
 }
 
 }  // namespace inkling

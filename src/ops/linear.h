@@ -1,4 +1,4 @@
-// y = x W + b, alone and with GELU behind it.
+// y = x W + b, alone and twice with GELU in between.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,12 @@ struct LinearWeights {
 // x: [..., in] -> [..., out]
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Context& context);
 
-// gelu(x W + b). x: [..., in] -> [..., out]
-at::Tensor linear_gelu(const at::Tensor& x, const LinearWeights& weights, GeluForm form, const Context& context);
+struct MlpWeights {
+  LinearWeights c_fc;    // [C, 4C]
+  LinearWeights c_proj;  // [4C, C]
+};
+
+// Each token alone: four times as wide, GELU, and back. x: [..., C] -> [..., C]
+at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, GeluForm form, const Context& context);
 
 }  // namespace inkling

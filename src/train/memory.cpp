@@ -18,6 +18,8 @@ namespace {
 // Elements of `channels` per row that one layer keeps for the backward pass: the inputs of the two norms (the residual
 // stream), their outputs, qkv, attention's output, the MLP before and after GELU.
 constexpr std::uint64_t saved_by_a_layer = 2 + 2 + 3 + 1 + 4 + 4;
+constexpr std::uint64_t behind_gelu = 4;  // of these, what training.recompute: gelu does not keep
+constexpr std::uint64_t coming_in = 2;    // and all that training.recompute: block keeps
 
 // The same for what the forward and the backward pass of one layer hold while they run.
 constexpr std::uint64_t held_at_work = 11;
@@ -42,13 +44,17 @@ std::vector<MemoryPart> training_memory(const Config& config, const GptShape& sh
   const auto layers = static_cast<std::uint64_t>(shape.n_layer);
   const auto weights = static_cast<std::uint64_t>(arena_size);
   const std::uint64_t block_bytes = rows * channels * element;
-  std::uint64_t activations = block_bytes * layers * saved_by_a_layer;
+  const bool whole_blocks = config.training.recompute == "block";
+  const bool gelu = config.training.recompute == "gelu" && kernels == Kernels::fused;
+  const std::uint64_t saved = whole_blocks ? coming_in : saved_by_a_layer - (gelu ? behind_gelu : 0);
+  std::uint64_t activations = block_bytes * layers * saved;
   std::uint64_t at_work = block_bytes * (kernels == Kernels::fused ? held_at_work : held_at_work_composed);
+  if (whole_blocks) at_work += block_bytes * saved_by_a_layer;
   // The composed attention keeps probabilities and their dropped copy.
   if (config.model.dropout > 0 && kernels == Kernels::aten) {
     const std::uint64_t scores = rows * static_cast<std::uint64_t>(shape.block_size * shape.n_head) * element;
-    activations += scores * layers * 2;
-    at_work += scores * 3;
+    activations += whole_blocks ? 0 : scores * layers * 2;
+    at_work += scores * (whole_blocks ? 5 : 3);
   }
   const std::uint64_t copies = kernels == Kernels::fused ? 1 : 3;  // logits, log-softmax, gradient
   std::vector<MemoryPart> parts = {

@@ -1,5 +1,7 @@
 #include "train/train.h"
 
+#include <c10/util/Exception.h>
+
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -12,6 +14,7 @@
 #include "model/device.h"
 #include "ops/cpu_memory.h"
 #include "train/evaluate.h"
+#include "train/fit.h"
 #include "train/memory.h"
 #include "train/profile.h"
 #include "train/report.h"
@@ -53,6 +56,35 @@ Runtime resume_runtime(const RuntimeConfig& asked, const RuntimeConfig& resolved
   }
 }
 
+void check_recompute(const Config& config, const Runtime& runtime) {
+  if (config.training.recompute == "gelu" && runtime.kernels == Kernels::aten) {
+    throw Error::input(
+        "training.recompute: gelu is for the fused kernels, and this run computes with LibTorch's operations "
+        "(runtime.kernels: aten); block works with both");
+  }
+  if (config.training.recompute == "block" && config.model.dropout > 0 && !runtime.device.is_cpu()) {
+    throw Error::input(
+        "training.recompute: block would draw other dropout numbers on a GPU when it computes a block again; set "
+        "model.dropout: 0, or training.recompute: none");
+  }
+}
+
+// `auto` as it was resolved when the run began, or resolved now.
+Config with_micro_batch_size(const Config& asked, const GptShape& shape, const Runtime& runtime,
+                             const std::optional<Resume>& resume) {
+  Config config = asked;
+  std::int64_t& size = config.training.micro_batch_size;
+  const std::int64_t before = resume ? resume->state.micro_batch_size : 0;
+  if (size == 0 && before > 0 && asked.training.batch_size % before == 0) size = before;
+  const bool automatic = size == 0;
+  size = fitting_micro_batch_size(config, shape, runtime, memory_limit(asked.runtime, runtime.device));
+  if (automatic && size < asked.training.batch_size) {
+    log_info(str("training.micro_batch_size: ", size, " of ", asked.training.batch_size,
+                 " windows at a time fit into memory"));
+  }
+  return config;
+}
+
 void say_what_is_ahead(const Config& config, const Dataset& dataset, const GptShape& shape, const Runtime& runtime,
                        const std::filesystem::path& run) {
   const ParameterLayout layout(gpt_parameters(shape));
@@ -75,9 +107,11 @@ void say_what_is_ahead(const Config& config, const Dataset& dataset, const GptSh
 // The loop and what it carries from step to step.
 class Run {
  public:
-  Run(const Config& config, const RunFolder& folder, const Dataset& dataset, const Runtime& runtime,
-      const GptShape& shape, const std::optional<Resume>& resume)
-      : config_(config),
+  // asked: as the person wrote it; config: with training.micro_batch_size a number.
+  Run(const Config& asked, const Config& config, const RunFolder& folder, const Dataset& dataset,
+      const Runtime& runtime, const GptShape& shape, const std::optional<Resume>& resume)
+      : asked_(asked),
+        config_(config),
         folder_(folder),
         dataset_(dataset),
         runtime_(runtime),
@@ -97,6 +131,7 @@ class Run {
     }
     state_.data_hash = dataset.hash;
     state_.resolved = resolved_config(config.runtime, runtime);
+    state_.micro_batch_size = config.training.micro_batch_size;
     report_.emplace(folder.path() / "log.jsonl", state_.step, config.training.max_steps,
                     flops_per_token(shape, trainer_.arena().parameter_count()),
                     peak_flops(runtime.device, runtime.dtype));
@@ -174,12 +209,12 @@ class Run {
   }
 
   void save() {
-    save_checkpoint(checkpoint_folder(folder_.path(), state_.step), config_, shape_, trainer_.arena(),
+    save_checkpoint(checkpoint_folder(folder_.path(), state_.step), asked_, shape_, trainer_.arena(),
                     trainer_.optimizer(), state_, dataset_.tokenizer.get());
     prune_checkpoints(folder_.path(), config_.checkpoint.keep, state_.best_step);
   }
 
-  Config config_;
+  Config asked_, config_;
   const RunFolder& folder_;
   const Dataset& dataset_;
   Runtime runtime_;
@@ -194,35 +229,42 @@ class Run {
 }  // namespace
 
 int train(const Config& asked, const TrainOptions& options) {
-  Config config = asked;
-  if (config.training.micro_batch_size == 0) config.training.micro_batch_size = config.training.batch_size;
   const std::filesystem::path path = choose_run_folder(options);
   const RunFolder folder(path, options.dry_run);
-  const auto resume = find_resume(path, config, options.accept_changes);
-  if (resume && resume->state.step >= config.training.max_steps) {
+  const auto resume = find_resume(path, asked, options.accept_changes);
+  if (resume && resume->state.step >= asked.training.max_steps) {
     log_info(str("this run is finished: ", resume->state.step, " steps are done, and training.max_steps is ",
-                 config.training.max_steps, ". Raise training.max_steps to go on, or give --fresh to start over"));
+                 asked.training.max_steps, ". Raise training.max_steps to go on, or give --fresh to start over"));
     return 0;
   }
   const Runtime runtime =
-      resume ? resume_runtime(config.runtime, resume->state.resolved) : resolve_runtime(config.runtime);
+      resume ? resume_runtime(asked.runtime, resume->state.resolved) : resolve_runtime(asked.runtime);
   const auto check_hash = [&](const std::string& hash) {
     if (!resume || resume->state.data_hash == hash) return;
     throw Error::input(str("the text of data.source is not what the run in ", path.string(),
                            " was trained on; bring the old text back, or start over beside it with --fresh"));
   };
   const Dataset dataset = prepare_dataset(
-      config.data, {.block_size = config.model.block_size, .dry_run = options.dry_run, .check_hash = check_hash});
+      asked.data, {.block_size = asked.model.block_size, .dry_run = options.dry_run, .check_hash = check_hash});
   reuse_cpu_memory();
-  const GptShape shape = shape_from(config.model, dataset.vocab_size);
+  const GptShape shape = shape_from(asked.model, dataset.vocab_size);
+  check_recompute(asked, runtime);
+  const Config config = with_micro_batch_size(asked, shape, runtime, resume);
   say_what_is_ahead(config, dataset, shape, runtime, path);
   if (options.dry_run) {
     log_info("dry run: all is well, nothing was written");
     return 0;
   }
   Profile profile(options.profile, runtime);
-  write_file(path / "config.yaml", print_config(config));
-  return Run(config, folder, dataset, runtime, shape, resume).loop(profile);
+  write_file(path / "config.yaml", print_config(asked));
+  try {
+    return Run(asked, config, folder, dataset, runtime, shape, resume).loop(profile);
+  } catch (const c10::OutOfMemoryError&) {
+    throw OutOfMemory(ErrorKind::environment,
+                      str("the GPU's memory is too small: ", describe_need(config, shape, runtime)));
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(error.kind(), str(error.message(), ": ", describe_need(config, shape, runtime)));
+  }
 }
 
 }  // namespace inkling

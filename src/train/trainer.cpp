@@ -22,6 +22,15 @@ GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size) {
           .gelu = model.gelu == "exact" ? GeluForm::exact : GeluForm::tanh};
 }
 
+namespace {
+
+Recompute recompute_from(const TrainingConfig& training) {
+  if (training.recompute == "block") return Recompute::block;
+  return training.recompute == "gelu" ? Recompute::gelu : Recompute::none;
+}
+
+}  // namespace
+
 Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& runtime)
     : config_(config),
       runtime_(runtime),
@@ -40,6 +49,7 @@ double Trainer::micro_batch(std::int64_t step, std::int64_t first, const TokenSe
   if (first == 0 && !overwrites) arena_.zero_gradients();
   Context context{.kernels = runtime_.kernels,
                   .overwrites = overwrites,
+                  .recompute = recompute_from(training),
                   .dropout = config_.model.dropout,
                   .dropout_key = random_bits(key, static_cast<std::uint64_t>(first))};
   seed_dropout(runtime_.device, context);

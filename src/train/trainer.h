@@ -26,6 +26,7 @@ GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size);
 // Owns what training changes: the arena and the moments.
 class Trainer {
  public:
+  // config.training.micro_batch_size must be a number.
   Trainer(const Config& config, const GptShape& shape, const Runtime& runtime);
 
   // Step number `step` (from 0) on rows of `tokens` that `order` names: a function of (seed, step, weights, moments,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "tests/config/config_testing.h"
 
 namespace inkling {
@@ -81,7 +82,7 @@ TEST(Fit, HeadsDivideChannels) {
 TEST(Fit, MicroBatchDividesBatch) {
   EXPECT_EQ(message_of("data: {source: a}\ntraining: {batch_size: 12, micro_batch_size: 5}\n"),
             "run.yaml:2:46: training.batch_size 12 is not divisible by training.micro_batch_size 5; write a "
-            "micro_batch_size that divides it, or 0");
+            "micro_batch_size that divides it, or auto");
 }
 
 TEST(Fit, WarmUpEndsWithinTheRun) {
@@ -127,13 +128,23 @@ TEST(Fit, TokenFilesNeedTheirVocabulary) {
   EXPECT_EQ(source_kind(parse("data: {source: folder}").data), SourceKind::text);
 }
 
+TEST(AutoNumbers, AreReadFromTheWordOrZeroAndPrintedAsTheWord) {
+  for (const char* written : {"auto", "0"}) {
+    const Config config = parse(str("data: {source: a}\ntraining: {micro_batch_size: ", written, "}\n"));
+    EXPECT_EQ(config.training.micro_batch_size, 0);
+    EXPECT_NE(print_config(config).find("micro_batch_size: auto\n"), std::string::npos);
+  }
+  EXPECT_EQ(message_of("data: {source: a}\ntraining: {batch_size: auto}\n").find("run.yaml:2:24: training.batch_size"),
+            0u);
+  EXPECT_NE(
+      message_of("data: {source: a}\ntraining: {micro_batch_size: -2}\n").find("write auto or a whole number from 1"),
+      std::string::npos);
+}
+
 TEST(ZeroSettings, StandForAnotherSetting) {
   Config config;
-  EXPECT_EQ(micro_batch_size(config.training), config.training.batch_size);
   EXPECT_EQ(decay_steps(config), config.training.max_steps);
-  config.training.micro_batch_size = 3;
   config.schedule.decay_steps = 77;
-  EXPECT_EQ(micro_batch_size(config.training), 3);
   EXPECT_EQ(decay_steps(config), 77);
 }
 
@@ -233,7 +244,8 @@ schedule:
 training:
   max_steps: 5000
   batch_size: 12
-  micro_batch_size: 0
+  micro_batch_size: auto
+  recompute: none
   seed: 1
 evaluation:
   interval: 250
@@ -246,8 +258,9 @@ logging:
 runtime:
   device: auto
   dtype: auto
-  threads: 0
+  threads: auto
   kernels: auto
+  memory_limit_gib: 0
   deterministic: true
 )");
 }

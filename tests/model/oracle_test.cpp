@@ -169,6 +169,30 @@ TEST_P(ModelMatchesOracle, OverwritingGivesWhatAddingToZeroGives) {
   EXPECT_LT(oracle::error(gradients(true), gradients(false)), tolerances().model_gradient);
 }
 
+// What is computed again comes out as it was, dropout included where its numbers are ours.
+TEST_P(ModelMatchesOracle, RecomputingGivesTheSameBits) {
+  const Model model = make_lively_model(small_shape, {.options = options()});
+  const Batch batch = make_batch(small_shape, 3, 17);
+  const auto step = [&](Recompute recompute) {
+    Context ours = context();
+    ours.recompute = recompute;
+    ours.dropout = options().device().is_cpu() && setting().dtype == at::kFloat ? 0.1 : 0.0;
+    ours.dropout_key = 42;
+    model.arena->zero_gradients();
+    const at::Tensor loss =
+        model.gpt.loss(batch.tokens.to(options().device()), batch.targets.to(options().device()), ours);
+    loss.backward();
+    model.arena->collect_gradients();
+    return std::pair(loss.detach().clone(), model.arena->gradients().clone());
+  };
+  const auto [loss, gradients] = step(Recompute::none);
+  for (const Recompute recompute : {Recompute::gelu, Recompute::block}) {
+    const auto [again_loss, again_gradients] = step(recompute);
+    EXPECT_TRUE(oracle::identical(loss, again_loss));
+    EXPECT_TRUE(oracle::identical(gradients, again_gradients));
+  }
+}
+
 INKLING_ON_EVERY_SETTING(ModelMatchesOracle);
 
 }  // namespace

@@ -2,7 +2,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full_like.h>
 
-#include <functional>
+#include <array>
+#include <tuple>
 
 #include "ops/attention.h"
 #include "ops/cross_entropy.h"
@@ -45,6 +46,13 @@ class OpMatchesOracle : public oracle::OnEverySetting {
     const at::Tensor gradient = at::full_like(ours, TestWeight::gradient_before).detach();
     ours.mutable_grad() = gradient;
     return {{ours, gradient}, plain};
+  }
+
+  // weights: the matrix and bias of either layer.
+  static at::Tensor plain_mlp(const at::Tensor& x, const std::array<TestWeight, 4>& weights, GeluForm form, bool bias) {
+    const auto shift = [&](std::size_t i) { return bias ? weights[i].plain : at::Tensor(); };
+    const at::Tensor wide = oracle::gelu(oracle::linear(x, weights[0].plain, shift(1)), form == GeluForm::exact);
+    return oracle::linear(wide, weights[2].plain, shift(3));
   }
 
   // Sends the same gradient back through both results.
@@ -120,18 +128,25 @@ TEST_P(OpMatchesOracle, Linear) {
   }
 }
 
-TEST_P(OpMatchesOracle, LinearGelu) {
-  for (const GeluForm form : {GeluForm::tanh, GeluForm::exact}) {
-    for (const bool bias : {true, false}) {
-      const Input x = input(1, {3, 17, 24});
-      const TestWeight matrix = weight(2, {24, 40}), shift = weight(3, {40});
-      const LinearWeights weights{matrix.ours, bias ? shift.ours : Weight{}};
-      const at::Tensor plain = oracle::linear(x.plain, matrix.plain, bias ? shift.plain : at::Tensor());
-      expect_same_result(linear_gelu(x.ours, weights, form, context()), oracle::gelu(plain, form == GeluForm::exact));
-      expect_same_gradient(x);
-      expect_same_gradient(matrix, "matrix");
-      if (bias) expect_same_gradient(shift, "bias");
-    }
+TEST_P(OpMatchesOracle, Mlp) {
+  for (const auto& [form, bias, recompute] : {std::tuple(GeluForm::tanh, true, Recompute::none),
+                                              {GeluForm::tanh, false, Recompute::gelu},
+                                              {GeluForm::exact, true, Recompute::gelu},
+                                              {GeluForm::exact, false, Recompute::none}}) {
+    const Input x = input(1, {3, 17, 24});
+    const TestWeight in = weight(2, {24, 40}), in_shift = weight(3, {40}), out = weight(4, {40, 24}),
+                     out_shift = weight(5, {24});
+    const MlpWeights weights{{in.ours, bias ? in_shift.ours : Weight{}}, {out.ours, bias ? out_shift.ours : Weight{}}};
+    Context ours = context();
+    ours.recompute = recompute;
+    expect_same_result(mlp(x.ours, weights, form, ours),
+                       plain_mlp(x.plain, {in, in_shift, out, out_shift}, form, bias));
+    expect_same_gradient(x);
+    expect_same_gradient(in, "matrix to the wide side");
+    expect_same_gradient(out, "matrix back");
+    if (!bias) continue;
+    expect_same_gradient(in_shift, "bias on the wide side");
+    expect_same_gradient(out_shift, "bias behind it");
   }
 }
 
@@ -179,8 +194,10 @@ TEST_P(OpMatchesOracle, DecodingGivesWhatTheWholeBatchGives) {
     const at::Tensor plain = oracle::linear(x.plain, matrix.plain, bias ? shift.plain : at::Tensor());
     EXPECT_LT(oracle::error(linear(x.ours, weights, ours), plain), tolerances().op);
     for (const GeluForm form : {GeluForm::tanh, GeluForm::exact}) {
-      const at::Tensor expected = oracle::gelu(plain, form == GeluForm::exact);
-      EXPECT_LT(oracle::error(linear_gelu(x.ours, weights, form, ours), expected), tolerances().op);
+      const TestWeight back = weight(4, {100, 24}), back_shift = weight(5, {24});
+      const MlpWeights both{weights, {back.ours, bias ? back_shift.ours : Weight{}}};
+      const at::Tensor expected = plain_mlp(x.plain, {matrix, shift, back, back_shift}, form, bias);
+      EXPECT_LT(oracle::error(mlp(x.ours, both, form, ours), expected), tolerances().op);
     }
   }
 }

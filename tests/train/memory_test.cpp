@@ -32,6 +32,60 @@ TEST_P(Memory, IsWithin15PercentOfWhatWasSaidBefore) {
   EXPECT_LT(std::abs(held / said - 1.0), 0.15) << "said " << said << " MiB, held " << held << " MiB";
 }
 
+class MemoryLimit : public TrainingFolder {
+ protected:
+  // A step of 24 windows holds 19 MiB, of which the weights take 3.4.
+  const std::string shape =
+      "--set training.max_steps=6 --set model.n_embd=128 --set model.n_head=4 --set model.block_size=32 "
+      "--set training.batch_size=24 --set evaluation.interval=3 ";
+  std::int64_t micro_batch_size(const std::string& run) const {
+    return nlohmann::json::parse(checkpoint_file(run, "000006", "state.json")).at("micro_batch_size");
+  }
+};
+
+TEST_F(MemoryLimit, AutoTakesTheMostWindowsThatFitAndHoldsNoMore) {
+  const Outcome outcome = train({shape, "--set training.micro_batch_size=auto --set runtime.memory_limit_gib=0.01"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_LT(mebibytes_after(outcome.err, "of which training held "), 0.01 * 1024 * 1.15);
+  const std::int64_t size = micro_batch_size("run");
+  EXPECT_GT(size, 1);
+  EXPECT_LT(size, 24);
+  EXPECT_NE(outcome.err.find(str("training.micro_batch_size: ", size, " of 24 windows at a time")), std::string::npos);
+  const Outcome larger = train({shape, "--out runs/larger --set runtime.memory_limit_gib=0.01 --dry-run",
+                                str("--set training.micro_batch_size=", size == 8 ? 12 : 2 * size)});
+  expect_refused(larger, {"not enough memory: 10.2 MiB are allowed", "training holds about"}, 3);
+}
+
+TEST_F(MemoryLimit, WhereAllFitsAutoIsTheWholeBatch) {
+  ASSERT_EQ(train({shape, "--set training.micro_batch_size=auto"}).code, 0);
+  EXPECT_EQ(micro_batch_size("run"), 24);
+}
+
+TEST_F(MemoryLimit, AResumedRunKeepsWhatAutoMeant) {
+  const std::string settings = shape + "--set training.micro_batch_size=auto --set schedule.warmup_steps=2 ";
+  const std::string limit = "--set runtime.memory_limit_gib=0.01 ";
+  ASSERT_EQ(train({settings, limit, "--out runs/whole"}).code, 0);
+  ASSERT_EQ(train({settings, limit, "--out runs/cut --set training.max_steps=3"}).code, 0);
+  ASSERT_EQ(train({settings, "--out runs/cut"}).code, 0);  // with all the memory there is
+  EXPECT_EQ(micro_batch_size("cut"), micro_batch_size("whole"));
+  EXPECT_TRUE(checkpoint_file("cut", "000006", "model.safetensors") ==
+              checkpoint_file("whole", "000006", "model.safetensors"));
+}
+
+TEST_F(MemoryLimit, ARefusalSaysWhatHalvesTheNeed) {
+  const std::string limit = "--dry-run --set runtime.memory_limit_gib=0.001 ";
+  expect_refused(train({shape, limit, "--set training.micro_batch_size=12"}),
+                 {"training.micro_batch_size: 6 instead of 12 halves all but the weights"}, 3);
+  expect_refused(train({shape, limit, "--set training.micro_batch_size=auto"}), {"training.recompute: block"}, 3);
+  expect_refused(train({shape, limit, "--set training.micro_batch_size=1 --set training.recompute=block"}),
+                 {"Half of model.block_size"}, 3);
+}
+
+TEST_F(MemoryLimit, RecomputingGeluIsRefusedWhereTheKernelsAreNotOurs) {
+  expect_refused(train({shape, "--set training.recompute=gelu --set runtime.kernels=aten"}),
+                 {"training.recompute: gelu is for the fused kernels"});
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Memory,
     testing::Values("--set model.dropout=0 --set training.micro_batch_size=24 --set model.block_size=128",
@@ -41,6 +95,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "--set data.source=" INKLING_SOURCE_DIR
                     "/data/fables.grammar --set data.stories=500 --set data.tokenizer.kind=char --set model.dropout=0 "
                     "--set model.block_size=256 --set training.micro_batch_size=24 --set evaluation.batches=4",
+                    "--set model.dropout=0.1 --set training.micro_batch_size=24 --set training.recompute=gelu",
+                    "--set model.dropout=0 --set training.micro_batch_size=24 --set training.recompute=block "
+                    "--set model.n_layer=6 --set model.block_size=128",
+                    "--set model.dropout=0 --set training.micro_batch_size=24 --set training.recompute=block "
+                    "--set model.n_layer=6 --set model.block_size=128 --set runtime.kernels=aten",
                     "--set model.dropout=0 --set training.micro_batch_size=24 --set runtime.kernels=aten",
                     "--set model.dropout=0.2 --set training.micro_batch_size=24 --set runtime.kernels=aten"));
 

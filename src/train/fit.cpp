@@ -1,0 +1,118 @@
+#include "train/fit.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "model/arena.h"
+#include "train/memory.h"
+
+namespace inkling {
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+// The number in a file that holds one, or behind `key` in a file of lines "key number"; `otherwise` if there is none.
+std::uint64_t number_in(const std::string& path, std::uint64_t otherwise, std::string_view key = "") {
+  std::ifstream file(path);
+  std::uint64_t number = 0;
+  if (key.empty()) return file >> number ? number : otherwise;
+  for (std::string word; file >> word;) {
+    if (word == key && file >> number) return number;
+  }
+  return otherwise;
+}
+
+// What one control group leaves free; files it has cached are given up when somebody asks.
+std::uint64_t free_in_group(const std::string& folder, const char* limit, const char* used, const char* cached) {
+  const std::uint64_t most = number_in(str(folder, "/", limit), unlimited);  // the word "max" is no number
+  if (most == unlimited) return unlimited;
+  const std::uint64_t taken = number_in(str(folder, "/", used), 0);
+  const std::uint64_t files = number_in(str(folder, "/memory.stat"), 0, cached);
+  const std::uint64_t needed = taken - std::min(files, taken);
+  return most - std::min(needed, most);
+}
+
+// Of all control groups this process is in: /proc/self/cgroup has lines "0::/path" (version 2) and
+// "4:memory:/path" (version 1); a container sees its own group at the root.
+std::uint64_t free_in_groups() {
+  std::uint64_t least = unlimited;
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const bool version2 = line.starts_with("0::");
+    const std::size_t place = version2 ? 3 : line.find(":memory:") + std::string_view(":memory:").size();
+    if (!version2 && line.find(":memory:") == std::string::npos) continue;
+    for (const std::string& path : {line.substr(place), std::string()}) {
+      least = std::min(
+          least, version2 ? free_in_group("/sys/fs/cgroup" + path, "memory.max", "memory.current", "inactive_file")
+                          : free_in_group("/sys/fs/cgroup/memory" + path, "memory.limit_in_bytes",
+                                          "memory.usage_in_bytes", "total_inactive_file"));
+    }
+  }
+  return least;
+}
+
+std::uint64_t needed(Config config, const GptShape& shape, const Runtime& runtime, std::int64_t micro_batch_size) {
+  config.training.micro_batch_size = micro_batch_size;
+  const ParameterLayout layout(gpt_parameters(shape));
+  return total_bytes(training_memory(config, shape, layout.size(), runtime.dtype, runtime.kernels));
+}
+
+}  // namespace
+
+std::uint64_t memory_limit(const RuntimeConfig& config, at::Device device) {
+  if (config.memory_limit_gib > 0) return static_cast<std::uint64_t>(config.memory_limit_gib * (1 << 30));
+  if (!device.is_cpu()) return c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first;
+  const std::uint64_t kib = number_in("/proc/meminfo", unlimited / 1024, "MemAvailable:");
+  return std::min(kib * 1024, free_in_groups());
+}
+
+std::int64_t smaller_micro_batch_size(std::int64_t batch_size, std::int64_t size) {
+  do {
+    --size;
+  } while (size > 0 && batch_size % size != 0);
+  return size;
+}
+
+std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime) {
+  const TrainingConfig& training = config.training;
+  const ParameterLayout layout(gpt_parameters(shape));
+  const std::string need =
+      describe_memory(training_memory(config, shape, layout.size(), runtime.dtype, runtime.kernels));
+  const std::int64_t half = smaller_micro_batch_size(training.batch_size, training.micro_batch_size / 2 + 1);
+  if (half > 0) {
+    return str(need, ". training.micro_batch_size: ", half, " instead of ", training.micro_batch_size,
+               training.micro_batch_size == 2 * half ? " halves" : " lowers", " all but the weights (about ",
+               format_bytes(needed(config, shape, runtime, half)), " then)");
+  }
+  if (training.recompute != "block") {
+    return str(need, ". training.recompute: block gives up most of the activations for a third more time");
+  }
+  return str(need, ". Half of model.block_size halves all but the weights; a smaller model.n_embd lowers all of it");
+}
+
+std::int64_t fitting_micro_batch_size(const Config& config, const GptShape& shape, const Runtime& runtime,
+                                      std::uint64_t limit) {
+  Config fitting = config;
+  std::int64_t& size = fitting.training.micro_batch_size;
+  const bool automatic = size == 0;
+  if (automatic) size = config.training.batch_size;
+  while (automatic && size > 1 && needed(config, shape, runtime, size) > limit) {
+    size = smaller_micro_batch_size(config.training.batch_size, size);
+  }
+  const bool tried = !runtime.device.is_cpu() && config.runtime.memory_limit_gib == 0;
+  if (needed(config, shape, runtime, size) > limit && !tried) {
+    throw Error::environment(
+        str("not enough memory: ", format_bytes(limit),
+            config.runtime.memory_limit_gib > 0 ? " are allowed (runtime.memory_limit_gib)" : " are free", ", and ",
+            describe_need(fitting, shape, runtime)));
+  }
+  return size;
+}
+
+}  // namespace inkling
