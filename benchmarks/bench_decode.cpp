@@ -1,16 +1,13 @@
 // bench-decode CONFIG: tokens per second of generation, beside the memory bandwidth of the same minutes.
 // Generating reads every weight once per token, so bandwidth is its limit. Weights are random: the time does not depend
 // on them.
-#include <ATen/ops/ones.h>
-
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
 #include "config/config.h"
 #include "generate/decoder.h"
+#include "limits.h"
 #include "model/device.h"
-#include "ops/parallel.h"
 #include "program.h"
 #include "results.h"
 #include "train/trainer.h"
@@ -26,39 +23,6 @@ struct Flags {
   std::int64_t rows = 1;
   std::uint64_t vocab_size = 50257;
   bool json = false;
-};
-
-double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// Reads 512 MiB with all threads; bytes per second.
-class MemoryReads {
- public:
-  double bytes_per_second() {
-    std::vector<float> sums(static_cast<std::size_t>(at::get_num_threads()));
-    const double seconds = seconds_of([&] {
-      parallel_parts(memory_.numel(), 4096, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
-        const float* const values = memory_.data_ptr<float>();
-        constexpr std::int64_t width = 32;
-        float totals[width] = {};  // so many that no addition waits for another
-        for (std::int64_t i = begin; i + width <= end; i += width) {
-#pragma omp simd
-          for (std::int64_t j = 0; j < width; ++j) totals[j] += values[i + j];
-        }
-        for (const float total : totals) sums[static_cast<std::size_t>(part)] += total;
-      });
-    });
-    for (const float sum : sums) checksum_ += static_cast<double>(sum);
-    return static_cast<double>(memory_.nbytes()) / seconds;
-  }
-  double checksum() const { return checksum_; }  // so that no compiler leaves the reading out
-
- private:
-  at::Tensor memory_ = at::ones({std::int64_t{128} << 20});
-  double checksum_ = 0.0;
 };
 
 int bench(int argc, char** argv) {
@@ -80,7 +44,7 @@ int bench(int argc, char** argv) {
   arena.release_master();
   const Gpt model(shape, arena);
   Decoder decoder(model, runtime, flags.rows, true);
-  MemoryReads reads;
+  MemoryReads reads(runtime.device);
 
   std::vector<std::vector<Token>> texts(static_cast<std::size_t>(flags.rows));
   std::uint64_t drawn = 0;
@@ -89,7 +53,7 @@ int bench(int argc, char** argv) {
   };
   const auto step = [&] {
     const std::vector<std::span<const Token>> views(texts.begin(), texts.end());
-    return seconds_of([&] { decoder.next_logits(views); });
+    return seconds_of(runtime.device, [&] { decoder.next_logits(views); });
   };
   for (int i = 0; i < 5; ++i) grow();
   step();
@@ -99,7 +63,6 @@ int bench(int argc, char** argv) {
     milliseconds.push_back(step() * 1000);
     if (token % 8 == 0) bandwidths.push_back(reads.bytes_per_second());
   }
-  if (reads.checksum() == 0.0) throw Error::internal("the memory was not read");
 
   // Every weight but the tables that are looked up: the head's table is read whole.
   const std::int64_t weights = arena.parameter_count() - shape.block_size * shape.n_embd;

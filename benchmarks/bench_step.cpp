@@ -8,13 +8,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
 #include "config/config.h"
+#include "limits.h"
 #include "model/device.h"
+#include "operation_times.h"
 #include "ops/cpu_memory.h"
 #include "program.h"
 #include "results.h"
@@ -34,14 +35,6 @@ struct Flags {
   std::uint64_t vocab_size = 0;
   bool json = false;
 };
-
-double milliseconds_of(at::Device device, const std::function<void()>& work) {
-  synchronize(device);
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  synchronize(device);
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
 
 // Removes the token file when the program ends.
 struct RandomTokens {
@@ -102,8 +95,12 @@ std::uint64_t vocabulary(const Config& config, std::uint64_t asked) {
 }
 
 struct Times {
-  std::vector<double> steps, products;
+  std::vector<double> steps, products;       // ms
+  std::map<std::string, double> operations;  // ms of a step, of a few more steps
+  double peak_flops = 0;                     // per second, of a large product
 };
+
+constexpr std::int64_t observed_steps = 10;
 
 // Steps and products take turns in blocks, so that both see the same minutes of a shared machine.
 Times measure(const Config& config, const Flags& flags, const Runtime& runtime, const GptShape& shape,
@@ -116,11 +113,11 @@ Times measure(const Config& config, const Flags& flags, const Runtime& runtime, 
   MatrixProducts products(shape, rows, config.training.batch_size / config.training.micro_batch_size,
                           at::TensorOptions().device(runtime.device).dtype(runtime.dtype));
   const auto one_step = [&](std::int64_t step) {
-    return milliseconds_of(runtime.device, [&] { trainer.step(step, tokens, order); });
+    return 1000 * seconds_of(runtime.device, [&] { trainer.step(step, tokens, order); });
   };
   const auto one_product = [&] {
     const at::NoGradGuard no_grad;
-    return milliseconds_of(runtime.device, [&] { products.run(); });
+    return 1000 * seconds_of(runtime.device, [&] { products.run(); });
   };
   for (std::int64_t warm_up = 0; warm_up < 3; ++warm_up) one_step(warm_up);
   one_product();
@@ -129,6 +126,14 @@ Times measure(const Config& config, const Flags& flags, const Runtime& runtime, 
   for (std::int64_t step = 0; step < flags.steps; step += block) {
     for (std::int64_t i = 0; i < std::min(block, flags.steps - step); ++i) times.steps.push_back(one_step(step + i));
     for (std::int64_t i = 0; i < 2; ++i) times.products.push_back(one_product());
+  }
+  times.peak_flops = matrix_product_peak(at::TensorOptions().device(runtime.device).dtype(runtime.dtype));
+  const OperationTimes observed;
+  for (std::int64_t i = 0; i < observed_steps; ++i) one_step(flags.steps + i);
+  const double least = 0.0005 * quantile(times.steps, 0.5);  // what takes less is not worth a line
+  for (const auto& [name, seconds] : observed.seconds()) {
+    const double milliseconds = 1000 * seconds / observed_steps;
+    if (milliseconds > least) times.operations[name] = milliseconds;
   }
   return times;
 }
@@ -153,6 +158,8 @@ int bench(int argc, char** argv) {
 
   const double median = quantile(times.steps, 0.5);
   const double tokens = static_cast<double>(config.training.batch_size * shape.block_size);
+  const std::int64_t parameters = ParameterLayout(gpt_parameters(shape)).parameter_count();
+  const double flops = flops_per_token(shape, parameters) * tokens;
   const nlohmann::ordered_json result = {{"device", runtime.device_name()},
                                          {"dtype", runtime.dtype == at::kFloat ? "float32" : "bfloat16"},
                                          {"kernels", runtime.kernels == Kernels::fused ? "fused" : "aten"},
@@ -162,7 +169,11 @@ int bench(int argc, char** argv) {
                                          {"ms_p90", quantile(times.steps, 0.9)},
                                          {"tokens_per_second", tokens / median * 1000},
                                          {"gemm_ms", quantile(times.products, 0.5)},
-                                         {"peak_resident_bytes", peak_resident_bytes()}};
+                                         {"peak_flops_per_second", times.peak_flops},
+                                         {"share_of_peak", flops / (median / 1000) / times.peak_flops},
+                                         {"held_bytes", held_bytes(runtime.device)},
+                                         {"peak_resident_bytes", peak_resident_bytes()},
+                                         {"operations_ms", times.operations}};
   print_results(result, flags.json);
   return 0;
 }
