@@ -1,47 +1,105 @@
-// The CUDA twins of the loops in cpu_kernels.h: same names, same meaning, same float32 arrays, on device memory.
-// Not used by ops/ before they have passed on a real GPU (scripts/gpu-check runs their tests); until then a GPU run
-// computes with LibTorch's own operations. No atomics: the same input gives the same bits.
+// The CUDA twins of the loops in cpu_kernels.h, on device memory: same names, same meaning. Elements are float or
+// bfloat16; what is computed with them, sums above all, is float32. Readable without CUDA's headers.
+//
+// Every function only queues its kernels on the stream: no waiting, no allocation, and what changes from step to step
+// is read from device memory, so that a whole step can be captured in a CUDA graph. No atomics: the same input gives
+// the same bits. Arrays are contiguous and row-major; where their rows begin at multiples of 16 bytes, memory is read
+// 16 bytes at a time. Gradients of weights are float32 and are added to. Numbers of rows are below 2^31.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/kernel_settings.h"
 
-namespace inkling::cuda {
+namespace inkling {
 
-using Stream = void*;  // a cudaStream_t; null is the default stream. Every function returns as soon as it is launched.
+struct BFloat16 {
+  std::uint16_t bits;  // the upper half of a float32
+};
 
-// As CpuKernels::layer_norm_forward. Error environment if the launch fails, here and below.
-void layer_norm_forward(const float* x, const float* branch, float* sum, float* out, float* mean, float* rstd,
-                        const float* weight, const float* bias, std::int64_t rows, std::int64_t channels,
-                        Stream stream);
+using Stream = void*;  // a cudaStream_t; null is the default stream
 
-// As CpuKernels::layer_norm_backward. scratch: column_scratch(channels) floats, twice.
-void layer_norm_backward(const float* dout, const float* dsum, const float* sum, const float* mean, const float* rstd,
-                         const float* weight, float* dx, float* dweight, float* dbias, float* scratch,
-                         std::int64_t rows, std::int64_t channels, Stream stream);
+// One AdamW step, in device memory; beside AdamWSettings, the largest norm of the gradient (0: any) in place of clip.
+struct AdamWStep {
+  float learning_rate, beta1, beta2, epsilon, weight_decay, max_norm, bias_correction1, bias_correction2;
+};
 
-void gelu_forward(float* pre, const float* bias, float* out, GeluForm form, std::int64_t rows, std::int64_t channels,
-                  Stream stream);
-// scratch: column_scratch(channels) floats; unused where dbias is null.
-void gelu_backward(const float* dout, const float* pre, float* dpre, float* dbias, float* scratch, GeluForm form,
-                   std::int64_t rows, std::int64_t channels, Stream stream);
+// Sizes of scratch. Scratch is written before it is read, so one array can serve every kernel of a stream.
+constexpr std::int64_t column_parts = 256;
+// Floats, for sums over the rows of [rows, C].
+constexpr std::int64_t column_scratch(std::int64_t channels) { return column_parts * channels; }
+// Floats, for layer_norm_backward.
+constexpr std::int64_t layer_norm_scratch(std::int64_t channels) { return 2 * column_scratch(channels); }
+// Doubles, for sum_of_squares.
+constexpr std::int64_t square_parts = 1024;
+// Rows, in the order of their tokens, whose gradients one warp adds up; and floats of scratch, for embedding_backward.
+constexpr std::int64_t embedding_segment(std::int64_t rows) { return rows <= 512 * 32 ? 32 : (rows + 511) / 512; }
+constexpr std::int64_t embedding_scratch(std::int64_t rows, std::int64_t channels) {
+  return (rows + embedding_segment(rows) - 1) / embedding_segment(rows) * channels;
+}
 
-// As CpuKernels::cross_entropy, but row by row: losses [rows] in nats, 0 where a target is not scored.
-void cross_entropy(float* logits, const std::int64_t* targets, float* losses, float scale, std::int64_t rows,
-                   std::int64_t vocabulary, Stream stream);
+// Each function: Error environment if the launch fails.
+template <typename Element>
+struct CudaKernels {
+  // sum = x + branch (branch may be null: then sum is not written, and is x), out = (sum - mean) * rstd * weight +
+  // bias. x, branch, sum, out: [rows, C], C at most 8192; mean, rstd: [rows]; weight, bias: [C], bias may be null.
+  void (*layer_norm_forward)(const Element* x, const Element* branch, Element* sum, Element* out, float* mean,
+                             float* rstd, const Element* weight, const Element* bias, std::int64_t rows,
+                             std::int64_t channels, Stream stream);
+  // dx = d(loss)/d(sum) given dout, plus dsum (the gradient that reaches sum on the residual path; may be null).
+  // Adds to dweight and dbias ([C], dbias may be null). dx may be dout or dsum. scratch: layer_norm_scratch(C) floats.
+  void (*layer_norm_backward)(const Element* dout, const Element* dsum, const Element* sum, const float* mean,
+                              const float* rstd, const Element* weight, Element* dx, float* dweight, float* dbias,
+                              float* scratch, std::int64_t rows, std::int64_t channels, Stream stream);
 
-// Adds the column sums of x [rows, C] to sums [C]. scratch: column_scratch(channels) floats.
-void add_column_sums(const float* x, float* sums, float* scratch, std::int64_t rows, std::int64_t channels,
-                     Stream stream);
+  // pre += bias (may be null), out = gelu(pre). pre, out: [rows, C].
+  void (*gelu_forward)(Element* pre, const Element* bias, Element* out, GeluForm form, std::int64_t rows,
+                       std::int64_t channels, Stream stream);
+  // dpre = dout * gelu'(pre); dpre may be dout. Adds the column sums of dpre to dbias ([C], may be null).
+  // scratch: column_scratch(C) floats.
+  void (*gelu_backward)(const Element* dout, const Element* pre, Element* dpre, float* dbias, float* scratch,
+                        GeluForm form, std::int64_t rows, std::int64_t channels, Stream stream);
 
-void adamw(float* value, const float* gradient, float* moment1, float* moment2, const AdamWSettings& settings,
-           std::int64_t n, Stream stream);
+  // Adds the column sums of x [rows, C] to sums [C]. scratch: column_scratch(C) floats.
+  void (*add_column_sums)(const Element* x, float* sums, float* scratch, std::int64_t rows, std::int64_t channels,
+                          Stream stream);
 
-void dropout(float* x, std::uint64_t key, std::uint64_t first, std::uint32_t threshold, float scale, std::int64_t n,
-             Stream stream);
+  // Softmax and cross-entropy of each row of logits [rows, stride]: the first `vocabulary` columns, which are
+  // overwritten by (softmax - onehot) * scale; the columns after them are overwritten by 0. losses: [rows], in nats. A
+  // target below 0 is not scored: its row and its loss become 0. Targets are below `vocabulary`; scale: one float on
+  // the device.
+  void (*cross_entropy)(Element* logits, const std::int64_t* targets, float* losses, const float* scale,
+                        std::int64_t rows, std::int64_t vocabulary, std::int64_t stride, Stream stream);
 
-// Floats of scratch that a sum over rows needs: one partial sum per column and part.
-std::int64_t column_scratch(std::int64_t channels);
+  // out[n] = token_table[tokens[n]] + position_table[n % time]. out: [rows, C]; tables: [V, C], [block, C].
+  void (*embedding_forward)(const std::int64_t* tokens, const Element* token_table, const Element* position_table,
+                            Element* out, std::int64_t rows, std::int64_t time, std::int64_t channels, Stream stream);
+  // Adds dout [rows, C] to the rows of both tables' gradients. order [rows] sorts the tokens, stably:
+  // sorted_tokens[i] = tokens[order[i]], ascending. scratch: embedding_scratch(rows, C) floats.
+  void (*embedding_backward)(const std::int64_t* sorted_tokens, const std::int64_t* order, const Element* dout,
+                             float* dtokens, float* dpositions, float* scratch, std::int64_t rows, std::int64_t time,
+                             std::int64_t channels, Stream stream);
 
-}  // namespace inkling::cuda
+  // out[i] = keep(i) ? x[i] * scale : 0, where keep(i) is random_bits(mix64(*key + site * golden_gamma), i) >> 32 >=
+  // threshold: the numbers of Context::next_dropout_key() at its site-th place. out may be x. Backward: the same of
+  // dout.
+  void (*dropout)(const Element* x, Element* out, const std::uint64_t* key, std::uint64_t site, std::uint32_t threshold,
+                  float scale, std::int64_t n, Stream stream);
+
+  // out[0] = the sum of x[i]^2 (infinite past the range of float32). scratch: square_parts doubles.
+  void (*sum_of_squares)(const float* x, std::int64_t n, double* scratch, float* out, Stream stream);
+  // One AdamW step on n values, for gradients clipped to the norm max_norm; norm_squared is that of all gradients. If
+  // it is not finite, nothing changes. compute [n] (may be null) gets the new values as Elements.
+  void (*adamw)(float* value, const float* gradient, float* moment1, float* moment2, Element* compute,
+                const AdamWStep* settings, const float* norm_squared, std::int64_t n, Stream stream);
+};
+
+// Defined for float and BFloat16, in the library of the CUDA kernels.
+template <typename Element>
+const CudaKernels<Element>& cuda_kernels();
+template <>
+const CudaKernels<float>& cuda_kernels<float>();
+template <>
+const CudaKernels<BFloat16>& cuda_kernels<BFloat16>();
+
+}  // namespace inkling

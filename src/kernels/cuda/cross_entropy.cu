@@ -1,45 +1,109 @@
-// Softmax, cross-entropy and its gradient in place: one warp per row.
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda_kernels.h"
+// Softmax, cross-entropy and its gradient in place. A row belongs to a warp where the vocabulary is small, else to a
+// block. The first pass over the row finds its maximum and the sum of exponentials together (Milakov, Gimelshein 2018),
+// the second writes the gradient.
+#include <cmath>
+
+#include "kernels/cuda/reductions.h"
+#include "kernels/cuda/tables.h"
 
 namespace inkling::cuda {
 namespace {
 
-constexpr int rows_per_block = block_size / warp_size;
+constexpr int longest_of_warp = 1024;
+constexpr int threads_of_long_row = 512;
 
-__global__ void cross_entropy_kernel(float* logits, const std::int64_t* targets, float* losses, float scale,
-                                     std::int64_t rows, std::int64_t vocabulary) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * rows_per_block + threadIdx.x / warp_size;
-  const int lane = threadIdx.x % warp_size;
-  if (row >= rows) return;  // a whole warp at a time
-  float* const values = logits + row * vocabulary;
+// The sum of e^(x - largest) over the x seen so far.
+struct SoftmaxSum {
+  float largest, total;
+};
+
+template <int width>
+__device__ inline void include(SoftmaxSum& sum, const Pack<width>& values) {
+  float largest = sum.largest;
+  for (int i = 0; i < width; ++i) largest = fmaxf(largest, values.at[i]);
+  if (largest == -INFINITY) return;  // nothing but padding so far
+  sum.total *= __expf(sum.largest - largest);
+  sum.largest = largest;
+  for (int i = 0; i < width; ++i) sum.total += __expf(values.at[i] - largest);
+}
+
+// The row's pack at `column`; -infinity, whose exponential is 0, past the vocabulary.
+template <int width, typename Element>
+__device__ inline Pack<width> load_logits(const Element* row, int column, int vocabulary) {
+  Pack<width> values = load<width>(row + column);
+  for (int i = 0; i < width; ++i) {
+    if (column + i >= vocabulary) values.at[i] = -INFINITY;
+  }
+  return values;
+}
+
+template <typename Element, int width, int threads>
+__device__ inline void clear_row(Element* row, int rank, int stride) {
+  for (int column = rank * width; column < stride; column += threads * width) {
+    store(row + column, filled<width>(0.0f));
+  }
+}
+
+template <typename Element, int width, int threads>
+__global__ void cross_entropy_kernel(Element* logits, const std::int64_t* targets, float* losses, const float* scale,
+                                     std::int64_t rows, int vocabulary, int stride) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * (blockDim.x / threads) + threadIdx.x / threads;
+  if (row >= rows) return;  // all threads of a row
+  const int rank = static_cast<int>(threadIdx.x) % threads;
+  Element* const values = logits + row * stride;
   const std::int64_t target = targets[row];
   if (target < 0) {
-    for (std::int64_t i = lane; i < vocabulary; i += warp_size) values[i] = 0.0f;
-    if (lane == 0) losses[row] = 0.0f;
+    clear_row<Element, width, threads>(values, rank, stride);
+    if (rank == 0) losses[row] = 0.0f;
     return;
   }
-  float largest = -INFINITY;
-  for (std::int64_t i = lane; i < vocabulary; i += warp_size) largest = fmaxf(largest, values[i]);
-  largest = warp_max(largest);
-  const float target_logit = values[target];
-  float total = 0.0f;
-  for (std::int64_t i = lane; i < vocabulary; i += warp_size) total += expf(values[i] - largest);
-  total = warp_sum(total);
-  __syncwarp();  // the target's logit has been read by every lane
-  for (std::int64_t i = lane; i < vocabulary; i += warp_size) {
-    values[i] = (expf(values[i] - largest) / total - (i == target ? 1.0f : 0.0f)) * scale;
+  SoftmaxSum sum = {-INFINITY, 0.0f};
+  const int own_end = (stride / width - rank + threads - 1) / threads;  // packs of this thread
+#pragma unroll 4
+  for (int p = 0; p < own_end; ++p) {
+    include(sum, load_logits<width>(values, (p * threads + rank) * width, vocabulary));
   }
-  if (lane == 0) losses[row] = logf(total) + largest - target_logit;
+  const float largest = group_max<threads>(sum.largest);
+  const float total = group_sum<threads>(sum.total * __expf(sum.largest - largest));
+  const float inverse = 1.0f / total;
+  const float factor = *scale;
+  // Backwards: what was read last is what the caches are most likely to hold still.
+#pragma unroll 4
+  for (int p = own_end - 1; p >= 0; --p) {
+    const int column = (p * threads + rank) * width;
+    Pack<width> result = load_logits<width>(values, column, vocabulary);
+    for (int i = 0; i < width; ++i) {
+      const float logit = result.at[i];
+      const float probability = __expf(logit - largest) * inverse;
+      const bool hit = column + i == target;
+      if (hit) losses[row] = logf(total) + largest - logit;
+      result.at[i] = (hit ? probability - 1.0f : probability) * factor;
+    }
+    store(values + column, result);
+  }
+}
+
+template <typename Element>
+void cross_entropy(Element* logits, const std::int64_t* targets, float* losses, const float* scale, std::int64_t rows,
+                   std::int64_t vocabulary, std::int64_t stride, Stream stream) {
+  with_width<Element>(stride, aligned(logits), [&](auto width) {
+    const auto queue = [&](auto threads, int block) {
+      launch("cross_entropy", cross_entropy_kernel<Element, width(), threads()>, blocks_for(rows, block / threads()),
+             block, stream, logits, targets, losses, scale, rows, static_cast<int>(vocabulary),
+             static_cast<int>(stride));
+    };
+    if (stride <= longest_of_warp) return queue(std::integral_constant<int, warp_size>{}, block_size);
+    queue(std::integral_constant<int, threads_of_long_row>{}, threads_of_long_row);
+  });
 }
 
 }  // namespace
 
-void cross_entropy(float* logits, const std::int64_t* targets, float* losses, float scale, std::int64_t rows,
-                   std::int64_t vocabulary, Stream stream) {
-  cross_entropy_kernel<<<blocks_for(rows, rows_per_block), block_size, 0, static_cast<cudaStream_t>(stream)>>>(
-      logits, targets, losses, scale, rows, vocabulary);
-  check_launch("cross_entropy");
+template <typename Element>
+void fill_cross_entropy(CudaKernels<Element>& table) {
+  table.cross_entropy = cross_entropy<Element>;
 }
+template void fill_cross_entropy(CudaKernels<float>&);
+template void fill_cross_entropy(CudaKernels<BFloat16>&);
 
 }  // namespace inkling::cuda

@@ -1,106 +1,193 @@
-// LayerNorm with the residual addition in front of it: one warp per row.
+// LayerNorm with the residual addition in front of it. A row belongs to a warp, or to a block where it is too long, and
+// stays in registers: `packs` packs of `width` values a thread.
 #include "kernels/cuda/column_sums.h"
-#include "kernels/cuda/launch.h"
-#include "kernels/cuda_kernels.h"
+#include "kernels/cuda/reductions.h"
+#include "kernels/cuda/tables.h"
 
 namespace inkling::cuda {
 namespace {
 
-constexpr int rows_per_block = block_size / warp_size;
+constexpr int longest_of_warp = 1024;
+constexpr int longest_of_block = 8192;
 
-__global__ void forward_kernel(const float* x, const float* branch, float* sum, float* out, float* mean, float* rstd,
-                               const float* weight, const float* bias, std::int64_t rows, std::int64_t channels) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * rows_per_block + threadIdx.x / warp_size;
-  const int lane = threadIdx.x % warp_size;
-  if (row >= rows) return;  // a whole warp at a time
-  const float* values = x + row * channels;
+// Where this thread's packs of a row lie.
+template <int width, int threads>
+__device__ inline int column_of(int pack) {
+  return (pack * threads + static_cast<int>(threadIdx.x) % threads) * width;
+}
+
+template <typename Element, int width, int packs, int threads>
+__global__ void __launch_bounds__(block_size)
+    forward_kernel(const Element* x, const Element* branch, Element* sum, Element* out, float* mean, float* rstd,
+                   const Element* weight, const Element* bias, std::int64_t rows, int channels) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * (block_size / threads) + threadIdx.x / threads;
+  if (row >= rows) return;  // all threads of a row
+  const std::int64_t offset = row * channels;
+  Pack<width> values[packs];
   float total = 0.0f;
-  if (branch != nullptr) {
-    float* const written = sum + row * channels;
-    for (std::int64_t i = lane; i < channels; i += warp_size) {
-      const float added = values[i] + branch[row * channels + i];
-      written[i] = added;
-      total += added;
+#pragma unroll
+  for (int p = 0; p < packs; ++p) {
+    const int column = column_of<width, threads>(p);
+    if (column >= channels) continue;
+    values[p] = load<width>(x + offset + column);
+    if (branch != nullptr) {
+      add(values[p], load<width>(branch + offset + column));
+      // What is normalized is the sum as it is stored, which is what the backward pass will see.
+      for (int i = 0; i < width; ++i) values[p].at[i] = rounded<Element>(values[p].at[i]);
+      store(sum + offset + column, values[p]);
     }
-    values = written;  // each lane reads back only what it wrote
-  } else {
-    for (std::int64_t i = lane; i < channels; i += warp_size) total += values[i];
+    for (int i = 0; i < width; ++i) total += values[p].at[i];
   }
-  const float center = warp_sum(total) / static_cast<float>(channels);
+  const float center = group_sum<threads>(total) / static_cast<float>(channels);
   float squares = 0.0f;
-  for (std::int64_t i = lane; i < channels; i += warp_size) {
-    squares += (values[i] - center) * (values[i] - center);
+#pragma unroll
+  for (int p = 0; p < packs; ++p) {
+    if (column_of<width, threads>(p) >= channels) continue;
+    for (int i = 0; i < width; ++i) squares += (values[p].at[i] - center) * (values[p].at[i] - center);
   }
-  const float scale = rsqrtf(warp_sum(squares) / static_cast<float>(channels) + 1e-5f);
-  for (std::int64_t i = lane; i < channels; i += warp_size) {
-    out[row * channels + i] = (values[i] - center) * scale * weight[i] + (bias == nullptr ? 0.0f : bias[i]);
+  const float scale = rsqrtf(group_sum<threads>(squares) / static_cast<float>(channels) + 1e-5f);
+#pragma unroll
+  for (int p = 0; p < packs; ++p) {
+    const int column = column_of<width, threads>(p);
+    if (column >= channels) continue;
+    const Pack<width> factor = load<width>(weight + column);
+    const Pack<width> shift = bias == nullptr ? filled<width>(0.0f) : load<width>(bias + column);
+    for (int i = 0; i < width; ++i) {
+      values[p].at[i] = (values[p].at[i] - center) * scale * factor.at[i] + shift.at[i];
+    }
+    store(out + offset + column, values[p]);
   }
-  if (lane == 0) {
+  if (threadIdx.x % threads == 0) {
     mean[row] = center;
     rstd[row] = scale;
   }
 }
 
-__global__ void backward_kernel(const float* dout, const float* dsum, const float* sum, const float* mean,
-                                const float* rstd, const float* weight, float* dx, std::int64_t rows,
-                                std::int64_t channels) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * rows_per_block + threadIdx.x / warp_size;
-  const int lane = threadIdx.x % warp_size;
-  if (row >= rows) return;
-  const std::int64_t offset = row * channels;
-  const float center = mean[row];
-  const float scale = rstd[row];
-  float mean_g = 0.0f;
-  float mean_gn = 0.0f;
-  for (std::int64_t i = lane; i < channels; i += warp_size) {
-    const float g = dout[offset + i] * weight[i];
-    mean_g += g;
-    mean_gn += g * (sum[offset + i] - center) * scale;
+// One row of the backward pass: writes dx and adds to the column sums that this thread keeps. With
+// n = (sum - mean) * rstd and g = dout * weight: dx = rstd * (g - mean(g) - n * mean(g * n)) + dsum.
+template <typename Element, int width, int packs, int threads>
+__device__ inline void backward_row(const Element* dout, const Element* dsum, const Element* sum, float center,
+                                    float scale, const Element* weight, Element* dx, Pack<width> (&dweight)[packs],
+                                    Pack<width> (&dbias)[packs], int channels) {
+  Pack<width> g[packs], normalized[packs];
+  Pack<2> totals = {};
+#pragma unroll
+  for (int p = 0; p < packs; ++p) {
+    const int column = column_of<width, threads>(p);
+    if (column >= channels) continue;
+    g[p] = load<width>(dout + column);
+    normalized[p] = load<width>(sum + column);
+    const Pack<width> factor = load<width>(weight + column);
+    for (int i = 0; i < width; ++i) {
+      normalized[p].at[i] = (normalized[p].at[i] - center) * scale;
+      dweight[p].at[i] += g[p].at[i] * normalized[p].at[i];
+      dbias[p].at[i] += g[p].at[i];
+      g[p].at[i] *= factor.at[i];
+      totals.at[0] += g[p].at[i];
+      totals.at[1] += g[p].at[i] * normalized[p].at[i];
+    }
   }
-  mean_g = warp_sum(mean_g) / static_cast<float>(channels);
-  mean_gn = warp_sum(mean_gn) / static_cast<float>(channels);
-  for (std::int64_t i = lane; i < channels; i += warp_size) {
-    const float normalized = (sum[offset + i] - center) * scale;
-    const float residual = dsum == nullptr ? 0.0f : dsum[offset + i];
-    dx[offset + i] = residual + scale * (dout[offset + i] * weight[i] - mean_g - normalized * mean_gn);
+  totals = group_sums<threads>(totals);
+  const float mean_g = totals.at[0] / static_cast<float>(channels);
+  const float mean_gn = totals.at[1] / static_cast<float>(channels);
+#pragma unroll
+  for (int p = 0; p < packs; ++p) {
+    const int column = column_of<width, threads>(p);
+    if (column >= channels) continue;
+    Pack<width> result = dsum == nullptr ? filled<width>(0.0f) : load<width>(dsum + column);
+    for (int i = 0; i < width; ++i) {
+      result.at[i] += scale * (g[p].at[i] - mean_g - normalized[p].at[i] * mean_gn);
+    }
+    store(dx + column, result);
   }
 }
 
-// dout * normalized, whose column sums are the weight's gradient.
-__global__ void weight_terms_kernel(const float* dout, const float* sum, const float* mean, const float* rstd,
-                                    float* parts, std::int64_t rows, std::int64_t channels) {
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (column >= channels) return;
-  const RowRange part = rows_of_part(rows);
-  float total = 0.0f;
-  for (std::int64_t row = part.begin; row < part.end; ++row) {
-    total += dout[row * channels + column] * (sum[row * channels + column] - mean[row]) * rstd[row];
+// Block b of G takes rows b, b + G, … (warp by warp, where a row is a warp's) and leaves its sums of their terms of
+// dweight in parts[b], of dbias in parts[G + b].
+template <typename Element, int width, int packs, int threads>
+__global__ void __launch_bounds__(block_size)
+    backward_kernel(const Element* dout, const Element* dsum, const Element* sum, const float* mean, const float* rstd,
+                    const Element* weight, Element* dx, float* parts, std::int64_t rows, int channels) {
+  constexpr int groups = block_size / threads;
+  const int group = static_cast<int>(threadIdx.x) / threads;
+  Pack<width> dweight[packs], dbias[packs];
+#pragma unroll
+  for (int p = 0; p < packs; ++p) dweight[p] = dbias[p] = filled<width>(0.0f);
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * groups;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * groups + group; row < rows; row += stride) {
+    const std::int64_t offset = row * channels;
+    backward_row<Element, width, packs, threads>(dout + offset, dsum == nullptr ? nullptr : dsum + offset, sum + offset,
+                                                 mean[row], rstd[row], weight, dx + offset, dweight, dbias, channels);
   }
-  parts[static_cast<std::int64_t>(blockIdx.y) * channels + column] = total;
+  if constexpr (groups > 1) {
+    __shared__ float shared[packs * width * warp_size];
+    sum_over_warps(dweight, shared, group, groups);
+    sum_over_warps(dbias, shared, group, groups);
+    if (group < groups - 1) return;
+  }
+#pragma unroll
+  for (int p = 0; p < packs; ++p) {
+    const int column = column_of<width, threads>(p);
+    if (column >= channels) continue;
+    store(parts + static_cast<std::int64_t>(blockIdx.x) * channels + column, dweight[p]);
+    store(parts + static_cast<std::int64_t>(gridDim.x + blockIdx.x) * channels + column, dbias[p]);
+  }
+}
+
+// Calls function(packs, threads) for rows of `channels` values, `width` at a time.
+template <int width, typename Function>
+void with_row_shape(std::int64_t channels, Function&& function) {
+  if (channels > longest_of_block) {
+    throw Error::environment("LayerNorm of more than " + std::to_string(longest_of_block) +
+                             " channels has no CUDA kernel here: set runtime.kernels to aten");
+  }
+  const auto with_packs = [&](auto threads) {
+    const std::int64_t held = divided_up(channels, 8 * threads());  // per thread, in eights
+    if (held == 1) return function(std::integral_constant<int, 8 / width>{}, threads);
+    if (held == 2) return function(std::integral_constant<int, 16 / width>{}, threads);
+    if (held == 3) return function(std::integral_constant<int, 24 / width>{}, threads);
+    return function(std::integral_constant<int, 32 / width>{}, threads);
+  };
+  if (channels <= longest_of_warp) return with_packs(std::integral_constant<int, warp_size>{});
+  with_packs(std::integral_constant<int, block_size>{});
+}
+
+template <typename Element>
+void layer_norm_forward(const Element* x, const Element* branch, Element* sum, Element* out, float* mean, float* rstd,
+                        const Element* weight, const Element* bias, std::int64_t rows, std::int64_t channels,
+                        Stream stream) {
+  with_width<Element>(channels, aligned(x, branch, sum, out, weight, bias), [&](auto width) {
+    with_row_shape<width()>(channels, [&](auto packs, auto threads) {
+      launch("layer_norm_forward", forward_kernel<Element, width(), packs(), threads()>,
+             blocks_for(rows, block_size / threads()), block_size, stream, x, branch, sum, out, mean, rstd, weight,
+             bias, rows, static_cast<int>(channels));
+    });
+  });
+}
+
+template <typename Element>
+void layer_norm_backward(const Element* dout, const Element* dsum, const Element* sum, const float* mean,
+                         const float* rstd, const Element* weight, Element* dx, float* dweight, float* dbias,
+                         float* scratch, std::int64_t rows, std::int64_t channels, Stream stream) {
+  unsigned parts = 0;  // blocks
+  with_width<Element>(channels, aligned(dout, dsum, sum, weight, dx, scratch), [&](auto width) {
+    with_row_shape<width()>(channels, [&](auto packs, auto threads) {
+      parts = static_cast<unsigned>(std::min<std::int64_t>(column_parts, divided_up(rows, block_size / threads())));
+      launch("layer_norm_backward", backward_kernel<Element, width(), packs(), threads()>, parts, block_size, stream,
+             dout, dsum, sum, mean, rstd, weight, dx, scratch, rows, static_cast<int>(channels));
+    });
+  });
+  add_parts(scratch, parts, dweight, dbias, channels, stream);
 }
 
 }  // namespace
 
-void layer_norm_forward(const float* x, const float* branch, float* sum, float* out, float* mean, float* rstd,
-                        const float* weight, const float* bias, std::int64_t rows, std::int64_t channels,
-                        Stream stream) {
-  forward_kernel<<<blocks_for(rows, rows_per_block), block_size, 0, static_cast<cudaStream_t>(stream)>>>(
-      x, branch, sum, out, mean, rstd, weight, bias, rows, channels);
-  check_launch("layer_norm_forward");
+template <typename Element>
+void fill_layer_norm(CudaKernels<Element>& table) {
+  table.layer_norm_forward = layer_norm_forward<Element>;
+  table.layer_norm_backward = layer_norm_backward<Element>;
 }
-
-void layer_norm_backward(const float* dout, const float* dsum, const float* sum, const float* mean, const float* rstd,
-                         const float* weight, float* dx, float* dweight, float* dbias, float* scratch,
-                         std::int64_t rows, std::int64_t channels, Stream stream) {
-  const auto on = static_cast<cudaStream_t>(stream);
-  const dim3 grid(blocks_for(channels, block_size), column_parts);
-  weight_terms_kernel<<<grid, block_size, 0, on>>>(dout, sum, mean, rstd, scratch, rows, channels);
-  check_launch("layer_norm_backward");
-  add_parts(scratch, dweight, channels, stream);
-  if (dbias != nullptr) add_column_sums(dout, dbias, scratch + column_scratch(channels), rows, channels, stream);
-  backward_kernel<<<blocks_for(rows, rows_per_block), block_size, 0, on>>>(dout, dsum, sum, mean, rstd, weight, dx,
-                                                                           rows, channels);
-  check_launch("layer_norm_backward");
-}
+template void fill_layer_norm(CudaKernels<float>&);
+template void fill_layer_norm(CudaKernels<BFloat16>&);
 
 }  // namespace inkling::cuda

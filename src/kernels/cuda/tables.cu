@@ -1,0 +1,31 @@
+#include "kernels/cuda/tables.h"
+
+namespace inkling {
+namespace {
+
+template <typename Element>
+CudaKernels<Element> filled_table() {
+  CudaKernels<Element> table = {};
+  cuda::fill_layer_norm(table);
+  cuda::fill_columns(table);
+  cuda::fill_cross_entropy(table);
+  cuda::fill_embedding(table);
+  cuda::fill_flat_memory(table);
+  return table;
+}
+
+}  // namespace
+
+template <>
+const CudaKernels<float>& cuda_kernels<float>() {
+  static const CudaKernels<float> table = filled_table<float>();
+  return table;
+}
+
+template <>
+const CudaKernels<BFloat16>& cuda_kernels<BFloat16>() {
+  static const CudaKernels<BFloat16> table = filled_table<BFloat16>();
+  return table;
+}
+
+}  // namespace inkling

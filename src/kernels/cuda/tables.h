@@ -1,0 +1,19 @@
+// Each source file fills in its own functions of the table.
+#pragma once
+
+#include "kernels/cuda_kernels.h"
+
+namespace inkling::cuda {
+
+template <typename Element>
+void fill_layer_norm(CudaKernels<Element>& table);
+template <typename Element>
+void fill_columns(CudaKernels<Element>& table);
+template <typename Element>
+void fill_cross_entropy(CudaKernels<Element>& table);
+template <typename Element>
+void fill_embedding(CudaKernels<Element>& table);
+template <typename Element>
+void fill_flat_memory(CudaKernels<Element>& table);
+
+}  // namespace inkling::cuda

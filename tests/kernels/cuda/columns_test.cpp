@@ -1,0 +1,86 @@
+// GELU with its bias, and sums over rows.
+#include "device_array.h"
+
+namespace inkling {
+namespace {
+
+double gelu(double x, GeluForm form) {
+  if (form == GeluForm::exact) return 0.5 * x * std::erfc(-x * M_SQRT1_2);
+  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+double gelu_derivative(double x, GeluForm form) {
+  return (gelu(x + 1e-5, form) - gelu(x - 1e-5, form)) / 2e-5;  // right to 1e-10
+}
+
+class ColumnKernels : public DeviceKernels {};
+
+TEST_P(ColumnKernels, GeluForwardAddsTheBias) {
+  on_every_layout([&]<typename Element>(std::size_t misplaced) {
+    for (const GeluForm form : {GeluForm::tanh, GeluForm::exact}) {
+      auto pre = normals<Element>(rows * channels, 1);
+      const auto bias = normals<Element>(channels, 2);
+      const DeviceArray<Element> device_pre(pre, misplaced), device_bias(bias, misplaced),
+          out(rows * channels, misplaced);
+      std::vector<double> wanted;
+      for (std::size_t i = 0; i < pre.size(); ++i) {
+        pre[i] = rounded_to<Element>(pre[i] + bias[i % bias.size()]);
+        wanted.push_back(gelu(pre[i], form));
+      }
+      cuda_kernels<Element>().gelu_forward(device_pre.get(), device_bias.get(), out.get(), form, rows, channels,
+                                           nullptr);
+      EXPECT_EQ(device_pre.read(), pre);
+      expect_near<Element>(out.read(), wanted, 1e-6, "out");
+
+      cuda_kernels<Element>().gelu_forward(device_pre.get(), nullptr, out.get(), form, rows, channels, nullptr);
+      EXPECT_EQ(device_pre.read(), pre);
+      expect_near<Element>(out.read(), wanted, 1e-6, "out without a bias");
+    }
+  });
+}
+
+TEST_P(ColumnKernels, GeluBackwardAddsToTheGradientOfTheBias) {
+  on_every_layout([&]<typename Element>(std::size_t misplaced) {
+    for (const GeluForm form : {GeluForm::tanh, GeluForm::exact}) {
+      const auto pre = normals<Element>(rows * channels, 1), dout = normals<Element>(rows * channels, 2);
+      const auto dbias = normals<float>(channels, 3);
+      std::vector<double> wanted, sums(dbias.begin(), dbias.end());
+      for (std::size_t i = 0; i < pre.size(); ++i) {
+        wanted.push_back(dout[i] * gelu_derivative(pre[i], form));
+        sums[i % sums.size()] += wanted.back();
+      }
+      const DeviceArray<Element> device_pre(pre, misplaced), device_dout(dout, misplaced);
+      const DeviceArray<float> device_dbias(dbias), scratch(column_scratch(channels));
+      cuda_kernels<Element>().gelu_backward(device_dout.get(), device_pre.get(), device_dout.get(), device_dbias.get(),
+                                            scratch.get(), form, rows, channels, nullptr);
+      expect_near<Element>(device_dout.read(), wanted, 2e-6, "dpre");
+      expect_near<float>(device_dbias.read(), sums, 1e-6 * std::sqrt(static_cast<double>(rows)), "dbias");
+      scratch.read();  // its guards
+
+      const DeviceArray<Element> again(dout, misplaced), dpre(rows * channels, misplaced);
+      cuda_kernels<Element>().gelu_backward(again.get(), device_pre.get(), dpre.get(), nullptr, nullptr, form, rows,
+                                            channels, nullptr);
+      EXPECT_EQ(dpre.read(), device_dout.read());
+    }
+  });
+}
+
+TEST_P(ColumnKernels, ColumnSumsAreAdded) {
+  on_every_layout([&]<typename Element>(std::size_t misplaced) {
+    const auto x = normals<Element>(rows * channels, 1);
+    const auto before = normals<float>(channels, 2);
+    std::vector<double> wanted(before.begin(), before.end());
+    for (std::size_t i = 0; i < x.size(); ++i) wanted[i % wanted.size()] += x[i];
+    const DeviceArray<Element> device_x(x, misplaced);
+    const DeviceArray<float> sums(before), scratch(column_scratch(channels));
+    cuda_kernels<Element>().add_column_sums(device_x.get(), sums.get(), scratch.get(), rows, channels, nullptr);
+    expect_near<float>(sums.read(), wanted, 1e-6 * std::sqrt(static_cast<double>(rows)), "sums");
+    scratch.read();  // its guards
+  });
+}
+
+// 9000 rows are more than all blocks take at first.
+INKLING_ON_SHAPES(ColumnKernels, Shape{1, 1}, Shape{3, 7}, Shape{64, 65}, Shape{100, 128}, Shape{17, 768},
+                  Shape{2, 3072}, Shape{9000, 8});
+
+}  // namespace
+}  // namespace inkling

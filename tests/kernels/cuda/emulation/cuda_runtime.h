@@ -1,0 +1,136 @@
+// Stands in for CUDA's header of this name, so that g++ compiles our kernels as C++ and the tests run them on a CPU.
+// Only what src/kernels/cuda/ uses. A block's threads are fibers that take turns at barriers and warp exchanges; blocks
+// run one after another. What goes wrong between threads is an exception: a barrier that not every thread reaches, or
+// threads waiting at different ones.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __shared__ static  // blocks run one after another
+#define __launch_bounds__(...)
+
+struct uint3 {
+  unsigned x, y, z;
+};
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+
+namespace emulation {
+
+// Runs body once for every thread of every block. Throws std::runtime_error if threads do not meet as they should.
+void run(dim3 grid, dim3 block, const std::function<void()>& body);
+
+void barrier(int line);
+// What lane `from` of this warp handed in; every lane of the warp must take part.
+std::uint64_t exchange(unsigned mask, std::uint64_t value, unsigned from, int line);
+unsigned lane();
+
+template <typename T>
+T exchanged(unsigned mask, T value, unsigned from, int line) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  bits = exchange(mask, bits, from, line);
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+}  // namespace emulation
+
+// `line` is where the call stands: threads that meet must meet at the same one.
+inline void __syncthreads(int line = __builtin_LINE()) { emulation::barrier(line); }
+inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
+  emulation::exchange(mask, 0, 0, line);
+}
+template <typename T>
+T __shfl_sync(unsigned mask, T value, int from, int = 32, int line = __builtin_LINE()) {
+  return emulation::exchanged(mask, value, static_cast<unsigned>(from) % 32, line);
+}
+template <typename T>
+T __shfl_xor_sync(unsigned mask, T value, int with, int = 32, int line = __builtin_LINE()) {
+  return emulation::exchanged(mask, value, emulation::lane() ^ static_cast<unsigned>(with), line);
+}
+template <typename T>
+T __shfl_down_sync(unsigned mask, T value, unsigned by, int = 32, int line = __builtin_LINE()) {
+  const unsigned from = emulation::lane() + by;
+  return emulation::exchanged(mask, value, from < 32 ? from : emulation::lane(), line);
+}
+
+inline float __expf(float x) { return std::exp(x); }
+inline float __fdividef(float x, float y) { return x / y; }
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline float __uint_as_float(unsigned bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+using std::max;
+using std::min;
+
+using cudaStream_t = void*;
+enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2 };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  void* attrs;
+  unsigned numAttrs;
+};
+
+inline const char* cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : "an error"; }
+inline cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+inline cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  *data = std::malloc(bytes);
+  return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+inline cudaError_t cudaFree(void* data) {
+  std::free(data);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+
+template <typename... Parameters, typename... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  const dim3 grid = config->gridDim, block = config->blockDim;
+  const unsigned threads = block.x * block.y * block.z;
+  // The limits of every processor that we compile for.
+  if (grid.x == 0 || grid.x > 0x7fffffffu || grid.y == 0 || grid.y > 65535 || grid.z == 0 || grid.z > 65535 ||
+      threads == 0 || threads > 1024) {
+    return cudaErrorInvalidValue;
+  }
+  emulation::run(grid, block, [&] { kernel(arguments...); });
+  return cudaSuccess;
+}

@@ -1,0 +1,195 @@
+// Threads of a block as fibers on stacks of their own. A fiber runs until it has to wait for others, then the next one
+// goes on; where a whole round makes no progress, somebody waits for a thread that will never come.
+#include <cuda_runtime.h>
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace emulation {
+namespace {
+
+constexpr std::size_t stack_bytes = 128 * 1024;
+constexpr unsigned warp_size = 32;
+
+// A place to go on from. ucontext makes the stack; the jumps are setjmp's, which asks nothing of the kernel.
+struct Context {
+  ucontext_t beginning;
+  jmp_buf place;
+  bool began = false;
+};
+
+struct Fiber {
+  std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(stack_bytes);
+  Context context;
+  uint3 index;
+  bool finished;
+};
+
+// Threads that wait for each other; a thread that arrives in one generation goes on in the next.
+struct Meeting {
+  unsigned arrived = 0;
+  unsigned generation = 0;
+  int line = 0;
+};
+
+struct Warp {
+  Meeting meeting;
+  // What the lanes handed in, of this generation and of the last: a lane may hand in anew before the others have read.
+  std::array<std::array<std::uint64_t, warp_size>, 2> values;
+};
+
+struct Block {
+  const std::function<void()>* body = nullptr;
+  unsigned threads = 0;
+  unsigned running = 0;
+  unsigned current = 0;
+  unsigned step = 1;     // to the thread whose turn is next, modulo threads
+  unsigned waiting = 0;  // turns since a thread last got on
+  Meeting barrier;
+  std::vector<Warp> warps;
+  std::string failure;
+};
+
+std::vector<std::unique_ptr<Fiber>> fibers;  // kept for the next block
+Context host;
+Block block;
+
+[[noreturn]] void go_on(Context& to) {
+  if (to.began) _longjmp(to.place, 1);
+  to.began = true;
+  setcontext(&to.beginning);
+  std::abort();
+}
+
+void switch_context(Context& from, Context& to) {
+  if (_setjmp(from.place) == 0) go_on(to);
+}
+
+std::string name_of(uint3 index) {
+  return "(" + std::to_string(index.x) + ", " + std::to_string(index.y) + ", " + std::to_string(index.z) + ")";
+}
+
+// Ends the whole launch from inside a fiber.
+[[noreturn]] void fail(const std::string& what) {
+  block.failure = what + " (thread " + name_of(threadIdx) + " of block " + name_of(blockIdx) + ")";
+  go_on(host);
+}
+
+void next_thread() {
+  Fiber& self = *fibers[block.current];
+  do {
+    block.current = (block.current + block.step) % block.threads;
+  } while (fibers[block.current]->finished);
+  Fiber& next = *fibers[block.current];
+  if (&next == &self) return;
+  switch_context(self.context, next.context);
+  threadIdx = self.index;
+}
+
+void meet(Meeting& meeting, unsigned wanted, int line) {
+  block.waiting = 0;
+  if (meeting.arrived > 0 && meeting.line != line) {
+    fail("threads wait for each other at lines " + std::to_string(meeting.line) + " and " + std::to_string(line));
+  }
+  meeting.line = line;
+  const unsigned generation = meeting.generation;
+  if (++meeting.arrived == wanted) {
+    meeting.arrived = 0;
+    ++meeting.generation;
+    return;
+  }
+  while (meeting.generation == generation) {
+    if (++block.waiting > 2 * block.threads) fail("not every thread reaches line " + std::to_string(line));
+    next_thread();
+  }
+}
+
+void fiber_main() {
+  Fiber& self = *fibers[block.current];
+  for (;;) {  // once per block
+    threadIdx = self.index;
+    (*block.body)();
+    self.finished = true;
+    block.waiting = 0;
+    if (--block.running == 0) {
+      switch_context(self.context, host);
+    } else {
+      next_thread();
+    }
+  }
+}
+
+void prepare_fibers(dim3 size) {
+  while (fibers.size() < block.threads) {
+    fibers.push_back(std::make_unique<Fiber>());
+    ucontext_t& context = fibers.back()->context.beginning;
+    getcontext(&context);
+    context.uc_stack.ss_sp = fibers.back()->stack.get();
+    context.uc_stack.ss_size = stack_bytes;
+    context.uc_link = nullptr;
+    makecontext(&context, fiber_main, 0);
+  }
+  for (unsigned i = 0; i < block.threads; ++i) {
+    fibers[i]->index = {i % size.x, i / size.x % size.y, i / size.x / size.y};
+    fibers[i]->finished = false;
+  }
+}
+
+// Every second block takes its threads from the last to the first, so that what a missing barrier lets through depends
+// on the block and shows.
+void run_block(dim3 size, unsigned number, const std::function<void()>& body) {
+  block.body = &body;
+  block.threads = block.running = size.x * size.y * size.z;
+  block.current = number % 2 == 0 ? 0 : block.threads - 1;
+  block.step = number % 2 == 0 ? 1 : block.threads - 1;
+  block.waiting = 0;
+  block.barrier = {};
+  block.warps.assign(block.threads / warp_size, {});
+  block.failure.clear();
+  prepare_fibers(size);
+  host.began = true;
+  switch_context(host, fibers[block.current]->context);
+  if (block.failure.empty()) return;
+  fibers.clear();  // those that did not finish
+  throw std::runtime_error(block.failure);
+}
+
+}  // namespace
+
+void run(dim3 grid, dim3 size, const std::function<void()>& body) {
+  if (size.x * size.y * size.z % warp_size != 0) throw std::runtime_error("a block of part of a warp");
+  gridDim = grid;
+  blockDim = size;
+  unsigned number = 0;
+  for (unsigned z = 0; z < grid.z; ++z) {
+    for (unsigned y = 0; y < grid.y; ++y) {
+      for (unsigned x = 0; x < grid.x; ++x) {
+        blockIdx = {x, y, z};
+        run_block(size, number++, body);
+      }
+    }
+  }
+}
+
+void barrier(int line) { meet(block.barrier, block.threads, line); }
+
+unsigned lane() { return block.current % warp_size; }
+
+std::uint64_t exchange(unsigned mask, std::uint64_t value, unsigned from, int line) {
+  if (mask != 0xffffffffu) fail("only exchanges of whole warps are emulated");
+  Warp& warp = block.warps[block.current / warp_size];
+  auto& values = warp.values[warp.meeting.generation % 2];
+  values[lane()] = value;
+  meet(warp.meeting, warp_size, line);
+  return values[from];
+}
+
+}  // namespace emulation

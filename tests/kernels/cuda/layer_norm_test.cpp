@@ -1,0 +1,130 @@
+#include "device_array.h"
+
+namespace inkling {
+namespace {
+
+struct Normalized {
+  std::vector<double> out, mean, rstd;
+};
+
+Normalized normalized(const std::vector<float>& x, const std::vector<float>& weight, const std::vector<float>& bias,
+                      std::int64_t rows, std::int64_t channels) {
+  Normalized result;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* const values = x.data() + row * channels;
+    double mean = 0, variance = 0;
+    for (std::int64_t i = 0; i < channels; ++i) mean += static_cast<double>(values[i]) / static_cast<double>(channels);
+    for (std::int64_t i = 0; i < channels; ++i) variance += (values[i] - mean) * (values[i] - mean);
+    const double rstd = 1.0 / std::sqrt(variance / static_cast<double>(channels) + 1e-5);
+    result.mean.push_back(mean);
+    result.rstd.push_back(rstd);
+    for (std::int64_t i = 0; i < channels; ++i) {
+      const auto column = static_cast<std::size_t>(i);
+      result.out.push_back((values[i] - mean) * rstd * weight[column] + (bias.empty() ? 0.0f : bias[column]));
+    }
+  }
+  return result;
+}
+
+class LayerNormKernels : public DeviceKernels {};
+
+TEST_P(LayerNormKernels, ForwardAddsTheBranchAndNormalizes) {
+  on_every_layout([&]<typename Element>(std::size_t misplaced) {
+    const auto x = normals<Element>(rows * channels, 1), branch = normals<Element>(rows * channels, 2),
+               weight = normals<Element>(channels, 3), bias = normals<Element>(channels, 4);
+    std::vector<float> added = x;
+    for (std::size_t i = 0; i < x.size(); ++i) added[i] = rounded_to<Element>(x[i] + branch[i]);
+    const Normalized wanted = normalized(added, weight, bias, rows, channels);
+
+    const DeviceArray<Element> dx(x, misplaced), dbranch(branch, misplaced), dweight(weight, misplaced),
+        dbias(bias, misplaced), dsum(rows * channels, misplaced), dout(rows * channels, misplaced);
+    const DeviceArray<float> dmean(rows), drstd(rows);
+    cuda_kernels<Element>().layer_norm_forward(dx.get(), dbranch.get(), dsum.get(), dout.get(), dmean.get(),
+                                               drstd.get(), dweight.get(), dbias.get(), rows, channels, nullptr);
+    EXPECT_EQ(dsum.read(), added);
+    // A row of one channel has variance 0 and rstd 316, so an error of the mean would count 316 times; it has none.
+    expect_near<Element>(dout.read(), wanted.out, 1e-5, "out");
+    expect_near<float>(dmean.read(), wanted.mean, 1e-6, "mean");
+    expect_near<float>(drstd.read(), wanted.rstd, 1e-5, "rstd");
+  });
+}
+
+TEST_P(LayerNormKernels, ForwardTakesNeitherBranchNorBias) {
+  on_every_layout([&]<typename Element>(std::size_t misplaced) {
+    const auto x = normals<Element>(rows * channels, 1), weight = normals<Element>(channels, 3);
+    const Normalized wanted = normalized(x, weight, {}, rows, channels);
+    const DeviceArray<Element> dx(x, misplaced), dweight(weight, misplaced), dout(rows * channels, misplaced);
+    const DeviceArray<float> dmean(rows), drstd(rows);
+    cuda_kernels<Element>().layer_norm_forward(dx.get(), nullptr, dx.get(), dout.get(), dmean.get(), drstd.get(),
+                                               dweight.get(), nullptr, rows, channels, nullptr);
+    EXPECT_EQ(dx.read(), x);
+    expect_near<Element>(dout.read(), wanted.out, 1e-5, "out");
+  });
+}
+
+// Gradients by the formula, in double, from the mean and rstd that the kernel gets.
+struct Gradients {
+  std::vector<double> dx, dweight, dbias;
+};
+
+Gradients gradients(const std::vector<float>& dout, const std::vector<float>& dsum, const std::vector<float>& sum,
+                    const std::vector<float>& mean, const std::vector<float>& rstd, const std::vector<float>& weight,
+                    Gradients result) {
+  const std::size_t channels = weight.size();
+  for (std::size_t row = 0; row < mean.size(); ++row) {
+    std::vector<double> g(channels), n(channels);
+    double mean_g = 0, mean_gn = 0;
+    for (std::size_t i = 0; i < channels; ++i) {
+      const double upstream = dout[row * channels + i];
+      n[i] = (static_cast<double>(sum[row * channels + i]) - mean[row]) * rstd[row];
+      g[i] = upstream * weight[i];
+      mean_g += g[i] / static_cast<double>(channels);
+      mean_gn += g[i] * n[i] / static_cast<double>(channels);
+      result.dweight[i] += upstream * n[i];
+      result.dbias[i] += upstream;
+    }
+    for (std::size_t i = 0; i < channels; ++i) {
+      result.dx.push_back((dsum.empty() ? 0.0 : dsum[row * channels + i]) +
+                          rstd[row] * (g[i] - mean_g - n[i] * mean_gn));
+    }
+  }
+  return result;
+}
+
+TEST_P(LayerNormKernels, BackwardAddsToTheGradientsOfTheWeights) {
+  for (const bool with_options : {true, false}) {
+    on_every_layout([&]<typename Element>(std::size_t misplaced) {
+      const auto sum = normals<Element>(rows * channels, 1), dout = normals<Element>(rows * channels, 2),
+                 weight = normals<Element>(channels, 4);
+      const auto dsum = with_options ? normals<Element>(rows * channels, 3) : std::vector<float>();
+      const auto dweight = normals<float>(channels, 5), dbias = normals<float>(channels, 6);
+      const auto mean = normals<float>(rows, 7);
+      std::vector<float> rstd;
+      for (const float value : mean) rstd.push_back(0.5f + std::fabs(value));
+      const Gradients wanted = gradients(dout, dsum, sum, mean, rstd, weight,
+                                         {{}, {dweight.begin(), dweight.end()}, {dbias.begin(), dbias.end()}});
+
+      const DeviceArray<Element> device_dout(dout, misplaced), device_dsum(dsum, misplaced), device_sum(sum, misplaced),
+          device_weight(weight, misplaced), dx(rows * channels, misplaced);
+      const DeviceArray<float> device_mean(mean), device_rstd(rstd), device_dweight(dweight), device_dbias(dbias),
+          scratch(layer_norm_scratch(channels));
+      cuda_kernels<Element>().layer_norm_backward(
+          device_dout.get(), with_options ? device_dsum.get() : nullptr, device_sum.get(), device_mean.get(),
+          device_rstd.get(), device_weight.get(), dx.get(), device_dweight.get(),
+          with_options ? device_dbias.get() : nullptr, scratch.get(), rows, channels, nullptr);
+      // Terms of a column sum go up to 100 here; their errors grow as the root of their number.
+      const double sum_error = 1e-5 * std::sqrt(static_cast<double>(rows));
+      expect_near<Element>(dx.read(), wanted.dx, 2e-5, "dx");
+      expect_near<float>(device_dweight.read(), wanted.dweight, sum_error, "dweight");
+      if (with_options) expect_near<float>(device_dbias.read(), wanted.dbias, sum_error, "dbias");
+      scratch.read();  // its guards
+    });
+  }
+}
+
+// One warp a row up to 1024 channels, then a block; 2100 rows are more than all blocks take at first.
+INKLING_ON_SHAPES(LayerNormKernels, Shape{1, 1}, Shape{3, 7}, Shape{64, 65}, Shape{100, 128}, Shape{17, 768},
+                  Shape{5, 1023}, Shape{9, 1600}, Shape{2, 8192}, Shape{2100, 8});
+
+}  // namespace
+}  // namespace inkling
