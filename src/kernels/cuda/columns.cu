@@ -116,26 +116,12 @@ __global__ void __launch_bounds__(block_size)
       [=](const Pack<width>& in, std::int64_t) { return in; });
 }
 
-// Each of the block's warps sums an eighth of the parts for 32 columns; then the eighths are added in order.
 __global__ void __launch_bounds__(block_size)
     add_parts_kernel(const float* parts, int count, float* sums, float* more_sums, int channels) {
   const int column = static_cast<int>(blockIdx.x) * warp_size + lane_of_thread();
-  const int warp = static_cast<int>(threadIdx.x) / warp_size;
-  const int share = (count + warps_per_block - 1) / warps_per_block;
-  const int end = min(count, (warp + 1) * share);
-  parts += static_cast<std::int64_t>(blockIdx.y) * count * channels;
-  float total = 0.0f;
-  if (column < channels) {
-#pragma unroll 8
-    for (int part = warp * share; part < end; ++part)
-      total += parts[static_cast<std::int64_t>(part) * channels + column];
-  }
-  Pack<1> totals[1] = {{{total}}};
-  __shared__ float shared[warp_size];
-  sum_over_warps(totals, shared, warp, warps_per_block);
-  if (warp == warps_per_block - 1 && column < channels) {
-    (blockIdx.y == 0 ? sums : more_sums)[column] += totals[0].at[0];
-  }
+  const std::int64_t skipped = static_cast<std::int64_t>(blockIdx.y) * count * channels;
+  const float sum = sum_of_parts(parts + skipped, count, channels, column);
+  if (has_sum_of_parts() && column < channels) (blockIdx.y == 0 ? sums : more_sums)[column] += sum;
 }
 
 // A grid whose blocks along x share the rows: enough blocks to fill a GPU, as few parts as that allows.

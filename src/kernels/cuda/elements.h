@@ -121,4 +121,19 @@ __device__ inline void add(Pack<width>& to, const Pack<width>& from) {
   for (int i = 0; i < width; ++i) to.at[i] += from.at[i];
 }
 
+// to += factor * from
+template <int width>
+__device__ inline void add_multiple(Pack<width>& to, float factor, const Pack<width>& from) {
+#pragma unroll
+  for (int i = 0; i < width; ++i) to.at[i] += factor * from.at[i];
+}
+
+template <int width>
+__device__ inline float dot(const Pack<width>& a, const Pack<width>& b) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < width; ++i) sum += a.at[i] * b.at[i];
+  return sum;
+}
+
 }  // namespace inkling::cuda

@@ -15,5 +15,9 @@ template <typename Element>
 void fill_embedding(CudaKernels<Element>& table);
 template <typename Element>
 void fill_flat_memory(CudaKernels<Element>& table);
+template <typename Element>
+void fill_decode(CudaKernels<Element>& table);
+template <typename Element>
+void fill_attend_cached(CudaKernels<Element>& table);
 
 }  // namespace inkling::cuda

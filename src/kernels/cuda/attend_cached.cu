@@ -1,0 +1,157 @@
+// Attention of one new position over cached keys and values. A block takes a chunk of the keys of one head, so that a
+// single sequence fills the GPU too (Dao et al. 2023, Flash-Decoding); a second kernel joins the chunks in order.
+#include <cmath>
+
+#include "kernels/cuda/reductions.h"
+#include "kernels/cuda/tables.h"
+
+namespace inkling::cuda {
+namespace {
+
+constexpr int threads = 2 * static_cast<int>(attention_chunk);  // two for each key's score
+constexpr int largest_head = 1024;
+
+template <typename Element>
+struct CachedAttention {
+  const Element* qkv;           // [B, 3 C]
+  Element* keys;                // [B, H, block, D]
+  Element* values;              // [B, H, block, D]
+  const std::int64_t* lengths;  // [B]
+  float* pieces;  // [B, H, chunks, D + 2]: the weighted sum of values, the largest score, the sum of weights
+  std::int64_t block;
+  int heads, head_size, chunks;
+
+  // Of this block's head and sequence: blockIdx.y and blockIdx.z.
+  __device__ std::int64_t head() const { return static_cast<std::int64_t>(blockIdx.z) * heads + blockIdx.y; }
+  __device__ const Element* packed(int which) const {
+    return qkv + (static_cast<std::int64_t>(blockIdx.z) * 3 + which) * heads * head_size + blockIdx.y * head_size;
+  }
+  __device__ float* piece(int chunk) const { return pieces + (head() * chunks + chunk) * (head_size + 2); }
+};
+
+// The weighted sum of the values of a chunk: neighbouring threads take neighbouring packs, groups of them every so-many
+// keys. weights: [count], shared memory; last: the value that is not in the cache yet, if the chunk ends with it.
+template <int width, typename Element>
+__device__ inline void sum_values(const float* weights, const Element* values, const Element* last, int count,
+                                  int head_size, float* out) {
+  __shared__ float shared[largest_head];
+  const int packs = head_size / width;
+  const int team = min(packs, threads);
+  const int groups = min(threads / team, largest_head / head_size);
+  const int group = static_cast<int>(threadIdx.x) / team;
+  for (int pack = static_cast<int>(threadIdx.x) % team; pack < packs && group < groups; pack += team) {
+    Pack<width> sum = filled<width>(0.0f);
+#pragma unroll 4
+    for (int t = group; t < count; t += groups) {
+      const bool is_new = last != nullptr && t == count - 1;
+      const Element* const value = is_new ? last : values + static_cast<std::int64_t>(t) * head_size;
+      add_multiple(sum, weights[t], load<width>(value + pack * width));
+    }
+    for (int i = 0; i < width; ++i) shared[group * head_size + pack * width + i] = sum.at[i];
+  }
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < head_size; i += threads) {
+    float total = 0.0f;
+    for (int other = 0; other < groups; ++other) total += shared[other * head_size + i];
+    out[i] = total;
+  }
+}
+
+// Chunk blockIdx.x. The chunk of the new position puts its key and value into the cache.
+template <typename Element, int width>
+__global__ void __launch_bounds__(threads) chunk_kernel(CachedAttention<Element> attention) {
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * attention_chunk;
+  const std::int64_t length = attention.lengths[blockIdx.z];  // the new position
+  if (begin > length) return;                                 // the whole block
+  const int size = attention.head_size;
+  const int count = static_cast<int>(min(attention_chunk, length + 1 - begin));
+  const bool ends_here = begin + count == length + 1;
+  const std::int64_t place = (attention.head() * attention.block + begin) * size;
+  const Element* const new_key = attention.packed(1);
+  const Element* const new_value = attention.packed(2);
+  if (ends_here) {  // nobody reads it from there in this launch
+    for (int i = static_cast<int>(threadIdx.x); i < size; i += threads) {
+      attention.keys[place + (count - 1) * size + i] = new_key[i];
+      attention.values[place + (count - 1) * size + i] = new_value[i];
+    }
+  }
+
+  const int t = static_cast<int>(threadIdx.x) / 2;
+  const bool first_half = threadIdx.x % 2 == 0;
+  float score = 0.0f;
+  if (t < count) {
+    const Element* const key = ends_here && t == count - 1 ? new_key : attention.keys + place + t * size;
+#pragma unroll 4
+    for (int i = first_half ? 0 : width; i < size; i += 2 * width) {
+      score += dot(load<width>(attention.packed(0) + i), load<width>(key + i));
+    }
+  }
+  score = (score + __shfl_xor_sync(0xffffffffu, score, 1)) * rsqrtf(static_cast<float>(size));
+  const float largest = group_max<threads>(t < count ? score : -INFINITY);
+  const float weight = t < count ? __expf(score - largest) : 0.0f;
+  __shared__ float weights[attention_chunk];
+  if (first_half) weights[t] = weight;
+  const float total = group_sum<threads>(first_half ? weight : 0.0f);  // after which all see the weights
+  float* const piece = attention.piece(static_cast<int>(blockIdx.x));
+  sum_values<width>(weights, attention.values + place, ends_here ? new_value : nullptr, count, size, piece);
+  if (threadIdx.x == 0) {
+    piece[size] = largest;
+    piece[size + 1] = total;
+  }
+}
+
+template <typename Element>
+__global__ void __launch_bounds__(threads) join_kernel(CachedAttention<Element> attention, Element* out) {
+  const int size = attention.head_size;
+  const int chunks = static_cast<int>(attention.lengths[blockIdx.z] / attention_chunk) + 1;
+  float largest = -INFINITY;
+  for (int chunk = 0; chunk < chunks; ++chunk) largest = fmaxf(largest, attention.piece(chunk)[size]);
+  for (int i = static_cast<int>(threadIdx.x); i < size; i += threads) {
+    float sum = 0.0f;
+    float total = 0.0f;
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const float* const piece = attention.piece(chunk);
+      const float factor = __expf(piece[size] - largest);
+      sum += factor * piece[i];
+      total += factor * piece[size + 1];
+    }
+    out[attention.head() * size + i] = from_float<Element>(sum / total);
+  }
+}
+
+template <typename Element>
+void attend_cached(const Element* qkv, Element* keys, Element* values, const std::int64_t* lengths, Element* out,
+                   float* scratch, std::int64_t batch, std::int64_t heads, std::int64_t head_size, std::int64_t block,
+                   Stream stream) {
+  const auto chunks = static_cast<unsigned>(divided_up(block, attention_chunk));
+  const CachedAttention<Element> attention = {qkv,
+                                              keys,
+                                              values,
+                                              lengths,
+                                              scratch,
+                                              block,
+                                              static_cast<int>(heads),
+                                              static_cast<int>(head_size),
+                                              static_cast<int>(chunks)};
+  if (head_size > largest_head) {
+    throw Error::environment("heads of more than " + std::to_string(largest_head) +
+                             " channels have no CUDA kernel here: set runtime.kernels to aten");
+  }
+  with_width<Element>(head_size, aligned(qkv, keys, values), [&](auto width) {
+    const dim3 grid(chunks, static_cast<unsigned>(heads), static_cast<unsigned>(batch));
+    launch("attend_cached", chunk_kernel<Element, width()>, grid, threads, stream, attention);
+  });
+  launch("attend_cached", join_kernel<Element>, dim3(1, static_cast<unsigned>(heads), static_cast<unsigned>(batch)),
+         threads, stream, attention, out);
+}
+
+}  // namespace
+
+template <typename Element>
+void fill_attend_cached(CudaKernels<Element>& table) {
+  table.attend_cached = attend_cached<Element>;
+}
+template void fill_attend_cached(CudaKernels<float>&);
+template void fill_attend_cached(CudaKernels<BFloat16>&);
+
+}  // namespace inkling::cuda

@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <limits>
+
+#include "device_array.h"
+
+namespace inkling {
+namespace {
+
+// Shape::rows are the lines of the matrix (inner).
+class MatrixKernels : public DeviceKernels {
+ protected:
+  template <typename Element>
+  std::vector<float> times_matrix(const std::vector<float>& x, const std::vector<float>& weight,
+                                  const std::vector<float>& bias, std::size_t misplaced) const {
+    const std::int64_t inner = rows, count = static_cast<std::int64_t>(x.size()) / inner;
+    const DeviceArray<Element> device_x(x, misplaced), device_weight(weight, misplaced), device_bias(bias, misplaced),
+        out(count * channels, misplaced);
+    const DeviceArray<float> scratch(matrix_scratch(count, inner, channels));
+    cuda_kernels<Element>().rows_times_matrix(device_x.get(), device_weight.get(),
+                                              bias.empty() ? nullptr : device_bias.get(), out.get(), scratch.get(),
+                                              count, inner, channels, nullptr);
+    scratch.read();  // its guards
+    return out.read();
+  }
+
+  template <typename Element>
+  std::vector<float> times_transposed(const std::vector<float>& x, const std::vector<float>& weight,
+                                      std::size_t misplaced) const {
+    const std::int64_t inner = rows, count = static_cast<std::int64_t>(x.size()) / inner;
+    const DeviceArray<Element> device_x(x, misplaced), device_weight(weight, misplaced);
+    const DeviceArray<float> out(count * channels);
+    cuda_kernels<Element>().rows_times_transposed(device_x.get(), device_weight.get(), out.get(), count, inner,
+                                                  channels, nullptr);
+    return out.read();
+  }
+
+  // x times weight, whose element (k, j) is at k * line + j * step.
+  std::vector<double> product(const std::vector<float>& x, const std::vector<float>& weight,
+                              const std::vector<float>& bias, std::int64_t line, std::int64_t step) const {
+    const std::int64_t inner = rows, count = static_cast<std::int64_t>(x.size()) / inner;
+    std::vector<double> out;
+    for (std::int64_t row = 0; row < count; ++row) {
+      for (std::int64_t j = 0; j < channels; ++j) {
+        double sum = bias.empty() ? 0.0 : bias[static_cast<std::size_t>(j)];
+        for (std::int64_t k = 0; k < inner; ++k) {
+          sum += static_cast<double>(x[static_cast<std::size_t>(row * inner + k)]) *
+                 weight[static_cast<std::size_t>(k * line + j * step)];
+        }
+        out.push_back(sum);
+      }
+    }
+    return out;
+  }
+
+  // Sums of `rows` products whose terms are of size 1.
+  double sum_error() const { return 1e-6 * std::sqrt(static_cast<double>(rows)); }
+};
+
+TEST_P(MatrixKernels, RowsTimesMatrixIsTheirProduct) {
+  on_every_layout([&]<typename Element>(std::size_t misplaced) {
+    const auto weight = normals<Element>(rows * channels, 1), bias = normals<Element>(channels, 2);
+    for (const std::int64_t count : {1, 2, 3, 7, 16}) {
+      const auto x = normals<Element>(count * rows, 3);
+      const auto out = times_matrix<Element>(x, weight, bias, misplaced);
+      expect_near<Element>(out, product(x, weight, bias, channels, 1), sum_error(), "out");
+      // The last row alone has the same bits.
+      const std::vector<float> last(x.end() - rows, x.end());
+      EXPECT_EQ(times_matrix<Element>(last, weight, bias, misplaced),
+                std::vector<float>(out.end() - channels, out.end()));
+    }
+    const auto x = normals<Element>(rows, 3);
+    expect_near<Element>(times_matrix<Element>(x, weight, {}, misplaced), product(x, weight, {}, channels, 1),
+                         sum_error(), "out without a bias");
+  });
+}
+
+TEST_P(MatrixKernels, RowsTimesTransposedIsTheirProduct) {
+  on_every_layout([&]<typename Element>(std::size_t misplaced) {
+    const auto weight = normals<Element>(rows * channels, 1);
+    for (const std::int64_t count : {1, 2, 3, 7, 16}) {
+      const auto x = normals<Element>(count * rows, 3);
+      const auto out = times_transposed<Element>(x, weight, misplaced);
+      expect_near<float>(out, product(x, weight, {}, 1, rows), sum_error(), "out");
+      const std::vector<float> last(x.end() - rows, x.end());
+      EXPECT_EQ(times_transposed<Element>(last, weight, misplaced),
+                std::vector<float>(out.end() - channels, out.end()));
+    }
+  });
+}
+
+INKLING_ON_SHAPES(MatrixKernels, Shape{1, 1}, Shape{3, 7}, Shape{64, 65}, Shape{100, 128}, Shape{200, 520},
+                  Shape{1000, 24});
+
+// Shape::rows is the capacity of the cache, Shape::channels the size of a head.
+class AttendCachedKernels : public DeviceKernels {
+ protected:
+  static constexpr std::int64_t batch = 3, heads = 2;
+
+  std::vector<std::int64_t> lengths() const { return {rows - 1, rows / 2, 0}; }
+  std::size_t in_cache(std::int64_t b, std::int64_t head, std::int64_t t) const {
+    return static_cast<std::size_t>(((b * heads + head) * rows + t) * channels);
+  }
+  std::size_t in_qkv(std::int64_t b, std::int64_t head, std::int64_t which) const {
+    return static_cast<std::size_t>(((b * 3 + which) * heads + head) * channels);
+  }
+
+  // Attention of one query over keys and values 0 to `last`.
+  void attend(const float* query, const float* keys, const float* values, std::int64_t last,
+              std::vector<double>& out) const {
+    std::vector<double> weights;
+    double total = 0;
+    for (std::int64_t t = 0; t <= last; ++t) {
+      double score = 0;
+      for (std::int64_t i = 0; i < channels; ++i) score += static_cast<double>(query[i]) * keys[t * channels + i];
+      weights.push_back(std::exp(score / std::sqrt(static_cast<double>(channels))));
+      total += weights.back();
+    }
+    for (std::int64_t i = 0; i < channels; ++i) {
+      double sum = 0;
+      for (std::int64_t t = 0; t <= last; ++t) {
+        sum += weights[static_cast<std::size_t>(t)] * values[t * channels + i];
+      }
+      out.push_back(sum / total);
+    }
+  }
+};
+
+TEST_P(AttendCachedKernels, NewPositionsAreCachedAndAttendToAllBefore) {
+  on_every_layout([&]<typename Element>(std::size_t misplaced) {
+    const auto qkv = normals<Element>(batch * 3 * heads * channels, 1);
+    auto keys = normals<Element>(batch * heads * rows * channels, 2),
+         values = normals<Element>(batch * heads * rows * channels, 3);
+    const auto positions = lengths();
+    // What the cache holds from the new position on must not matter.
+    for (std::int64_t b = 0; b < batch; ++b) {
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const auto begin = static_cast<std::ptrdiff_t>(in_cache(b, head, positions[static_cast<std::size_t>(b)])),
+                   end = static_cast<std::ptrdiff_t>(in_cache(b, head, rows));
+        std::fill(keys.begin() + begin, keys.begin() + end, 1e30f);
+        std::fill(values.begin() + begin, values.begin() + end, 1e30f);
+      }
+    }
+    const DeviceArray<Element> device_qkv(qkv, misplaced), device_keys(keys, misplaced),
+        device_values(values, misplaced), out(batch * heads * channels, misplaced);
+    const DeviceArray<std::int64_t> device_lengths(positions);
+    const DeviceArray<float> scratch(attend_scratch(batch, heads, channels, rows));
+    const auto cached_keys = device_keys.read(), cached_values = device_values.read();  // 1e30 as Elements
+    cuda_kernels<Element>().attend_cached(device_qkv.get(), device_keys.get(), device_values.get(),
+                                          device_lengths.get(), out.get(), scratch.get(), batch, heads, channels, rows,
+                                          nullptr);
+    keys = cached_keys;
+    values = cached_values;
+    std::vector<double> wanted;
+    for (std::int64_t b = 0; b < batch; ++b) {
+      const std::int64_t last = positions[static_cast<std::size_t>(b)];
+      for (std::int64_t head = 0; head < heads; ++head) {
+        std::copy_n(qkv.data() + in_qkv(b, head, 1), channels, keys.data() + in_cache(b, head, last));
+        std::copy_n(qkv.data() + in_qkv(b, head, 2), channels, values.data() + in_cache(b, head, last));
+        attend(qkv.data() + in_qkv(b, head, 0), keys.data() + in_cache(b, head, 0),
+               values.data() + in_cache(b, head, 0), last, wanted);
+      }
+    }
+    EXPECT_EQ(device_keys.read(), keys);
+    EXPECT_EQ(device_values.read(), values);
+    expect_near<Element>(out.read(), wanted, 2e-6, "out");
+    scratch.read();  // its guards
+  });
+}
+
+// Chunks are of 64 keys.
+INKLING_ON_SHAPES(AttendCachedKernels, Shape{1, 1}, Shape{3, 7}, Shape{64, 64}, Shape{129, 64}, Shape{200, 80},
+                  Shape{70, 200});
+
+}  // namespace
+}  // namespace inkling
