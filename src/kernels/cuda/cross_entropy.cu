@@ -11,6 +11,7 @@ namespace {
 
 constexpr int longest_of_warp = 1024;
 constexpr int threads_of_long_row = 512;
+constexpr int packs_at_once = 4;  // loads in flight per thread
 
 // The sum of e^(x - largest) over the x seen so far.
 struct SoftmaxSum {
@@ -18,23 +19,32 @@ struct SoftmaxSum {
 };
 
 template <int width>
-__device__ inline void include(SoftmaxSum& sum, const Pack<width>& values) {
+__device__ inline void include(SoftmaxSum& sum, const Pack<width> (&packs)[packs_at_once]) {
   float largest = sum.largest;
-  for (int i = 0; i < width; ++i) largest = fmaxf(largest, values.at[i]);
+  for (const Pack<width>& values : packs) {
+    for (int i = 0; i < width; ++i) largest = fmaxf(largest, values.at[i]);
+  }
   if (largest == -INFINITY) return;  // nothing but padding so far
   sum.total *= __expf(sum.largest - largest);
   sum.largest = largest;
-  for (int i = 0; i < width; ++i) sum.total += __expf(values.at[i] - largest);
+  for (const Pack<width>& values : packs) {
+    for (int i = 0; i < width; ++i) sum.total += __expf(values.at[i] - largest);
+  }
 }
 
-// The row's pack at `column`; -infinity, whose exponential is 0, past the vocabulary.
-template <int width, typename Element>
-__device__ inline Pack<width> load_logits(const Element* row, int column, int vocabulary) {
-  Pack<width> values = load<width>(row + column);
-  for (int i = 0; i < width; ++i) {
-    if (column + i >= vocabulary) values.at[i] = -INFINITY;
+// A thread's packs first, first + 1, … of a row, of which every `threads`-th is its own; -infinity, whose exponential
+// is 0, past the vocabulary.
+template <int width, int threads, typename Element>
+__device__ inline void load_logits(Pack<width> (&packs)[packs_at_once], const Element* row, int first, int rank,
+                                   int vocabulary) {
+#pragma unroll
+  for (int p = 0; p < packs_at_once; ++p) {
+    const int column = ((first + p) * threads + rank) * width;
+    packs[p] = column < vocabulary ? load<width>(row + column) : filled<width>(-INFINITY);
+    for (int i = 0; i < width; ++i) {
+      if (column + i >= vocabulary) packs[p].at[i] = -INFINITY;
+    }
   }
-  return values;
 }
 
 template <typename Element, int width, int threads>
@@ -58,28 +68,32 @@ __global__ void cross_entropy_kernel(Element* logits, const std::int64_t* target
     return;
   }
   SoftmaxSum sum = {-INFINITY, 0.0f};
-  const int own_end = (stride / width - rank + threads - 1) / threads;  // packs of this thread
-#pragma unroll 4
-  for (int p = 0; p < own_end; ++p) {
-    include(sum, load_logits<width>(values, (p * threads + rank) * width, vocabulary));
+  Pack<width> packs[packs_at_once];
+  int first = 0;
+  for (; first * threads * width < stride; first += packs_at_once) {
+    load_logits<width, threads>(packs, values, first, rank, vocabulary);
+    include(sum, packs);
   }
   const float largest = group_max<threads>(sum.largest);
   const float total = group_sum<threads>(sum.total * __expf(sum.largest - largest));
   const float inverse = 1.0f / total;
   const float factor = *scale;
   // Backwards: what was read last is what the caches are most likely to hold still.
-#pragma unroll 4
-  for (int p = own_end - 1; p >= 0; --p) {
-    const int column = (p * threads + rank) * width;
-    Pack<width> result = load_logits<width>(values, column, vocabulary);
-    for (int i = 0; i < width; ++i) {
-      const float logit = result.at[i];
-      const float probability = __expf(logit - largest) * inverse;
-      const bool hit = column + i == target;
-      if (hit) losses[row] = logf(total) + largest - logit;
-      result.at[i] = (hit ? probability - 1.0f : probability) * factor;
+  for (first -= packs_at_once; first >= 0; first -= packs_at_once) {
+    load_logits<width, threads>(packs, values, first, rank, vocabulary);
+#pragma unroll
+    for (int p = 0; p < packs_at_once; ++p) {
+      const int column = ((first + p) * threads + rank) * width;
+      if (column >= stride) break;
+      for (int i = 0; i < width; ++i) {
+        const float logit = packs[p].at[i];
+        const float probability = __expf(logit - largest) * inverse;
+        const bool hit = column + i == target;
+        if (hit) losses[row] = logf(total) + largest - logit;
+        packs[p].at[i] = (hit ? probability - 1.0f : probability) * factor;
+      }
+      store(values + column, packs[p]);
     }
-    store(values + column, result);
   }
 }
 

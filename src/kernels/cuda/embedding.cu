@@ -5,7 +5,7 @@
 namespace inkling::cuda {
 namespace {
 
-constexpr int rows_at_once = 4;  // loads in flight per thread
+constexpr int rows_at_once = 8;  // loads in flight per thread
 
 // This thread's columns: a warp takes 32 packs, blockIdx.y says which.
 template <int width>
@@ -114,9 +114,17 @@ __global__ void __launch_bounds__(block_size)
   const std::int64_t token = sorted.tokens[end];
   if (sorted.tokens[begin] == token && sorted.continues(begin)) return;  // an earlier segment's
   Pack<width> sum = filled<width>(0.0f);
-#pragma unroll 8
-  for (std::int64_t i = end; i < sorted.rows && sorted.tokens[i] == token; i += sorted.segment_length) {
-    add(sum, load<width>(pieces + i / sorted.segment_length * channels + column));
+  bool goes_on = true;
+  for (std::int64_t first = segment + 1; goes_on; first += rows_at_once) {
+    Pack<width> loaded[rows_at_once];
+#pragma unroll
+    for (int i = 0; i < rows_at_once; ++i) {
+      const std::int64_t start = (first + i) * sorted.segment_length;
+      goes_on = start < sorted.rows && sorted.tokens[start] == token;
+      loaded[i] = goes_on ? load<width>(pieces + (first + i) * channels + column) : filled<width>(0.0f);
+    }
+#pragma unroll
+    for (int i = 0; i < rows_at_once; ++i) add(sum, loaded[i]);
   }
   finish_run(sum, token, false, nullptr, dtokens, channels, column);
 }

@@ -23,15 +23,21 @@ __global__ void __launch_bounds__(block_size)
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * (block_size / threads) + threadIdx.x / threads;
   if (row >= rows) return;  // all threads of a row
   const std::int64_t offset = row * channels;
-  Pack<width> values[packs];
+  Pack<width> values[packs], added[packs];
+#pragma unroll
+  for (int p = 0; p < packs; ++p) {  // all loads before the first store, which might be to the same array
+    const int column = column_of<width, threads>(p);
+    if (column >= channels) continue;
+    values[p] = load<width>(x + offset + column);
+    added[p] = branch == nullptr ? filled<width>(0.0f) : load<width>(branch + offset + column);
+  }
   float total = 0.0f;
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
     const int column = column_of<width, threads>(p);
     if (column >= channels) continue;
-    values[p] = load<width>(x + offset + column);
     if (branch != nullptr) {
-      add(values[p], load<width>(branch + offset + column));
+      add(values[p], added[p]);
       // What is normalized is the sum as it is stored, which is what the backward pass will see.
       for (int i = 0; i < width; ++i) values[p].at[i] = rounded<Element>(values[p].at[i]);
       store(sum + offset + column, values[p]);
