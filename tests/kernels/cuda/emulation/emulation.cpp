@@ -51,8 +51,8 @@ struct Block {
   unsigned threads = 0;
   unsigned running = 0;
   unsigned current = 0;
-  unsigned step = 1;     // to the thread whose turn is next, modulo threads
-  unsigned waiting = 0;  // turns since a thread last got on
+  bool backwards = false;  // whose turn is next
+  unsigned waiting = 0;    // turns since a thread last got on
   Meeting barrier;
   std::vector<Warp> warps;
   std::string failure;
@@ -83,10 +83,11 @@ std::string name_of(uint3 index) {
   go_on(host);
 }
 
-void next_thread() {
+// To the next thread of [first, first + count) that has not finished.
+void next_thread(unsigned first, unsigned count) {
   Fiber& self = *fibers[block.current];
   do {
-    block.current = (block.current + block.step) % block.threads;
+    block.current = first + (block.current - first + (block.backwards ? count - 1 : 1)) % count;
   } while (fibers[block.current]->finished);
   Fiber& next = *fibers[block.current];
   if (&next == &self) return;
@@ -94,21 +95,23 @@ void next_thread() {
   threadIdx = self.index;
 }
 
-void meet(Meeting& meeting, unsigned wanted, int line) {
+// Waits until all threads of [first, first + count) have come. Only these take turns: a warp that does not wait for the
+// others gets as far ahead of them as it can, so that what it must not overwrite yet shows.
+void meet(Meeting& meeting, unsigned first, unsigned count, int line) {
   block.waiting = 0;
   if (meeting.arrived > 0 && meeting.line != line) {
     fail("threads wait for each other at lines " + std::to_string(meeting.line) + " and " + std::to_string(line));
   }
   meeting.line = line;
   const unsigned generation = meeting.generation;
-  if (++meeting.arrived == wanted) {
+  if (++meeting.arrived == count) {
     meeting.arrived = 0;
     ++meeting.generation;
     return;
   }
   while (meeting.generation == generation) {
-    if (++block.waiting > 2 * block.threads) fail("not every thread reaches line " + std::to_string(line));
-    next_thread();
+    if (++block.waiting > 2 * count) fail("not every thread reaches line " + std::to_string(line));
+    next_thread(first, count);
   }
 }
 
@@ -122,7 +125,7 @@ void fiber_main() {
     if (--block.running == 0) {
       switch_context(self.context, host);
     } else {
-      next_thread();
+      next_thread(0, block.threads);
     }
   }
 }
@@ -148,8 +151,8 @@ void prepare_fibers(dim3 size) {
 void run_block(dim3 size, unsigned number, const std::function<void()>& body) {
   block.body = &body;
   block.threads = block.running = size.x * size.y * size.z;
-  block.current = number % 2 == 0 ? 0 : block.threads - 1;
-  block.step = number % 2 == 0 ? 1 : block.threads - 1;
+  block.backwards = number % 2 == 1;
+  block.current = block.backwards ? block.threads - 1 : 0;
   block.waiting = 0;
   block.barrier = {};
   block.warps.assign(block.threads / warp_size, {});
@@ -179,7 +182,7 @@ void run(dim3 grid, dim3 size, const std::function<void()>& body) {
   }
 }
 
-void barrier(int line) { meet(block.barrier, block.threads, line); }
+void barrier(int line) { meet(block.barrier, 0, block.threads, line); }
 
 unsigned lane() { return block.current % warp_size; }
 
@@ -188,7 +191,7 @@ std::uint64_t exchange(unsigned mask, std::uint64_t value, unsigned from, int li
   Warp& warp = block.warps[block.current / warp_size];
   auto& values = warp.values[warp.meeting.generation % 2];
   values[lane()] = value;
-  meet(warp.meeting, warp_size, line);
+  meet(warp.meeting, block.current / warp_size * warp_size, warp_size, line);
   return values[from];
 }
 
