@@ -39,7 +39,7 @@ int bench(int argc, char** argv) {
   const Config config = load_config(flags.config, flags.overrides);
   const Runtime runtime = resolve_runtime(config.runtime, Use::inference);
   const GptShape shape = shape_from(config.model, flags.vocab_size);
-  ParameterArena arena(gpt_parameters(shape), runtime.device, runtime.dtype, false);
+  ParameterArena arena(gpt_parameters(shape), runtime.device, runtime.dtype, Gradients::none);
   initialize(arena, shape, 1);
   arena.release_master();
   const Gpt model(shape, arena);

@@ -16,7 +16,8 @@ LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
     throw Error::input(str(folder.string(), ": its tokenizer has ", format_count(loaded.tokenizer->vocab_size()),
                            " tokens and its model knows ", shape.vocab_size, " only: they do not belong together"));
   }
-  loaded.arena = std::make_unique<ParameterArena>(gpt_parameters(shape), runtime.device, runtime.dtype, false);
+  loaded.arena =
+      std::make_unique<ParameterArena>(gpt_parameters(shape), runtime.device, runtime.dtype, Gradients::none);
   load_weights(folder, shape, *loaded.arena);
   loaded.arena->release_master();
   loaded.gpt = std::make_unique<Gpt>(shape, *loaded.arena);

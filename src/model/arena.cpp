@@ -32,15 +32,16 @@ ParameterLayout::ParameterLayout(const std::vector<ParameterSpec>& specs) {
 }
 
 ParameterArena::ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device, at::ScalarType compute_dtype,
-                               bool trainable)
+                               Gradients gradients)
     : ParameterLayout(specs) {
   const auto options = at::TensorOptions().device(device).dtype(at::kFloat);
   values_ = at::zeros({size()}, options);
   const bool separate = compute_dtype != at::kFloat;
   compute_values_ = separate ? values_.to(compute_dtype) : values_;
-  if (!trainable) return;
+  if (gradients == Gradients::none) return;
   gradients_ = at::zeros({size()}, options);
-  compute_gradients_ = separate ? at::zeros_like(compute_values_) : gradients_;
+  const bool collected = separate && gradients == Gradients::as_weights;
+  compute_gradients_ = collected ? at::zeros_like(compute_values_) : gradients_;
 }
 
 const Parameter& ParameterLayout::parameter(std::string_view name) const {
@@ -67,7 +68,7 @@ Weight ParameterArena::weight(std::string_view name) const {
   if (compute_gradients_.defined()) {
     weight.gradient = view(compute_gradients_, found);
     weight.value.set_requires_grad(true);
-    weight.value.mutable_grad() = weight.gradient;
+    if (weight.gradient.scalar_type() == weight.value.scalar_type()) weight.value.mutable_grad() = weight.gradient;
   }
   return weight;
 }

@@ -44,14 +44,19 @@ class ParameterLayout {
   std::int64_t decay_end_ = 0;
 };
 
+// Of what dtype the gradients of a model are that is trained: of that of its weights, as autograd makes them, or
+// float32 whatever the weights are, as the fused operations write them.
+enum class Gradients { none, as_weights, in_float32 };
+
 class ParameterArena : public ParameterLayout {
  public:
   // Values start at zero. compute_dtype is what the math reads: float32, or bfloat16 beside the float32 master values.
   ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device, at::ScalarType compute_dtype,
-                 bool trainable);
+                 Gradients gradients);
 
   at::Tensor values() const { return values_; }        // [size] float32: the master values, until they are released
-  at::Tensor gradients() const { return gradients_; }  // [size] float32; undefined if not trainable
+  at::Tensor gradients() const { return gradients_; }  // [size] float32; undefined without gradients
+  at::Tensor compute_values() const { return compute_values_; }  // [size]: what the math reads; may be values()
 
   // What the model computes with: a view in the compute dtype, and where its gradient is added up.
   Weight weight(std::string_view name) const;

@@ -20,7 +20,7 @@ struct Runtime {
   int threads = 1;
 
   // Of what flows between the operations: the fused ones on the CPU compute in float32 whatever the weights are.
-  at::ScalarType activation_dtype() const { return kernels == Kernels::fused ? at::kFloat : dtype; }
+  at::ScalarType activation_dtype() const { return kernels == Kernels::fused && device.is_cpu() ? at::kFloat : dtype; }
   std::string device_name() const;  // "cpu (2 threads)", "cuda:0 (NVIDIA H100)"
 };
 

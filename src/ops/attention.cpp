@@ -1,5 +1,10 @@
 #include "ops/attention.h"
 
+#include <ATen/Context.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -12,10 +17,13 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "kernels/cpu_kernels.h"
+#include "ops/cuda_library.h"
 #include "ops/dropout.h"
+#include "ops/kept.h"
 #include "ops/parallel.h"
 
 namespace inkling {
@@ -100,6 +108,63 @@ struct FusedAttention : Function<FusedAttention> {
   }
 };
 
+// LibTorch's attention on a GPU, on views of the packed tensor: FlashAttention 2 (Dao 2023), whose backward pass can be
+// deterministic, or cuDNN's, which is faster and is not. Called without LibTorch's autograd, whose backward pass
+// through the views would fill and add three tensors of the size of qkv.
+struct DeviceAttention : Function<DeviceAttention> {
+  struct State {
+    std::int64_t n_head;
+    double dropout;
+    bool deterministic;
+    c10::SymInt longest_queries = 0, longest_keys = 0;
+  };
+
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv, State state) {
+    const at::Tensor q = heads(qkv, state.n_head, 0), k = heads(qkv, state.n_head, 1), v = heads(qkv, state.n_head, 2);
+    at::Tensor out, logsumexp, first_queries, first_keys, random, more_random;
+    if (state.deterministic) {
+      std::tie(out, logsumexp, first_queries, first_keys, state.longest_queries, state.longest_keys, random,
+               more_random, std::ignore) = at::_scaled_dot_product_flash_attention(q, k, v, state.dropout, true);
+    } else {
+      std::tie(out, logsumexp, first_queries, first_keys, state.longest_queries, state.longest_keys, random,
+               more_random, std::ignore) =
+          at::_scaled_dot_product_cudnn_attention(q, k, v, {}, true, state.dropout, true);
+    }
+    context->save_for_backward({qkv, out, logsumexp, first_queries, first_keys, random, more_random});
+    keep(context, state);
+    return concatenate_heads(out);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto saved = context->get_saved_variables();
+    const State& state = kept<State>(context);
+    const at::Tensor& qkv = saved[0];
+    const at::Tensor q = heads(qkv, state.n_head, 0), k = heads(qkv, state.n_head, 1), v = heads(qkv, state.n_head, 2);
+    const at::Tensor dout = upstream[0].contiguous().view({q.size(0), q.size(2), q.size(1), q.size(3)}).transpose(1, 2);
+    at::Tensor dq, dk, dv;
+    if (state.deterministic) {
+      std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_backward_symint(
+          dout, q, k, v, saved[1], saved[2], saved[3], saved[4], state.longest_queries, state.longest_keys,
+          state.dropout, true, saved[5], saved[6]);
+    } else {
+      std::tie(dq, dk, dv) = at::_scaled_dot_product_cudnn_attention_backward_symint(
+          dout, q, k, v, saved[1], saved[2], saved[5], saved[6], {}, saved[3], saved[4], state.longest_queries,
+          state.longest_keys, state.dropout, true);
+    }
+    const at::Tensor dqkv = at::empty_like(qkv);
+    heads(dqkv, state.n_head, 0).copy_(dq);
+    heads(dqkv, state.n_head, 1).copy_(dk);
+    heads(dqkv, state.n_head, 2).copy_(dv);
+    return {dqkv, {}};
+  }
+};
+
+// What FlashAttention and cuDNN can do; the rest is left to LibTorch's choice.
+bool has_device_attention(const at::Tensor& qkv, std::int64_t n_head) {
+  const std::int64_t head_size = qkv.size(2) / 3 / n_head;
+  return qkv.is_cuda() && qkv.scalar_type() == at::kBFloat16 && head_size % 8 == 0 && head_size <= 128;
+}
+
 // The textbook's composition, with dropout on the probabilities from the counter-based generator.
 at::Tensor composed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Context& context) {
   const std::int64_t time = q.size(2);
@@ -136,14 +201,19 @@ at::Tensor cached_attention_rows(const at::Tensor& qkv, std::int64_t n_head, con
 
 at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Context& context) {
   RECORD_FUNCTION("causal_attention", std::vector<c10::IValue>());
-  if (context.kernels == Kernels::fused) {
+  const bool fused = context.kernels == Kernels::fused;
+  if (fused && has_device_attention(qkv, n_head)) {
+    const bool deterministic = at::globalContext().deterministicAlgorithms();
+    return DeviceAttention::apply(qkv.contiguous(), DeviceAttention::State{n_head, context.dropout, deterministic});
+  }
+  if (fused && !cuda_library(qkv)) {
     const std::uint64_t key = context.dropout > 0.0 ? context.next_dropout_key() : 0;
     return FusedAttention::apply(qkv, n_head, key, context.dropout);
   }
   const at::Tensor q = heads(qkv, n_head, 0);
   const at::Tensor k = heads(qkv, n_head, 1);
   const at::Tensor v = heads(qkv, n_head, 2);
-  if (qkv.is_cpu() && context.dropout > 0.0) return concatenate_heads(composed_attention(q, k, v, context));
+  if (context.dropout > 0.0 && (qkv.is_cpu() || fused)) return concatenate_heads(composed_attention(q, k, v, context));
   return concatenate_heads(at::scaled_dot_product_attention(q, k, v, {}, context.dropout, true));
 }
 
@@ -157,7 +227,8 @@ at::Tensor cached_attention(const at::Tensor& qkv, std::int64_t n_head, const Ca
   const at::Tensor column = lengths.view({-1, 1, 1, 1}).expand({-1, n_head, 1, cache.keys.size(3)});
   cache.keys.scatter_(2, column, heads(qkv, n_head, 1));
   cache.values.scatter_(2, column, heads(qkv, n_head, 2));
-  if (context.kernels == Kernels::fused) return cached_attention_rows(qkv, n_head, cache, lengths);
+  if (context.kernels == Kernels::fused && !cuda_library(qkv))
+    return cached_attention_rows(qkv, n_head, cache, lengths);
   const at::Tensor visible =
       at::arange(cache.keys.size(2), lengths.options()).view({1, 1, 1, -1}).le(lengths.view({-1, 1, 1, 1}));
   return concatenate_heads(at::scaled_dot_product_attention(heads(qkv, n_head, 0), cache.keys, cache.values, visible));

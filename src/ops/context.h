@@ -9,7 +9,8 @@
 
 namespace inkling {
 
-// fused: our own loops on the CPU, in float32 (without gradients also from weights in bfloat16). aten: compositions of
+// fused: our own loops on the CPU, in float32 (without gradients also from weights in bfloat16), and our own kernels on
+// a GPU, in float32 and bfloat16 with the gradients of weights in float32. aten: compositions of
 // LibTorch's operations, on any device and dtype; slower, and the second opinion on the first.
 enum class Kernels { fused, aten };
 
@@ -37,6 +38,8 @@ struct Context {
   bool decoding = false;          // few rows, no gradient: loops whose result for a row does not depend on the others
   double dropout = 0.0;           // probability of dropping; 0 outside training
   std::uint64_t dropout_key = 0;  // random_key(seed, Purpose::dropout, step), mixed with the micro-batch
+  at::Tensor device_dropout_key =
+      {};  // the same, int64 [1], for the fused operations on a GPU: they read it when they run
   std::uint64_t dropout_site = 0;
 
   std::uint64_t next_dropout_key() { return mix64(dropout_key + ++dropout_site * golden_gamma); }

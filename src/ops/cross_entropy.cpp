@@ -2,6 +2,7 @@
 
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -11,6 +12,8 @@
 #include <vector>
 
 #include "kernels/cpu_kernels.h"
+#include "ops/cuda_library.h"
+#include "ops/kept.h"
 #include "ops/parallel.h"
 
 namespace inkling {
@@ -58,6 +61,48 @@ struct FusedHead : Function<FusedHead> {
   }
 };
 
+// The same on a GPU, without waiting for it: the number of scored targets and the upstream gradient stay there. Rows of
+// logits begin at multiples of 128 elements, which products are faster with.
+struct DeviceHead : Function<DeviceHead> {
+  struct Head {
+    Weight table;
+    bool overwrites;
+  };
+
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& targets,
+                            const Head& head) {
+    const CudaLibrary& cuda = *cuda_library(x);
+    const at::Tensor rows = x.reshape({-1, x.size(-1)});
+    const at::Tensor wanted = targets.reshape({-1}).contiguous();
+    const std::int64_t vocabulary = head.table.value.size(0), stride = (vocabulary + 127) / 128 * 128;
+    const at::Tensor padded = at::empty({rows.size(0), stride}, rows.options());
+    multiply(cuda, rows, head.table.value.t(), padded.narrow(1, 0, vocabulary));
+    const at::Tensor scale = wanted.ge(0).sum().to(at::kFloat).reciprocal();
+    const at::Tensor losses = cuda_scratch(x, rows.size(0));
+    with_kernels(cuda, padded, [&](const auto& kernels, auto element) {
+      kernels.cross_entropy(elements<decltype(element)>(padded), elements<std::int64_t>(wanted),
+                            elements<float>(losses), elements<float>(scale), rows.size(0), vocabulary, stride,
+                            current_stream(x));
+    });
+    context->save_for_backward({rows, padded});
+    keep(context, head);
+    context->saved_data["shape"] = x.sizes().vec();
+    return losses.sum().mul(scale);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto saved = context->get_saved_variables();
+    const auto& [table, overwrites] = kept<Head>(context);
+    const CudaLibrary& cuda = *cuda_library(saved[0]);
+    const at::Tensor dlogits = saved[1].narrow(1, 0, table.value.size(0));
+    const at::Tensor factor = upstream[0].to(saved[0].scalar_type());
+    multiply(cuda, dlogits.t(), saved[0].mul(factor), table.gradient, {.accumulate = !overwrites});
+    const at::Tensor dx = at::empty_like(saved[0]);
+    multiply(cuda, dlogits, table.value, dx);
+    return {dx.mul_(factor).view(context->saved_data["shape"].toIntVector()), {}, {}};
+  }
+};
+
 at::Tensor decode_logits(const at::Tensor& x, const at::Tensor& table) {
   const at::Tensor rows = x.reshape({-1, x.size(-1)}).contiguous();
   const at::Tensor out = at::empty({rows.size(0), table.size(0)}, rows.options());
@@ -81,6 +126,9 @@ at::Tensor decode_logits(const at::Tensor& x, const at::Tensor& table) {
 at::Tensor head_cross_entropy(const at::Tensor& x, const Weight& table, const at::Tensor& targets,
                               const Context& context) {
   RECORD_FUNCTION("head_cross_entropy", std::vector<c10::IValue>());
+  if (context.kernels == Kernels::fused && cuda_library(x)) {
+    return DeviceHead::apply(x, targets, DeviceHead::Head{table, context.overwrites});
+  }
   if (context.kernels == Kernels::fused) return FusedHead::apply(x, table, targets, context.overwrites);
   const at::Tensor logits = at::matmul(x, table.value.t()).reshape({-1, table.value.size(0)});
   // The softmax is taken in float32 whatever the dtype of the products is.
@@ -88,8 +136,9 @@ at::Tensor head_cross_entropy(const at::Tensor& x, const Weight& table, const at
 }
 
 at::Tensor head_logits(const at::Tensor& x, const Weight& table, const Context& context) {
-  if (context.kernels == Kernels::fused && context.decoding) return decode_logits(x, table.value);
-  return at::matmul(x, (context.kernels == Kernels::fused ? table.in_float32() : table.value).t());
+  const bool fused_on_cpu = context.kernels == Kernels::fused && !cuda_library(x);
+  if (fused_on_cpu && context.decoding) return decode_logits(x, table.value);
+  return at::matmul(x, (fused_on_cpu ? table.in_float32() : table.value).t());
 }
 
 }  // namespace inkling

@@ -3,11 +3,14 @@
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/ops/dropout.h>
+#include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <mutex>
 
 #include "kernels/cpu_kernels.h"
+#include "ops/cuda_library.h"
+#include "ops/kept.h"
 #include "ops/parallel.h"
 
 namespace inkling {
@@ -41,10 +44,44 @@ struct CounterDropout : Function<CounterDropout> {
   }
 };
 
+// The same numbers as on the CPU, from a key that lies on the device.
+struct DeviceDropout : Function<DeviceDropout> {
+  struct Mask {
+    at::Tensor key;
+    std::uint64_t site;
+    double probability;
+  };
+
+  static at::Tensor masked(const at::Tensor& x, const Mask& mask) {
+    const at::Tensor in = x.contiguous();
+    const at::Tensor out = at::empty_like(in);
+    with_kernels(*cuda_library(x), x, [&](const auto& kernels, auto element) {
+      using Element = decltype(element);
+      kernels.dropout(elements<Element>(in), elements<Element>(out), elements<std::uint64_t>(mask.key), mask.site,
+                      dropout_threshold(mask.probability), static_cast<float>(1.0 / (1.0 - mask.probability)),
+                      in.numel(), current_stream(x));
+    });
+    return out;
+  }
+
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const Mask& mask) {
+    keep(context, mask);
+    return masked(x, mask);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    return {masked(upstream[0], kept<Mask>(context)), {}};
+  }
+};
+
 }  // namespace
 
 at::Tensor dropout(const at::Tensor& x, Context& context) {
   if (context.dropout == 0.0) return x;
+  if (context.kernels == Kernels::fused && cuda_library(x)) {
+    const DeviceDropout::Mask mask{context.device_dropout_key, ++context.dropout_site, context.dropout};
+    return DeviceDropout::apply(x, mask);
+  }
   if (x.is_cpu() && x.scalar_type() == at::kFloat) {
     return CounterDropout::apply(x, context.next_dropout_key(), context.dropout);
   }

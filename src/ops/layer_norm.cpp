@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/cpu_kernels.h"
+#include "ops/cuda_library.h"
 #include "ops/reduce.h"
 
 namespace inkling {
@@ -30,7 +31,17 @@ Normalized forward_rows(const at::Tensor& x, const at::Tensor& branch, const at:
                         const NormWeights& weights) {
   const std::int64_t channels = x.size(-1);
   const std::int64_t rows = x.numel() / channels;
-  Normalized result{at::empty_like(x), at::empty({rows}, x.options()), at::empty({rows}, x.options())};
+  Normalized result{at::empty_like(x), cuda_scratch(x, rows), cuda_scratch(x, rows)};
+  if (const CudaLibrary* const cuda = cuda_library(x)) {
+    with_kernels(*cuda, x, [&](const auto& kernels, auto element) {
+      using Element = decltype(element);
+      kernels.layer_norm_forward(elements<Element>(x), elements<Element>(branch), elements<Element>(sum),
+                                 elements<Element>(result.out), elements<float>(result.mean),
+                                 elements<float>(result.rstd), elements<Element>(weights.weight.value),
+                                 elements<Element>(weights.bias.value), rows, channels, current_stream(x));
+    });
+    return result;
+  }
   const float* const added = data_or_null(branch);
   const at::Tensor weight = weights.weight.in_float32(), bias = weights.bias.in_float32();
   parallel_parts(rows, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -62,6 +73,17 @@ at::Tensor backward_rows(AutogradContext* context, const at::Tensor& dout, const
   float* const dweight = context->saved_data["weight_gradient"].toTensor().data_ptr<float>();
   float* const dbias = bias == context->saved_data.end() ? nullptr : bias->second.toTensor().data_ptr<float>();
   const at::Tensor weight = context->saved_data["weight"].toTensor();
+  if (const CudaLibrary* const cuda = cuda_library(sum)) {
+    with_kernels(*cuda, sum, [&](const auto& kernels, auto element) {
+      using Element = decltype(element);
+      kernels.layer_norm_backward(elements<Element>(upstream), elements<Element>(residual), elements<Element>(sum),
+                                  elements<float>(saved[1]), elements<float>(saved[2]), elements<Element>(weight),
+                                  elements<Element>(dx), dweight, dbias,
+                                  elements<float>(cuda_scratch(sum, layer_norm_scratch(channels))),
+                                  sum.numel() / channels, channels, current_stream(sum));
+    });
+    return dx;
+  }
   add_over_parts(sum.numel() / channels, {dweight, dbias}, channels,
                  [&](std::int64_t begin, std::int64_t end, float* const* sums) {
                    const std::int64_t offset = begin * channels;

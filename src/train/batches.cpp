@@ -6,28 +6,47 @@
 
 namespace inkling {
 
+namespace {
+
+Batch empty_batch(std::int64_t rows, std::int64_t block_size) {
+  return {at::empty({rows, block_size}, at::kLong), at::empty({rows, block_size}, at::kLong)};
+}
+
+// `start(row)` says where the window of each row begins.
+template <typename Start>
+void fill(const Batch& batch, const TokenSequence& sequence, const Start& start) {
+  const std::int64_t block_size = batch.tokens.size(1);
+  std::vector<Token> window(static_cast<std::size_t>(block_size) + 1);
+  for (std::int64_t row = 0; row < batch.tokens.size(0); ++row) {
+    sequence.read(start(row), window);
+    std::copy(window.begin(), window.end() - 1, batch.tokens.data_ptr<std::int64_t>() + row * block_size);
+    std::copy(window.begin() + 1, window.end(), batch.targets.data_ptr<std::int64_t>() + row * block_size);
+  }
+}
+
+Batch on_device(const Batch& batch, at::Device device) { return {batch.tokens.to(device), batch.targets.to(device)}; }
+
+}  // namespace
+
 Batch read_batch(const TokenSequence& sequence, const std::vector<std::uint64_t>& starts, std::int64_t block_size,
                  at::Device device) {
-  const auto rows = static_cast<std::int64_t>(starts.size());
-  const at::Tensor tokens = at::empty({rows, block_size}, at::kLong);
-  const at::Tensor targets = at::empty({rows, block_size}, at::kLong);
-  std::vector<Token> window(static_cast<std::size_t>(block_size) + 1);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    sequence.read(starts[static_cast<std::size_t>(row)], window);
-    std::copy(window.begin(), window.end() - 1, tokens.data_ptr<std::int64_t>() + row * block_size);
-    std::copy(window.begin() + 1, window.end(), targets.data_ptr<std::int64_t>() + row * block_size);
-  }
-  return {tokens.to(device), targets.to(device)};
+  const Batch batch = empty_batch(static_cast<std::int64_t>(starts.size()), block_size);
+  fill(batch, sequence, [&](std::int64_t row) { return starts[static_cast<std::size_t>(row)]; });
+  return on_device(batch, device);
 }
 
 Batch training_batch(const TokenSequence& sequence, const WindowOrder& order, std::int64_t step,
                      std::int64_t batch_size, std::int64_t first, std::int64_t count, std::int64_t block_size,
                      at::Device device) {
-  std::vector<std::uint64_t> starts;
-  for (std::int64_t row = first; row < first + count; ++row) {
-    starts.push_back(order.start(static_cast<std::uint64_t>(step * batch_size + row)));
-  }
-  return read_batch(sequence, starts, block_size, device);
+  const Batch batch = empty_batch(count, block_size);
+  fill_training_batch(batch, sequence, order, step, batch_size, first);
+  return on_device(batch, device);
+}
+
+void fill_training_batch(const Batch& batch, const TokenSequence& sequence, const WindowOrder& order, std::int64_t step,
+                         std::int64_t batch_size, std::int64_t first) {
+  fill(batch, sequence,
+       [&](std::int64_t row) { return order.start(static_cast<std::uint64_t>(step * batch_size + first + row)); });
 }
 
 std::vector<std::uint64_t> evaluation_windows(std::uint64_t token_count, std::int64_t block_size, std::int64_t count) {

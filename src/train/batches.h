@@ -20,10 +20,14 @@ struct Batch {
 Batch read_batch(const TokenSequence& sequence, const std::vector<std::uint64_t>& starts, std::int64_t block_size,
                  at::Device device);
 
-// Rows [first, first + count) of the batch of step `step`: row r is window number step * batch_size + r.
+// Rows [first, first + count) of the batch of step `step`, on `device`: row r is window number step * batch_size + r.
 Batch training_batch(const TokenSequence& sequence, const WindowOrder& order, std::int64_t step,
                      std::int64_t batch_size, std::int64_t first, std::int64_t count, std::int64_t block_size,
                      at::Device device);
+
+// Writes the rows [first, first + B) of the batch of step `step` into `batch` [B, T] on the CPU.
+void fill_training_batch(const Batch& batch, const TokenSequence& sequence, const WindowOrder& order, std::int64_t step,
+                         std::int64_t batch_size, std::int64_t first);
 
 // Where `count` evaluation windows begin: evenly spread over the sequence, the same at every evaluation.
 std::vector<std::uint64_t> evaluation_windows(std::uint64_t token_count, std::int64_t block_size, std::int64_t count);

@@ -147,15 +147,18 @@ class Run {
       return 0;
     }
     while (state_.step < config_.training.max_steps) {
-      const StepResult result = trainer_.step(state_.step, train_tokens_, order_);
+      trainer_.step(state_.step, train_tokens_, order_);
       ++state_.step;
       profile.step_done();
       state_.seconds = seconds_before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       report_->step_done(state_.step, config_.training.batch_size * config_.model.block_size);
-      count_skipped(result);
       const bool last = state_.step == config_.training.max_steps;
-      if (state_.step == 1 || last || state_.step % config_.logging.interval == 0) {
-        report_->log_step(state_.step, result, state_.seconds);
+      const bool logged = state_.step == 1 || last || state_.step % config_.logging.interval == 0;
+      // On a GPU asking for results waits for it, so they are asked for when they are needed.
+      if (logged || runtime_.device.is_cpu() || state_.step % config_.checkpoint.interval == 0) {
+        const std::vector<StepResult> results = trainer_.results();
+        count_skipped(results);
+        if (logged) report_->log_step(state_.step, results.back(), state_.seconds);
       }
       const bool best = (last || state_.step % config_.evaluation.interval == 0) && evaluate();
       if (best || last || stop.requested() || state_.step % config_.checkpoint.interval == 0) save();
@@ -174,11 +177,15 @@ class Run {
   }
 
  private:
-  void count_skipped(const StepResult& result) {
-    state_.skipped_in_a_row = result.skipped ? state_.skipped_in_a_row + 1 : 0;
-    if (!result.skipped) return;
-    ++state_.skipped_steps;
-    if (state_.skipped_in_a_row < most_skipped_in_a_row) return;
+  void count_skipped(const std::vector<StepResult>& results) {
+    for (const StepResult& result : results) {
+      state_.skipped_in_a_row = result.skipped ? state_.skipped_in_a_row + 1 : 0;
+      if (result.skipped) ++state_.skipped_steps;
+      if (state_.skipped_in_a_row >= most_skipped_in_a_row) refuse_to_go_on();
+    }
+  }
+
+  [[noreturn]] void refuse_to_go_on() const {
     throw Error(ErrorKind::diverged,
                 str("the gradient was not finite in ", most_skipped_in_a_row, " steps in a row (now at step ",
                     state_.step, "); the checkpoints in ", (folder_.path() / "checkpoints").string(),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/random.h"
 #include "ops/dropout.h"
@@ -22,28 +23,29 @@ GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size) {
           .gelu = model.gelu == "exact" ? GeluForm::exact : GeluForm::tanh};
 }
 
-namespace {
-
 Recompute recompute_from(const TrainingConfig& training) {
   if (training.recompute == "block") return Recompute::block;
   return training.recompute == "gelu" ? Recompute::gelu : Recompute::none;
 }
 
-}  // namespace
+std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t first) {
+  const std::uint64_t of_step = random_key(seed, Purpose::dropout, static_cast<std::uint64_t>(step));
+  return random_bits(of_step, static_cast<std::uint64_t>(first));
+}
 
 Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& runtime)
     : config_(config),
       runtime_(runtime),
-      arena_(gpt_parameters(shape), runtime.device, runtime.dtype, true),
+      arena_(gpt_parameters(shape), runtime.device, runtime.dtype,
+             runtime.kernels == Kernels::fused ? Gradients::in_float32 : Gradients::as_weights),
       model_(shape, arena_),
-      optimizer_(arena_, config.optimizer) {}
+      optimizer_(arena_, config.optimizer, runtime.kernels) {}
 
 double Trainer::micro_batch(std::int64_t step, std::int64_t first, const TokenSequence& tokens,
                             const WindowOrder& order) {
   const TrainingConfig& training = config_.training;
   const Batch batch = training_batch(tokens, order, step, training.batch_size, first, training.micro_batch_size,
                                      config_.model.block_size, runtime_.device);
-  const std::uint64_t key = random_key(training.seed, Purpose::dropout, static_cast<std::uint64_t>(step));
   const bool overwrites = first == 0 && runtime_.kernels == Kernels::fused;
   if (overwrites) arena_.zero_vector_gradients();
   if (first == 0 && !overwrites) arena_.zero_gradients();
@@ -51,7 +53,7 @@ double Trainer::micro_batch(std::int64_t step, std::int64_t first, const TokenSe
                   .overwrites = overwrites,
                   .recompute = recompute_from(training),
                   .dropout = config_.model.dropout,
-                  .dropout_key = random_bits(key, static_cast<std::uint64_t>(first))};
+                  .dropout_key = dropout_key(training.seed, step, first)};
   seed_dropout(runtime_.device, context);
   const at::Tensor loss = model_.loss(batch.tokens, batch.targets, context);
   const double share = static_cast<double>(training.micro_batch_size) / static_cast<double>(training.batch_size);
@@ -60,16 +62,23 @@ double Trainer::micro_batch(std::int64_t step, std::int64_t first, const TokenSe
   return loss.item<double>() * share;
 }
 
-StepResult Trainer::step(std::int64_t step, const TokenSequence& tokens, const WindowOrder& order) {
-  StepResult result;
+void Trainer::step(std::int64_t step, const TokenSequence& tokens, const WindowOrder& order) {
+  const double rate = learning_rate(step, config_.optimizer, config_.schedule, config_.training.max_steps);
+  if (runtime_.kernels == Kernels::fused && cuda_library(arena_.values())) {
+    if (!graphed_) graphed_ = std::make_unique<GraphedStep>(config_, model_, arena_, optimizer_);
+    graphed_->queue(step, rate, tokens, order);
+    return;
+  }
+  StepResult result{.learning_rate = rate};
   for (std::int64_t first = 0; first < config_.training.batch_size; first += config_.training.micro_batch_size) {
     result.loss += micro_batch(step, first, tokens, order);
   }
-  result.learning_rate = learning_rate(step, config_.optimizer, config_.schedule, config_.training.max_steps);
-  result.grad_norm = optimizer_.step(result.learning_rate);
+  result.grad_norm = optimizer_.step(rate);
   result.skipped = !std::isfinite(result.grad_norm);
-  return result;
+  results_.push_back(result);
 }
+
+std::vector<StepResult> Trainer::results() { return graphed_ ? graphed_->results() : std::exchange(results_, {}); }
 
 double Trainer::estimate_loss(const TokenSequence& tokens) const {
   const at::NoGradGuard no_grad;

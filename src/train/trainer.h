@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "config/config.h"
 #include "data/windows.h"
@@ -10,18 +12,19 @@
 #include "model/device.h"
 #include "model/gpt.h"
 #include "optim/adamw.h"
+#include "train/graphed_step.h"
+#include "train/step_result.h"
 
 namespace inkling {
 
-struct StepResult {
-  double loss = 0;  // nats per token, mean over the whole batch, before the update
-  double learning_rate = 0;
-  double grad_norm = 0;  // before clipping
-  bool skipped = false;  // the gradient was not finite: weights and moments are as they were
-};
-
 // The model's shape as the settings say it.
 GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size);
+
+// What training.recompute says.
+Recompute recompute_from(const TrainingConfig& training);
+
+// What the dropout of the micro-batch that begins with row `first` of step `step` is drawn from.
+std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t first);
 
 // Owns what training changes: the arena and the moments.
 class Trainer {
@@ -30,8 +33,11 @@ class Trainer {
   Trainer(const Config& config, const GptShape& shape, const Runtime& runtime);
 
   // Step number `step` (from 0) on rows of `tokens` that `order` names: a function of (seed, step, weights, moments,
-  // data) and nothing else.
-  StepResult step(std::int64_t step, const TokenSequence& tokens, const WindowOrder& order);
+  // data) and nothing else. With the fused kernels on a GPU it is only queued.
+  void step(std::int64_t step, const TokenSequence& tokens, const WindowOrder& order);
+
+  // Of the steps since the last call, in order. Waits for a GPU.
+  std::vector<StepResult> results();
 
   // Mean loss in nats per token over `batches` batches of fixed windows, without dropout. Disturbs nothing.
   double estimate_loss(const TokenSequence& tokens) const;
@@ -48,6 +54,8 @@ class Trainer {
   ParameterArena arena_;
   Gpt model_;
   AdamW optimizer_;
+  std::unique_ptr<GraphedStep> graphed_;  // made by the first step
+  std::vector<StepResult> results_;
 };
 
 }  // namespace inkling

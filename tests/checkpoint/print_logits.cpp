@@ -15,7 +15,7 @@ namespace {
 void print_logits(const std::string& folder, const std::vector<std::string>& words) {
   using namespace inkling;
   const GptShape shape = read_shape(folder);
-  ParameterArena arena(gpt_parameters(shape), at::kCPU, at::kFloat, false);
+  ParameterArena arena(gpt_parameters(shape), at::kCPU, at::kFloat, Gradients::none);
   load_weights(folder, shape, arena);
   std::vector<std::int64_t> tokens;
   for (const std::string& word : words) tokens.push_back(std::stoll(word));

@@ -130,7 +130,7 @@ TEST(LoadWeights, FillsTheBfloat16CopyToo) {
   const TemporaryFolder folder;
   const TinyRun saved;
   saved.save(folder / "a");
-  ParameterArena arena(gpt_parameters(tiny_shape), at::kCPU, at::kBFloat16, false);
+  ParameterArena arena(gpt_parameters(tiny_shape), at::kCPU, at::kBFloat16, Gradients::none);
   load_weights(folder / "a", tiny_shape, arena);
   EXPECT_TRUE(same_bits(arena.values(), saved.arena.values()));
   EXPECT_TRUE(same_bits(arena.weight("wte.weight").value, saved.arena.master("wte.weight").to(at::kBFloat16)));

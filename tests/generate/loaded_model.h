@@ -29,7 +29,7 @@ inline LoadedModel make_loaded_model(std::unique_ptr<Tokenizer> tokenizer, std::
   GptShape shape = test::small_shape;
   shape.block_size = block_size;
   shape.vocab_size = static_cast<std::int64_t>(tokenizer->vocab_size());
-  test::Model made = test::make_lively_model(shape, {.trainable = false});
+  test::Model made = test::make_lively_model(shape, {.gradients = Gradients::none});
   return {.folder = "memory",
           .runtime = test_runtime(kernels),
           .arena = std::move(made.arena),

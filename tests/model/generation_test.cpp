@@ -30,7 +30,7 @@ class Generation : public oracle::OnEverySetting {
   void SetUp() override {
     OnEverySetting::SetUp();
     if (IsSkipped()) return;
-    model_.emplace(make_lively_model(small_shape, {.options = options(), .trainable = false}));
+    model_.emplace(make_lively_model(small_shape, {.options = options(), .gradients = Gradients::none}));
   }
 
   at::Tensor tokens(std::uint64_t key, at::IntArrayRef shape) const {
@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Inference, Generation, testing::ValuesIn(oracle::infere
 // With the fused kernels a decoded row's bits are its own: the same text comes out whatever stands beside it.
 TEST(FusedDecoding, ARowsBitsDoNotDependOnTheOtherRows) {
   const at::NoGradGuard no_gradients;
-  const Model model = make_lively_model(small_shape, {.trainable = false});
+  const Model model = make_lively_model(small_shape, {.gradients = Gradients::none});
   const at::Tensor text = oracle::tokens(7, {5, 20}, small_shape.vocab_size);
   const at::Tensor prompt_lengths = at::tensor({3, 7, 1, 7, 4}, at::kLong);
   const auto run = [&](const at::Tensor& rows) {

@@ -122,7 +122,8 @@ TEST_P(ModelMatchesOracle, TwiceTheSameStepGivesTheSameBits) {
 TEST_P(ModelMatchesOracle, AModelThatIsNotTrainedHasTheSameLoss) {
   const Batch batch = make_batch(small_shape, 3, 17);
   const auto loss = [&](bool trainable) {
-    const Model model = make_lively_model(small_shape, {.options = options(), .trainable = trainable});
+    const Model model = make_lively_model(
+        small_shape, {.options = options(), .gradients = trainable ? Gradients::as_weights : Gradients::none});
     Context ours = context();
     return model.gpt.loss(batch.tokens.to(options().device()), batch.targets.to(options().device()), ours);
   };

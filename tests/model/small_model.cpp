@@ -8,7 +8,7 @@ namespace inkling::test {
 
 Model make_model(const GptShape& shape, const ModelSettings& settings) {
   auto arena = std::make_unique<ParameterArena>(gpt_parameters(shape), settings.options.device(),
-                                                settings.options.dtype().toScalarType(), settings.trainable);
+                                                settings.options.dtype().toScalarType(), settings.gradients);
   initialize(*arena, shape, settings.seed);
   Gpt gpt(shape, *arena);
   return {std::move(arena), std::move(gpt)};

@@ -23,7 +23,7 @@ struct Model {
 struct ModelSettings {
   at::TensorOptions options = at::TensorOptions().dtype(at::kFloat);  // device and compute dtype
   std::uint64_t seed = 1;
-  bool trainable = true;
+  Gradients gradients = Gradients::as_weights;
 };
 
 // GPT-2's initialisation.

@@ -22,7 +22,8 @@ const OptimizerConfig settings = {
 // A matrix that decays and a vector that does not, large enough for several threads.
 ParameterArena make_arena() {
   at::set_num_threads(3);
-  ParameterArena arena({{"matrix", {200, 301}, true}, {"vector", {77}, false}}, at::kCPU, at::kFloat, true);
+  ParameterArena arena({{"matrix", {200, 301}, true}, {"vector", {77}, false}}, at::kCPU, at::kFloat,
+                       Gradients::as_weights);
   arena.values().copy_(oracle::normal(1, {arena.size()}));
   return arena;
 }
@@ -157,7 +158,7 @@ TEST(AdamW, GoesOnBitForBitFromItsMomentsAndStepCount) {
 }
 
 TEST(AdamW, KeepsFloat32WeightsBesideBfloat16Ones) {
-  ParameterArena arena({{"matrix", {20, 30}, true}}, at::kCPU, at::kBFloat16, true);
+  ParameterArena arena({{"matrix", {20, 30}, true}}, at::kCPU, at::kBFloat16, Gradients::as_weights);
   arena.values().copy_(oracle::normal(1, {arena.size()}));
   arena.refresh_compute();
   AdamW optimizer(arena, settings);

@@ -50,7 +50,7 @@ double nats_by_hand(const Gpt& gpt, const std::vector<Token>& tokens) {
 
 TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindow) {
   const TemporaryFolder folder;
-  const test::Model model = test::make_lively_model(test::small_shape, {.trainable = false});
+  const test::Model model = test::make_lively_model(test::small_shape, {.gradients = Gradients::none});
   constexpr std::size_t block = 20;
   for (const std::size_t count : {2, 20, 21, 22, 41, 150}) {
     const std::vector<Token> tokens = random_tokens(count, 41);
@@ -72,7 +72,7 @@ TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindo
 
 TEST(ScoreWindows, ALimitTakesTheFirstWindows) {
   const TemporaryFolder folder;
-  const test::Model model = test::make_lively_model(test::small_shape, {.trainable = false});
+  const test::Model model = test::make_lively_model(test::small_shape, {.gradients = Gradients::none});
   const TokenSequence sequence = write_tokens(folder / "tokens", random_tokens(150, 41));
   const auto all = score_windows(model.gpt, runtime, sequence);
   const auto some = score_windows(model.gpt, runtime, sequence, 3);
@@ -82,7 +82,7 @@ TEST(ScoreWindows, ALimitTakesTheFirstWindows) {
 
 TEST(ScoreStories, EachStoryIsScoredAloneFromItsBeginningToItsEnd) {
   const TemporaryFolder folder;
-  const test::Model model = test::make_lively_model(test::small_shape, {.trainable = false});
+  const test::Model model = test::make_lively_model(test::small_shape, {.gradients = Gradients::none});
   constexpr Token separator = 40;
   std::vector<Token> tokens;
   std::vector<StoryBound> stories;
@@ -126,7 +126,7 @@ struct Fables {
     GptShape shape = test::small_shape;
     shape.block_size = block_size;
     shape.vocab_size = static_cast<std::int64_t>(dataset.vocab_size);
-    return test::make_model(shape, {.trainable = false});
+    return test::make_model(shape, {.gradients = Gradients::none});
   }
 };
 
@@ -163,7 +163,7 @@ TEST(EvaluateValidation, AVocabularyLargerThanTheModelsIsRefused) {
   const Fables fables;
   GptShape shape = test::small_shape;
   shape.vocab_size = 5;
-  const test::Model model = test::make_model(shape, {.trainable = false});
+  const test::Model model = test::make_model(shape, {.gradients = Gradients::none});
   const auto error = error_of([&] { evaluate_validation(model.gpt, runtime, fables.dataset); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->kind(), ErrorKind::input);
