@@ -60,8 +60,9 @@ __global__ void __launch_bounds__(block_size) gelu_forward_kernel(Element* pre, 
   }
 }
 
-// Calls term(row * C + column) for the rows of this block and adds up what it returns: parts[blockIdx.x][column] gets
-// the sums. Block b of G along x takes groups of rows b, b + G, …; a group is rows_at_once rows for each warp.
+// For the rows of this block, adds up term(load_row(place), place) with place = row * C + column:
+// parts[blockIdx.x][column] gets the sums (parts may be null). Block b of G along x takes groups of rows b, b + G, …; a
+// group is rows_at_once rows for each warp.
 template <int width, typename Loaded, typename Load, typename Term>
 __device__ inline void sum_terms(float* parts, std::int64_t rows, int channels, Load load_row, Term term) {
   const int column = (static_cast<int>(blockIdx.y) * warp_size + lane_of_thread()) * width;

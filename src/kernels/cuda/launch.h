@@ -23,6 +23,7 @@ constexpr int warps_per_block = block_size / warp_size;
 template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, Stream stream,
             Arguments... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;  // nothing to do, which CUDA calls an invalid configuration
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;

@@ -79,7 +79,7 @@ TEST_P(ColumnKernels, ColumnSumsAreAdded) {
 }
 
 // 9000 rows are more than all blocks take at first.
-INKLING_ON_SHAPES(ColumnKernels, Shape{1, 1}, Shape{3, 7}, Shape{64, 65}, Shape{100, 128}, Shape{17, 768},
+INKLING_ON_SHAPES(ColumnKernels, Shape{0, 8}, Shape{1, 1}, Shape{3, 7}, Shape{64, 65}, Shape{100, 128}, Shape{17, 768},
                   Shape{2, 3072}, Shape{9000, 8});
 
 }  // namespace

@@ -81,8 +81,8 @@ TEST_P(CrossEntropyKernels, LargeLogitsDoNotOverflow) {
 }
 
 // One warp a row up to 1024 columns, then a block.
-INKLING_ON_SHAPES(CrossEntropyKernels, Shape{1, 1}, Shape{3, 7}, Shape{64, 65}, Shape{100, 128}, Shape{17, 1000},
-                  Shape{6, 1025}, Shape{3, 50257});
+INKLING_ON_SHAPES(CrossEntropyKernels, Shape{0, 8}, Shape{1, 1}, Shape{3, 7}, Shape{64, 65}, Shape{100, 128},
+                  Shape{17, 1000}, Shape{6, 1025}, Shape{3, 50257});
 
 }  // namespace
 }  // namespace inkling

@@ -81,7 +81,7 @@ TEST_P(EmbeddingKernels, BackwardAddsEachRowToItsTokenAndPosition) {
 }
 
 // 17000 rows are cut into segments of 34, fewer into segments of 32.
-INKLING_ON_SHAPES(EmbeddingKernels, Shape{1, 1}, Shape{3, 7}, Shape{32, 8}, Shape{33, 8}, Shape{64, 65},
+INKLING_ON_SHAPES(EmbeddingKernels, Shape{0, 8}, Shape{1, 1}, Shape{3, 7}, Shape{32, 8}, Shape{33, 8}, Shape{64, 65},
                   Shape{500, 128}, Shape{17, 768}, Shape{17000, 4});
 
 }  // namespace

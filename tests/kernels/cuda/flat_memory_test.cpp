@@ -118,7 +118,7 @@ TEST_P(LongKernels, SumOfSquaresOfWholeNumbersIsExact) {
   EXPECT_EQ(out.read()[0], static_cast<float>(wanted));  // of whole numbers, without rounding until the end
 }
 
-INKLING_ON_SHAPES(FlatKernels, Shape{1, 1}, Shape{3, 7}, Shape{64, 65}, Shape{100, 128}, Shape{17, 768});
+INKLING_ON_SHAPES(FlatKernels, Shape{0, 8}, Shape{1, 1}, Shape{3, 7}, Shape{64, 65}, Shape{100, 128}, Shape{17, 768});
 
 // 1024 blocks take 4194304 elements at first.
 INKLING_ON_SHAPES(LongKernels, Shape{1024, 4101});
