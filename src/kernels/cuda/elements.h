@@ -4,6 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
+#include <cmath>
 #include <cstdint>
 
 #include "kernels/cuda_kernels.h"
@@ -121,18 +122,18 @@ __device__ inline void add(Pack<width>& to, const Pack<width>& from) {
   for (int i = 0; i < width; ++i) to.at[i] += from.at[i];
 }
 
-// to += factor * from
+// to += factor * from. Fused multiply-adds are written out here and below, so that every kernel gets the same bits.
 template <int width>
 __device__ inline void add_multiple(Pack<width>& to, float factor, const Pack<width>& from) {
 #pragma unroll
-  for (int i = 0; i < width; ++i) to.at[i] += factor * from.at[i];
+  for (int i = 0; i < width; ++i) to.at[i] = fmaf(factor, from.at[i], to.at[i]);
 }
 
 template <int width>
 __device__ inline float dot(const Pack<width>& a, const Pack<width>& b) {
   float sum = 0.0f;
 #pragma unroll
-  for (int i = 0; i < width; ++i) sum += a.at[i] * b.at[i];
+  for (int i = 0; i < width; ++i) sum = fmaf(a.at[i], b.at[i], sum);
   return sum;
 }
 

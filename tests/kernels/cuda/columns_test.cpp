@@ -52,8 +52,8 @@ TEST_P(ColumnKernels, GeluBackwardAddsToTheGradientOfTheBias) {
       const DeviceArray<float> device_dbias(dbias), scratch(column_scratch(channels));
       cuda_kernels<Element>().gelu_backward(device_dout.get(), device_pre.get(), device_dout.get(), device_dbias.get(),
                                             scratch.get(), form, rows, channels, nullptr);
-      expect_near<Element>(device_dout.read(), wanted, 2e-6, "dpre");
-      expect_near<float>(device_dbias.read(), sums, 1e-6 * std::sqrt(static_cast<double>(rows)), "dbias");
+      expect_near<Element>(device_dout.read(), wanted, 4e-6, "dpre");
+      expect_near<float>(device_dbias.read(), sums, 3e-6 * std::sqrt(static_cast<double>(rows)), "dbias");
       scratch.read();  // its guards
 
       const DeviceArray<Element> again(dout, misplaced), dpre(rows * channels, misplaced);
