@@ -30,10 +30,9 @@ struct CachedAttention {
 };
 
 // The weighted sum of the values of a chunk: neighbouring threads take neighbouring packs, groups of them every so-many
-// keys. weights: [count], shared memory; last: the value that is not in the cache yet, if the chunk ends with it.
+// keys. weights: [count], shared memory.
 template <int width, typename Element>
-__device__ inline void sum_values(const float* weights, const Element* values, const Element* last, int count,
-                                  int head_size, float* out) {
+__device__ inline void sum_values(const float* weights, const Element* values, int count, int head_size, float* out) {
   __shared__ float shared[largest_head];
   const int packs = head_size / width;
   const int team = min(packs, threads);
@@ -43,9 +42,7 @@ __device__ inline void sum_values(const float* weights, const Element* values, c
     Pack<width> sum = filled<width>(0.0f);
 #pragma unroll 4
     for (int t = group; t < count; t += groups) {
-      const bool is_new = last != nullptr && t == count - 1;
-      const Element* const value = is_new ? last : values + static_cast<std::int64_t>(t) * head_size;
-      add_multiple(sum, weights[t], load<width>(value + pack * width));
+      add_multiple(sum, weights[t], load<width>(values + static_cast<std::int64_t>(t) * head_size + pack * width));
     }
     for (int i = 0; i < width; ++i) shared[group * head_size + pack * width + i] = sum.at[i];
   }
@@ -65,22 +62,20 @@ __global__ void __launch_bounds__(threads) chunk_kernel(CachedAttention<Element>
   if (begin > length) return;                                 // the whole block
   const int size = attention.head_size;
   const int count = static_cast<int>(min(attention_chunk, length + 1 - begin));
-  const bool ends_here = begin + count == length + 1;
   const std::int64_t place = (attention.head() * attention.block + begin) * size;
-  const Element* const new_key = attention.packed(1);
-  const Element* const new_value = attention.packed(2);
-  if (ends_here) {  // nobody reads it from there in this launch
+  if (begin + count == length + 1) {
     for (int i = static_cast<int>(threadIdx.x); i < size; i += threads) {
-      attention.keys[place + (count - 1) * size + i] = new_key[i];
-      attention.values[place + (count - 1) * size + i] = new_value[i];
+      attention.keys[place + (count - 1) * size + i] = attention.packed(1)[i];
+      attention.values[place + (count - 1) * size + i] = attention.packed(2)[i];
     }
   }
+  __syncthreads();  // the whole block reads them
 
   const int t = static_cast<int>(threadIdx.x) / 2;
   const bool first_half = threadIdx.x % 2 == 0;
   float score = 0.0f;
   if (t < count) {
-    const Element* const key = ends_here && t == count - 1 ? new_key : attention.keys + place + t * size;
+    const Element* const key = attention.keys + place + t * size;
 #pragma unroll 4
     for (int i = first_half ? 0 : width; i < size; i += 2 * width) {
       score += dot(load<width>(attention.packed(0) + i), load<width>(key + i));
@@ -93,7 +88,7 @@ __global__ void __launch_bounds__(threads) chunk_kernel(CachedAttention<Element>
   if (first_half) weights[t] = weight;
   const float total = group_sum<threads>(first_half ? weight : 0.0f);  // after which all see the weights
   float* const piece = attention.piece(static_cast<int>(blockIdx.x));
-  sum_values<width>(weights, attention.values + place, ends_here ? new_value : nullptr, count, size, piece);
+  sum_values<width>(weights, attention.values + place, count, size, piece);
   if (threadIdx.x == 0) {
     piece[size] = largest;
     piece[size + 1] = total;
