@@ -67,17 +67,8 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE())
   emulation::exchange(mask, 0, 0, line);
 }
 template <typename T>
-T __shfl_sync(unsigned mask, T value, int from, int = 32, int line = __builtin_LINE()) {
-  return emulation::exchanged(mask, value, static_cast<unsigned>(from) % 32, line);
-}
-template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int with, int = 32, int line = __builtin_LINE()) {
   return emulation::exchanged(mask, value, emulation::lane() ^ static_cast<unsigned>(with), line);
-}
-template <typename T>
-T __shfl_down_sync(unsigned mask, T value, unsigned by, int = 32, int line = __builtin_LINE()) {
-  const unsigned from = emulation::lane() + by;
-  return emulation::exchanged(mask, value, from < 32 ? from : emulation::lane(), line);
 }
 
 inline float __expf(float x) { return std::exp(x); }
@@ -119,7 +110,6 @@ inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cud
   if (bytes > 0) std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
-inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
