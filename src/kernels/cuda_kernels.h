@@ -119,7 +119,7 @@ struct CudaKernels {
                                 std::int64_t inner, std::int64_t columns, Stream stream);
   // Puts the key and the value of qkv [B, 3 C] into the caches [B, H, block, D] at lengths[b], which is below `block`,
   // and attends with the query over positions 0 to lengths[b]. out: [B, C]. lengths [B] stay as they are: the next
-  // layer reads them too. scratch: attend_scratch(B, H, D, block) floats.
+  // layer reads them too. D is at most 1024. scratch: attend_scratch(B, H, D, block) floats.
   void (*attend_cached)(const Element* qkv, Element* keys, Element* values, const std::int64_t* lengths, Element* out,
                         float* scratch, std::int64_t batch, std::int64_t heads, std::int64_t head_size,
                         std::int64_t block, Stream stream);
