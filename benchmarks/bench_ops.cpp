@@ -5,6 +5,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/randn_like.h>
+#include <ATen/ops/zeros.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -44,11 +45,11 @@ struct Operation {
 // One layer of the model, and what goes through it.
 class Operations {
  public:
-  Operations(const Config& config, const GptShape& shape, const Runtime& runtime)
-      : config_(config),
-        shape_(one_layer(shape)),
-        arena_(gpt_parameters(shape_), runtime.device, runtime.dtype, true),
-        optimizer_(arena_, config.optimizer) {
+  Operations(const Config& config, const GptShape& shape, const Runtime& runtime, Kernels kernels)
+      : shape_(one_layer(shape)),
+        arena_(gpt_parameters(shape_), runtime.device, runtime.dtype,
+               kernels == Kernels::fused ? Gradients::in_float32 : Gradients::as_weights),
+        optimizer_(arena_, config.optimizer, kernels) {
     initialize(arena_, shape_, 1);
     const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
     const std::int64_t batch = config.training.micro_batch_size, time = shape.block_size;
@@ -104,7 +105,6 @@ class Operations {
   Weight bias(const std::string& name) { return shape_.bias ? arena_.weight(name + ".bias") : Weight{}; }
   LinearWeights linear_weights(const std::string& name) { return {arena_.weight(name + ".weight"), bias(name)}; }
 
-  Config config_;
   GptShape shape_;
   ParameterArena arena_;
   AdamW optimizer_;
@@ -112,7 +112,8 @@ class Operations {
 };
 
 double seconds_of_one(const Operation& operation, Kernels kernels, at::Device device) {
-  Context pass{.kernels = kernels};
+  Context pass{.kernels = kernels,
+               .device_dropout_key = at::zeros({1}, at::TensorOptions().device(device).dtype(at::kLong))};
   at::Tensor upstream;
   const at::NoGradGuard outside;
   return seconds_of(device, [&] {
@@ -139,9 +140,8 @@ int bench(int argc, char** argv) {
   if (config.training.micro_batch_size == 0) config.training.micro_batch_size = config.training.batch_size;
   const Runtime runtime = resolve_runtime(config.runtime);
   const GptShape shape = shape_from(config.model, flags.vocab_size > 0 ? flags.vocab_size : 65);
-  Operations operations(config, shape, runtime);
+  Operations ours(config, shape, runtime, Kernels::fused), theirs(config, shape, runtime, Kernels::aten);
   const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
-  const bool fused = runtime.kernels == Kernels::fused;
 
   nlohmann::ordered_json results = {{"device", runtime.device_name()},
                                     {"dtype", runtime.dtype == at::kFloat ? "float32" : "bfloat16"},
@@ -150,22 +150,23 @@ int bench(int argc, char** argv) {
   MemoryReads reads(runtime.device);
   std::vector<double> bandwidths;
   std::vector<nlohmann::ordered_json> rows;
-  for (const Operation& operation : operations.all()) {
-    std::vector<double> ours, composed;
+  const std::vector<Operation> fused = ours.all(), composed = theirs.all();
+  for (std::size_t i = 0; i < fused.size(); ++i) {
+    std::vector<double> fused_seconds, aten_seconds;
     for (std::int64_t round = -2; round < flags.rounds; ++round) {
-      const double fused_seconds = fused ? seconds_of_one(operation, Kernels::fused, runtime.device) : 0.0;
-      const double aten_seconds = seconds_of_one(operation, Kernels::aten, runtime.device);
+      const double one = seconds_of_one(fused[i], Kernels::fused, runtime.device);
+      const double other = seconds_of_one(composed[i], Kernels::aten, runtime.device);
       if (round < 0) continue;  // to warm up
-      ours.push_back(fused_seconds);
-      composed.push_back(aten_seconds);
+      fused_seconds.push_back(one);
+      aten_seconds.push_back(other);
     }
     bandwidths.push_back(reads.bytes_per_second());
-    rows.push_back({{"name", operation.name},
-                    {"fused_ms", 1000 * quantile(ours, 0.5)},
-                    {"fused_p90_ms", 1000 * quantile(ours, 0.9)},
-                    {"aten_ms", 1000 * quantile(composed, 0.5)},
-                    {"flops", operation.flops},
-                    {"bytes", operation.elements * static_cast<double>(c10::elementSize(runtime.dtype))}});
+    rows.push_back({{"name", fused[i].name},
+                    {"fused_ms", 1000 * quantile(fused_seconds, 0.5)},
+                    {"fused_p90_ms", 1000 * quantile(fused_seconds, 0.9)},
+                    {"aten_ms", 1000 * quantile(aten_seconds, 0.5)},
+                    {"flops", fused[i].flops},
+                    {"bytes", fused[i].elements * static_cast<double>(c10::elementSize(runtime.dtype))}});
   }
   const double bandwidth = quantile(bandwidths, 0.5);
   results["memory_bytes_per_second"] = bandwidth;
@@ -185,10 +186,9 @@ int bench(int argc, char** argv) {
       "| operation, forward and backward | fused, ms (p90) | LibTorch's, ms | ratio | limit, ms | of the limit |\n"
       "|---|---|---|---|---|---|\n");
   for (const auto& row : rows) {
-    const double ours = row["fused_ms"], composed = row["aten_ms"], limit = row["limit_ms"];
-    std::printf("| %s | %.3f (%.3f) | %.3f | %.2f | %.3f | %.0f %% |\n", row["name"].get<std::string>().c_str(), ours,
-                row["fused_p90_ms"].get<double>(), composed, ours / composed, limit,
-                100 * limit / (fused ? ours : composed));
+    const double one = row["fused_ms"], other = row["aten_ms"], limit = row["limit_ms"];
+    std::printf("| %s | %.3f (%.3f) | %.3f | %.2f | %.3f | %.0f %% |\n", row["name"].get<std::string>().c_str(), one,
+                row["fused_p90_ms"].get<double>(), other, one / other, limit, 100 * limit / one);
   }
   return 0;
 }

@@ -59,7 +59,7 @@ struct FusedMlp : Function<FusedMlp> {
 
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const MlpState& state, bool recompute) {
     const at::Tensor rows = as_rows(x);
-    const auto [pre, wide] = product_with_gelu(rows, state.weights.c_fc, state.form);
+    const auto [pre, wide] = product_with_gelu(rows, state.weights.c_fc, state.form, recompute);
     context->save_for_backward({rows, pre, recompute ? at::Tensor() : wide});
     keep(context, state);
     return with_last(product(wide, state.weights.c_proj), x);

@@ -68,11 +68,13 @@ at::Tensor product(const at::Tensor& x, const LinearWeights& weights) {
   return weights.bias.defined() ? at::addmm(weights.bias.in_float32(), x, matrix) : at::mm(x, matrix);
 }
 
-std::pair<at::Tensor, at::Tensor> product_with_gelu(const at::Tensor& x, const LinearWeights& weights, GeluForm form) {
+std::pair<at::Tensor, at::Tensor> product_with_gelu(const at::Tensor& x, const LinearWeights& weights, GeluForm form,
+                                                    bool repeatable) {
   if (const CudaLibrary* const cuda = cuda_library(x)) {
     const at::Tensor pre = output(x, weights.weight.value), out = at::empty_like(pre);
     const Epilogue gelu = {.kind = Epilogue::Kind::gelu, .vector = weights.bias.value, .pre = pre};
-    if (form == GeluForm::tanh && cuda->multiply(x, weights.weight.value, out, gelu)) return {pre, out};
+    // cublasLt takes the GELU of its sums before it rounds them.
+    if (!repeatable && form == GeluForm::tanh && cuda->multiply(x, weights.weight.value, out, gelu)) return {pre, out};
     multiply(*cuda, x, weights.weight.value, pre);
     gelu_forward(pre, weights.bias.value, out, form);
     return {pre, out};

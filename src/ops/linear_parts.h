@@ -12,8 +12,9 @@ namespace inkling {
 // x W + b
 at::Tensor product(const at::Tensor& x, const LinearWeights& weights);
 
-// (x W + b, gelu of it)
-std::pair<at::Tensor, at::Tensor> product_with_gelu(const at::Tensor& x, const LinearWeights& weights, GeluForm form);
+// (x W + b, gelu of it). repeatable: with the bits that gelu_again() gives.
+std::pair<at::Tensor, at::Tensor> product_with_gelu(const at::Tensor& x, const LinearWeights& weights, GeluForm form,
+                                                    bool repeatable);
 
 at::Tensor gelu_again(const at::Tensor& pre, GeluForm form);
 

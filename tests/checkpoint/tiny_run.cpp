@@ -26,7 +26,9 @@ void fill(const at::Tensor& flat, const ParameterArena& arena, std::uint64_t see
 }  // namespace
 
 TinyRun::TinyRun(const GptShape& model_shape)
-    : shape(model_shape), arena(gpt_parameters(model_shape), at::kCPU, at::kFloat, true), optimizer(arena, {}) {
+    : shape(model_shape),
+      arena(gpt_parameters(model_shape), at::kCPU, at::kFloat, Gradients::as_weights),
+      optimizer(arena, {}) {
   config.data.source = {"tiny.txt"};
   config.model.dropout = 0.125;
   state.step = 3;

@@ -43,8 +43,9 @@ class OpMatchesOracle : public oracle::OnEverySetting {
 
   TestWeight weight(std::uint64_t key, at::IntArrayRef shape) const {
     const auto [ours, plain] = input(key, shape);
-    const at::Tensor gradient = at::full_like(ours, TestWeight::gradient_before).detach();
-    ours.mutable_grad() = gradient;
+    const auto dtype = fused() ? at::kFloat : ours.scalar_type();
+    const at::Tensor gradient = at::full_like(ours, TestWeight::gradient_before, ours.options().dtype(dtype)).detach();
+    if (!fused()) ours.mutable_grad() = gradient;
     return {{ours, gradient}, plain};
   }
 

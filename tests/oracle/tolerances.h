@@ -4,11 +4,14 @@
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <ostream>
 #include <span>
 #include <string>
 
+#include "model/arena.h"
 #include "ops/context.h"
+#include "tests/oracle/emulated_library.h"
 
 namespace inkling::oracle {
 
@@ -27,6 +30,7 @@ struct Setting {
   at::ScalarType dtype;
   Kernels kernels;
   Tolerances tolerances;
+  enum { real, emulated, emulated_without_gelu } gpu = real;  // the fused operations' way on a GPU, on the CPU
 };
 
 // On the CPU two to eight times what was measured; a GPU's sums run in another order, hence its wider rows.
@@ -35,7 +39,19 @@ inline constexpr Setting cpu_settings[] = {
     {"cpu_float32_aten", "cpu", at::kFloat, Kernels::aten, {2e-6, 2e-6, 2e-6, 4e-6, 6e-6}},
     {"cpu_bfloat16_aten", "cpu", at::kBFloat16, Kernels::aten, {1.5e-2, 4e-2, 2e-2, 4e-2, 6e-2}},
 };
+inline constexpr Setting emulated_settings[] = {
+    {"gpu_float32_fused", "cpu", at::kFloat, Kernels::fused, {2e-6, 2e-6, 2e-6, 4e-6, 6e-6}, Setting::emulated},
+    {"gpu_bfloat16_fused", "cpu", at::kBFloat16, Kernels::fused, {1.5e-2, 4e-2, 2e-2, 4e-2, 6e-2}, Setting::emulated},
+    {"gpu_bfloat16_fused_without_gelu",
+     "cpu",
+     at::kBFloat16,
+     Kernels::fused,
+     {1.5e-2, 4e-2, 2e-2, 4e-2, 6e-2},
+     Setting::emulated_without_gelu},
+};
 inline constexpr Setting cuda_settings[] = {
+    {"cuda_float32_fused", "cuda", at::kFloat, Kernels::fused, {1e-5, 1e-5, 1e-5, 2e-5, 5e-5}},
+    {"cuda_bfloat16_fused", "cuda", at::kBFloat16, Kernels::fused, {2e-2, 5e-2, 3e-2, 5e-2, 8e-2}},
     {"cuda_float32_aten", "cuda", at::kFloat, Kernels::aten, {1e-5, 1e-5, 1e-5, 2e-5, 5e-5}},
     {"cuda_bfloat16_aten", "cuda", at::kBFloat16, Kernels::aten, {2e-2, 5e-2, 3e-2, 5e-2, 8e-2}},
 };
@@ -53,15 +69,27 @@ class OnEverySetting : public testing::TestWithParam<Setting> {
   void SetUp() override;
   const Setting& setting() const { return GetParam(); }
   const Tolerances& tolerances() const { return GetParam().tolerances; }
-  Context context() const { return {.kernels = setting().kernels}; }
+  void TearDown() override;
+  Context context() const { return with_dropout(0.0, 0); }
+  Context with_dropout(double probability, std::uint64_t key) const;
   at::TensorOptions options() const;  // dtype and device
+  Gradients gradients() const { return fused() ? Gradients::in_float32 : Gradients::as_weights; }
+  bool fused() const { return setting().kernels == Kernels::fused; }
+  bool on_gpu() const { return options().device().is_cuda() || setting().gpu != Setting::real; }
+  // LibTorch draws the numbers of dropout elsewhere.
+  bool numbers_are_ours() const { return options().device().is_cpu() && (fused() || setting().dtype == at::kFloat); }
+
+ private:
+  std::optional<EmulatedGpu> gpu_;
 };
 
 }  // namespace inkling::oracle
 
 // Tests of the instantiation Cuda get the label cuda.
-#define INKLING_ON_EVERY_SETTING(Suite)                                                            \
-  INSTANTIATE_TEST_SUITE_P(Cpu, Suite, testing::ValuesIn(::inkling::oracle::cpu_settings),         \
-                           [](const auto& instance) { return std::string(instance.param.name); }); \
-  INSTANTIATE_TEST_SUITE_P(Cuda, Suite, testing::ValuesIn(::inkling::oracle::cuda_settings),       \
+#define INKLING_ON_EVERY_SETTING(Suite)                                                              \
+  INSTANTIATE_TEST_SUITE_P(Cpu, Suite, testing::ValuesIn(::inkling::oracle::cpu_settings),           \
+                           [](const auto& instance) { return std::string(instance.param.name); });   \
+  INSTANTIATE_TEST_SUITE_P(Emulated, Suite, testing::ValuesIn(::inkling::oracle::emulated_settings), \
+                           [](const auto& instance) { return std::string(instance.param.name); });   \
+  INSTANTIATE_TEST_SUITE_P(Cuda, Suite, testing::ValuesIn(::inkling::oracle::cuda_settings),         \
                            [](const auto& instance) { return std::string(instance.param.name); })

@@ -1,0 +1,58 @@
+#include "tests/oracle/emulated_library.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/matmul.h>
+
+#include "base/error.h"
+#include "tests/oracle/ops.h"
+
+namespace inkling::oracle {
+namespace {
+
+using Kind = Epilogue::Kind;
+
+// What cublasLt can be told of a matrix: one of its two strides is 1.
+void check_layout(const at::Tensor& matrix) {
+  if (matrix.stride(0) != 1 && matrix.stride(1) != 1) throw Error::internal("a matrix that cublasLt cannot be told of");
+}
+
+// d gelu(x) / dx, the form with tanh, by autograd.
+at::Tensor gelu_derivative(const at::Tensor& x) {
+  const at::AutoGradMode with_gradient(true);
+  const at::Tensor leaf = x.detach().to(at::kDouble).set_requires_grad(true);
+  gelu(leaf, false).sum().backward();
+  return leaf.grad();
+}
+
+bool multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue) {
+  const at::NoGradGuard no_gradient;
+  for (const at::Tensor& matrix : {a, b}) check_layout(matrix);
+  if (out.stride(1) != 1 || a.scalar_type() != b.scalar_type()) throw Error::internal("no such product in cublasLt");
+  at::Tensor result = at::matmul(a.to(at::kDouble), b.to(at::kDouble));
+  if (epilogue.vector.defined()) result = result + epilogue.vector;
+  if (epilogue.kind == Kind::gelu) {
+    epilogue.pre.copy_(result);
+    result = gelu(result, false);
+  }
+  if (epilogue.kind == Kind::gelu_gradient) result = result * gelu_derivative(epilogue.pre);
+  out.copy_(epilogue.accumulate ? out + result : result);
+  return true;
+}
+
+bool multiply_without_gelu(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue) {
+  if (epilogue.kind == Kind::gelu || epilogue.kind == Kind::gelu_gradient) return false;
+  return multiply(a, b, out, epilogue);
+}
+
+std::function<void()> record(int, const std::function<void()>& work) { return work; }
+
+}  // namespace
+
+const CudaLibrary& emulated_library(bool with_gelu) {
+  static const CudaLibrary whole = {cuda_kernels<float>(), cuda_kernels<BFloat16>(), multiply, record};
+  static const CudaLibrary plain = {cuda_kernels<float>(), cuda_kernels<BFloat16>(), multiply_without_gelu, record};
+  return with_gelu ? whole : plain;
+}
+
+}  // namespace inkling::oracle
