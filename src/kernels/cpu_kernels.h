@@ -82,15 +82,15 @@ struct CpuKernels {
   void (*dropout)(float* x, std::uint64_t key, std::uint64_t first, std::uint32_t threshold, float scale,
                   std::int64_t n);
 
-  // out[r, j] = bias[j] + sum over k of x[r, k] * weight[k, j], for columns [first, last) of weight [inner, columns].
-  // Every out[r, j] is summed in the order of k whatever the other rows are, so a row's bits do not depend on them.
-  void (*rows_times_matrix)(const float* x, const float* weight, const float* bias, float* out, std::int64_t rows,
-                            std::int64_t inner, std::int64_t columns, std::int64_t first, std::int64_t last);
+  // out[r, j] = sum over k in [first, last) of x[r, k] * weight[k, j]: these lines' share of the product with weight
+  // [inner, columns]. The order of the sum depends on first and last, not on the other rows: a row's bits are its own.
+  void (*rows_times_lines)(const float* x, const float* weight, float* out, std::int64_t rows, std::int64_t inner,
+                           std::int64_t columns, std::int64_t first, std::int64_t last);
   // With a weight in bfloat16 (its bits): the sums are float32's all the same, and half the bytes are read.
-  void (*rows_times_matrix_bfloat16)(const float* x, const std::uint16_t* weight, const float* bias, float* out,
-                                     std::int64_t rows, std::int64_t inner, std::int64_t columns, std::int64_t first,
-                                     std::int64_t last);
-  // The same for weight [columns, inner]: out[r, j] = sum over k of x[r, k] * weight[j, k].
+  void (*rows_times_lines_bfloat16)(const float* x, const std::uint16_t* weight, float* out, std::int64_t rows,
+                                    std::int64_t inner, std::int64_t columns, std::int64_t first, std::int64_t last);
+  // out[r, j] = sum over k of x[r, k] * weight[j, k], for columns [first, last) of the product with weight [columns,
+  // inner].
   void (*rows_times_transposed)(const float* x, const float* weight, float* out, std::int64_t rows, std::int64_t inner,
                                 std::int64_t columns, std::int64_t first, std::int64_t last);
   void (*rows_times_transposed_bfloat16)(const float* x, const std::uint16_t* weight, float* out, std::int64_t rows,

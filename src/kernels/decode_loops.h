@@ -16,71 +16,88 @@ namespace {
   return std::bit_cast<float>(static_cast<std::uint32_t>(weight) << 16);
 }
 
-constexpr std::int64_t lines_at_once = 8;  // of the weight: as many streams as a processor fetches ahead
-constexpr std::int64_t columns_at_once = 1024;
+// A processor reads its memory fastest in several streams at once, each through a long stretch of it.
+constexpr std::int64_t streams = 8;
 
-// out[j] += x[0] * line 0 [j] + x[1] * line 1 [j] + …, in this order.
+// out[j] += factors[0] * line 0 [j] + factors[1] * line 1 [j] + …, in this order; lines are `apart` elements apart.
 template <std::int64_t lines, typename Element>
-[[gnu::always_inline]] inline void add_lines(const float* x, const Element* weight, std::int64_t columns, float* out,
-                                             std::int64_t width) {
+[[gnu::always_inline]] inline void add_lines(const float* factors, const Element* weight, std::int64_t apart,
+                                             std::int64_t columns, float* out) {
 #pragma omp simd
-  for (std::int64_t j = 0; j < width; ++j) {
+  for (std::int64_t j = 0; j < columns; ++j) {
     float sum = out[j];
 #pragma GCC unroll 8
-    for (std::int64_t k = 0; k < lines; ++k) sum = inkling::multiply_add(x[k], as_float(weight[k * columns + j]), sum);
+    for (std::int64_t k = 0; k < lines; ++k) {
+      sum = inkling::multiply_add(factors[k], as_float(weight[k * apart + j]), sum);
+    }
     out[j] = sum;
   }
 }
 
-// The weight passes by once, a few lines at a time; the sums of some columns stay in cache.
+// The weight passes by once, in `streams` stretches of lines; the sums of all columns stay in cache.
 template <typename Element>
-void rows_times_matrix(const float* x, const Element* weight, const float* bias, float* out, std::int64_t rows,
-                       std::int64_t inner, std::int64_t columns, std::int64_t first, std::int64_t last) {
-  for (std::int64_t tile = first; tile < last; tile += columns_at_once) {
-    const std::int64_t width = last - tile < columns_at_once ? last - tile : columns_at_once;
+void rows_times_lines(const float* x, const Element* weight, float* out, std::int64_t rows, std::int64_t inner,
+                      std::int64_t columns, std::int64_t first, std::int64_t last) {
+  for (std::int64_t i = 0; i < rows * columns; ++i) out[i] = 0.0f;
+  const std::int64_t length = (last - first) / streams;  // of a stretch
+  for (std::int64_t i = first; i < first + length; ++i) {
     for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t j = 0; j < width; ++j) out[row * columns + tile + j] = 0.0f;
+      float factors[streams];
+      for (std::int64_t k = 0; k < streams; ++k) factors[k] = x[row * inner + i + k * length];
+      add_lines<streams>(factors, weight + i * columns, length * columns, columns, out + row * columns);
     }
-    std::int64_t k = 0;
-    for (; k + lines_at_once <= inner; k += lines_at_once) {
-      for (std::int64_t row = 0; row < rows; ++row) {
-        add_lines<lines_at_once>(x + row * inner + k, weight + k * columns + tile, columns, out + row * columns + tile,
-                                 width);
-      }
-    }
-    for (; k < inner; ++k) {
-      for (std::int64_t row = 0; row < rows; ++row) {
-        add_lines<1>(x + row * inner + k, weight + k * columns + tile, columns, out + row * columns + tile, width);
-      }
-    }
-    for (std::int64_t row = 0; bias != nullptr && row < rows; ++row) {
-      for (std::int64_t j = 0; j < width; ++j) out[row * columns + tile + j] += bias[tile + j];
+  }
+  for (std::int64_t k = first + streams * length; k < last; ++k) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      add_lines<1>(x + row * inner + k, weight + k * columns, columns, columns, out + row * columns);
     }
   }
 }
 
-// Sixteen running sums per dot product, added up in a fixed order at the end.
-template <typename Element>
-[[gnu::always_inline]] inline float dot(const float* a, const Element* b, std::int64_t n) {
-  float sums[16] = {};
+// `count` dot products of a with lines of b that are `apart` elements apart. Each has sixteen running sums, added up in
+// a fixed order at the end.
+template <std::int64_t count, typename Element>
+[[gnu::always_inline]] inline void dots(const float* a, const Element* b, std::int64_t apart, std::int64_t n,
+                                        float* results) {
+  float sums[count][16] = {};
   std::int64_t i = 0;
   for (; i + 16 <= n; i += 16) {
+#pragma GCC unroll 8
+    for (std::int64_t k = 0; k < count; ++k) {
 #pragma omp simd
-    for (std::int64_t lane = 0; lane < 16; ++lane)
-      sums[lane] = inkling::multiply_add(a[i + lane], as_float(b[i + lane]), sums[lane]);
+      for (std::int64_t lane = 0; lane < 16; ++lane) {
+        sums[k][lane] = inkling::multiply_add(a[i + lane], as_float(b[k * apart + i + lane]), sums[k][lane]);
+      }
+    }
   }
-  float total = 0.0f;
-  for (float lane : sums) total += lane;
-  for (; i < n; ++i) total = inkling::multiply_add(a[i], as_float(b[i]), total);
-  return total;
+  for (std::int64_t k = 0; k < count; ++k) {
+    float total = 0.0f;
+    for (float lane : sums[k]) total += lane;
+    for (std::int64_t j = i; j < n; ++j) total = inkling::multiply_add(a[j], as_float(b[k * apart + j]), total);
+    results[k] = total;
+  }
+}
+
+[[gnu::always_inline]] inline float dot(const float* a, const float* b, std::int64_t n) {
+  float result;
+  dots<1>(a, b, 0, n, &result);
+  return result;
 }
 
 template <typename Element>
 void rows_times_transposed(const float* x, const Element* weight, float* out, std::int64_t rows, std::int64_t inner,
                            std::int64_t columns, std::int64_t first, std::int64_t last) {
-  for (std::int64_t column = first; column < last; ++column) {
+  const std::int64_t length = (last - first) / streams;  // of a stretch
+  for (std::int64_t i = first; i < first + length; ++i) {
     for (std::int64_t row = 0; row < rows; ++row) {
-      out[row * columns + column] = dot(x + row * inner, weight + column * inner, inner);
+      float results[streams];
+      dots<streams>(x + row * inner, weight + i * inner, length * inner, inner, results);
+      for (std::int64_t k = 0; k < streams; ++k) out[row * columns + i + k * length] = results[k];
+    }
+  }
+  for (std::int64_t column = first + streams * length; column < last; ++column) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      dots<1>(x + row * inner, weight + column * inner, 0, inner, out + row * columns + column);
     }
   }
 }

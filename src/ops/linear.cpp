@@ -1,9 +1,9 @@
 #include "ops/linear.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -78,26 +78,25 @@ struct FusedMlp : Function<FusedMlp> {
   }
 };
 
-// A few rows, each summed on its own: the columns go over the threads.
+// A few rows. Each thread takes some lines of the matrix, a stretch of memory of its own; their shares are added in
+// order.
 at::Tensor decode_linear(const at::Tensor& x, const LinearWeights& weights) {
   const at::Tensor rows = as_rows(x).contiguous();
-  const std::int64_t inner = rows.size(1);
   const at::Tensor& weight = weights.weight.value;
-  const std::int64_t columns = weight.size(1);
-  const at::Tensor out = at::empty({rows.size(0), columns}, rows.options());
-  const at::Tensor shift = weights.bias.in_float32();
-  const float* const bias = shift.defined() ? shift.data_ptr<float>() : nullptr;
-  parallel_parts(columns, 64, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  const std::int64_t count = rows.size(0), inner = weight.size(0), columns = weight.size(1);
+  const at::Tensor shares = at::zeros({at::get_num_threads(), count, columns}, rows.options());
+  parallel_parts(inner, 32, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    float* const share = elements<float>(shares) + part * count * columns;
     if (weight.scalar_type() == at::kBFloat16) {
-      cpu_kernels().rows_times_matrix_bfloat16(rows.data_ptr<float>(),
-                                               reinterpret_cast<const std::uint16_t*>(weight.data_ptr<at::BFloat16>()),
-                                               bias, out.data_ptr<float>(), rows.size(0), inner, columns, begin, end);
+      cpu_kernels().rows_times_lines_bfloat16(elements<float>(rows), elements<std::uint16_t>(weight), share, count,
+                                              inner, columns, begin, end);
     } else {
-      cpu_kernels().rows_times_matrix(rows.data_ptr<float>(), weight.data_ptr<float>(), bias, out.data_ptr<float>(),
-                                      rows.size(0), inner, columns, begin, end);
+      cpu_kernels().rows_times_lines(elements<float>(rows), elements<float>(weight), share, count, inner, columns,
+                                     begin, end);
     }
   });
-  return with_last(out, x);
+  const at::Tensor out = shares.sum(0);
+  return with_last(weights.bias.defined() ? out.add_(weights.bias.in_float32()) : out, x);
 }
 
 at::Tensor aten_linear(const at::Tensor& x, const LinearWeights& weights) {
