@@ -8,6 +8,7 @@
 #include "generate/decoder.h"
 #include "limits.h"
 #include "model/device.h"
+#include "operation_times.h"
 #include "program.h"
 #include "results.h"
 #include "train/trainer.h"
@@ -41,7 +42,7 @@ int bench(int argc, char** argv) {
   const GptShape shape = shape_from(config.model, flags.vocab_size);
   ParameterArena arena(gpt_parameters(shape), runtime.device, runtime.dtype, Gradients::none);
   initialize(arena, shape, 1);
-  arena.release_master();
+  arena.release_master(runtime.activation_dtype());
   const Gpt model(shape, arena);
   Decoder decoder(model, runtime, flags.rows, true);
   MemoryReads reads(runtime.device);
@@ -64,6 +65,17 @@ int bench(int argc, char** argv) {
     if (token % 8 == 0) bandwidths.push_back(reads.bytes_per_second());
   }
 
+  constexpr int observed_tokens = 10;
+  std::map<std::string, double> operations;
+  {
+    const OperationTimes observed;
+    for (int i = 0; i < observed_tokens; ++i) {
+      grow();
+      step();
+    }
+    for (const auto& [name, seconds] : observed.seconds()) operations[name] = 1000 * seconds / observed_tokens;
+  }
+
   // Every weight but the tables that are looked up: the head's table is read whole.
   const std::int64_t weights = arena.parameter_count() - shape.block_size * shape.n_embd;
   const double bytes = static_cast<double>(weights) * static_cast<double>(c10::elementSize(runtime.dtype));
@@ -79,7 +91,8 @@ int bench(int argc, char** argv) {
                                          {"tokens_per_second", static_cast<double>(flags.rows) / median * 1000},
                                          {"weight_bytes", bytes},
                                          {"memory_bytes_per_second", bandwidth},
-                                         {"share_of_bandwidth", bytes / (median / 1000) / bandwidth}};
+                                         {"share_of_bandwidth", bytes / (median / 1000) / bandwidth},
+                                         {"operations_ms", operations}};
   print_results(result, flags.json);
   return 0;
 }

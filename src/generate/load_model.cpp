@@ -19,7 +19,7 @@ LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
   loaded.arena =
       std::make_unique<ParameterArena>(gpt_parameters(shape), runtime.device, runtime.dtype, Gradients::none);
   load_weights(folder, shape, *loaded.arena);
-  loaded.arena->release_master();
+  loaded.arena->release_master(runtime.activation_dtype());
   loaded.gpt = std::make_unique<Gpt>(shape, *loaded.arena);
   return loaded;
 }

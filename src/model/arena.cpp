@@ -63,6 +63,9 @@ at::Tensor ParameterArena::view(const at::Tensor& flat, const Parameter& paramet
 
 Weight ParameterArena::weight(std::string_view name) const {
   const Parameter& found = parameter(name);
+  if (vectors_.defined() && !found.spec.decay) {
+    return {vectors_.narrow(0, found.offset - decay_end(), found.count).view(found.spec.shape), {}};
+  }
   // detach: a view of its own that autograd sees as a leaf.
   Weight weight{.value = view(compute_values_, found).detach(), .gradient = {}};
   if (compute_gradients_.defined()) {
@@ -89,6 +92,9 @@ void ParameterArena::refresh_compute() {
   if (!compute_values_.is_same(values_)) compute_values_.copy_(values_);  // float32 to the compute dtype
 }
 
-void ParameterArena::release_master() { values_.reset(); }
+void ParameterArena::release_master(at::ScalarType dtype) {
+  vectors_ = values_.slice(0, decay_end()).to(dtype, false, true);
+  values_.reset();
+}
 
 }  // namespace inkling

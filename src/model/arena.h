@@ -67,13 +67,16 @@ class ParameterArena : public ParameterLayout {
   void zero_vector_gradients();
   void collect_gradients();  // after a backward pass: adds the compute dtype's gradients to gradients()
   void refresh_compute();    // after values() changed: copies them to the compute dtype
-  void release_master();     // for a model that is only read: gives values() back where the math reads its own copy
+  // For a model that is only read, before weight() is asked for: gives values() back, and keeps vectors (biases, norms)
+  // in `dtype`, that of what flows through the model.
+  void release_master(at::ScalarType dtype);
 
  private:
   at::Tensor view(const at::Tensor& flat, const Parameter& parameter) const;
 
   at::Tensor values_, gradients_;
   at::Tensor compute_values_, compute_gradients_;  // the two above where the compute dtype is float32
+  at::Tensor vectors_;                             // from decay_end() on, if they are kept apart
 };
 
 }  // namespace inkling

@@ -15,6 +15,7 @@
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -174,24 +175,26 @@ at::Tensor composed_attention(const at::Tensor& q, const at::Tensor& k, const at
   return at::matmul(dropout(at::softmax(masked, -1), context), v);
 }
 
-// One row and head at a time over its own length: no padding, no mask.
+// One row and head at a time: its key and value go into the cache, and its query over its own length, without a mask.
 at::Tensor cached_attention_rows(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& cache,
                                  const at::Tensor& lengths) {
-  const std::int64_t channels = qkv.size(2) / 3;
-  const std::int64_t head_size = channels / n_head;
-  const std::int64_t block = cache.keys.size(2);
+  const std::int64_t channels = qkv.size(2) / 3, head_size = channels / n_head, block = cache.keys.size(2);
   const at::Tensor out = at::empty({qkv.size(0), 1, channels}, qkv.options());
   const std::int64_t* const length_of = lengths.data_ptr<std::int64_t>();
-  parallel_parts(qkv.size(0) * n_head, 1, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    std::vector<float> scores(static_cast<std::size_t>(block));
+  const std::int64_t longest = *std::max_element(length_of, length_of + qkv.size(0)) + 1;
+  constexpr std::int64_t work_of_a_thread = 16384;  // multiplications, below which starting it takes longer
+  const std::int64_t smallest_part = std::max<std::int64_t>(1, work_of_a_thread / (longest * head_size));
+  parallel_parts(qkv.size(0) * n_head, smallest_part, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    std::vector<float> scores(static_cast<std::size_t>(longest));
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t row = i / n_head;
-      const std::int64_t head = i % n_head;
-      const float* const keys = cache.keys.data_ptr<float>() + i * block * head_size;
-      const float* const values = cache.values.data_ptr<float>() + i * block * head_size;
-      cpu_kernels().attend_cached(qkv.data_ptr<float>() + row * 3 * channels + head * head_size, keys, values,
-                                  out.data_ptr<float>() + row * channels + head * head_size, scores.data(),
-                                  length_of[row] + 1, head_size, head_size);
+      const std::int64_t row = i / n_head, head = i % n_head, last = length_of[row];
+      const float* const query = qkv.data_ptr<float>() + row * 3 * channels + head * head_size;
+      float* const keys = cache.keys.data_ptr<float>() + i * block * head_size;
+      float* const values = cache.values.data_ptr<float>() + i * block * head_size;
+      std::copy_n(query + channels, head_size, keys + last * head_size);
+      std::copy_n(query + 2 * channels, head_size, values + last * head_size);
+      cpu_kernels().attend_cached(query, keys, values, out.data_ptr<float>() + row * channels + head * head_size,
+                                  scores.data(), last + 1, head_size, head_size);
     }
   });
   return out;
@@ -206,7 +209,7 @@ at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Context&
     const bool deterministic = at::globalContext().deterministicAlgorithms();
     return DeviceAttention::apply(qkv.contiguous(), DeviceAttention::State{n_head, context.dropout, deterministic});
   }
-  if (fused && !cuda_library(qkv)) {
+  if (fused_on_cpu(qkv, context)) {
     const std::uint64_t key = context.dropout > 0.0 ? context.next_dropout_key() : 0;
     return FusedAttention::apply(qkv, n_head, key, context.dropout);
   }
@@ -224,11 +227,11 @@ void fill_cache(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& c
 
 at::Tensor cached_attention(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& cache,
                             const at::Tensor& lengths, const Context& context) {
+  RECORD_FUNCTION("cached_attention", std::vector<c10::IValue>());
+  if (fused_on_cpu(qkv, context)) return cached_attention_rows(qkv, n_head, cache, lengths);
   const at::Tensor column = lengths.view({-1, 1, 1, 1}).expand({-1, n_head, 1, cache.keys.size(3)});
   cache.keys.scatter_(2, column, heads(qkv, n_head, 1));
   cache.values.scatter_(2, column, heads(qkv, n_head, 2));
-  if (context.kernels == Kernels::fused && !cuda_library(qkv))
-    return cached_attention_rows(qkv, n_head, cache, lengths);
   const at::Tensor visible =
       at::arange(cache.keys.size(2), lengths.options()).view({1, 1, 1, -1}).le(lengths.view({-1, 1, 1, 1}));
   return concatenate_heads(at::scaled_dot_product_attention(heads(qkv, n_head, 0), cache.keys, cache.values, visible));

@@ -136,9 +136,9 @@ at::Tensor head_cross_entropy(const at::Tensor& x, const Weight& table, const at
 }
 
 at::Tensor head_logits(const at::Tensor& x, const Weight& table, const Context& context) {
-  const bool fused_on_cpu = context.kernels == Kernels::fused && !cuda_library(x);
-  if (fused_on_cpu && context.decoding) return decode_logits(x, table.value);
-  return at::matmul(x, (fused_on_cpu ? table.in_float32() : table.value).t());
+  RECORD_FUNCTION("head_logits", std::vector<c10::IValue>());
+  if (context.decoding && fused_on_cpu(x, context)) return decode_logits(x, table.value);
+  return at::matmul(x, (fused_on_cpu(x, context) ? table.in_float32() : table.value).t());
 }
 
 }  // namespace inkling

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "kernels/cuda_kernels.h"
+#include "ops/context.h"
 
 namespace inkling {
 
@@ -41,6 +42,10 @@ struct CudaLibrary {
 
 // The library for tensors where x is: null on the CPU. Error environment if there is none for a GPU.
 const CudaLibrary* cuda_library(const at::Tensor& x);
+
+inline bool fused_on_cpu(const at::Tensor& x, const Context& context) {
+  return context.kernels == Kernels::fused && cuda_library(x) == nullptr;
+}
 
 // For tests: `library` works on tensors of the CPU instead, null ends that.
 void emulate_cuda_library(const CudaLibrary* library);

@@ -82,14 +82,14 @@ at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, 
     return FusedEmbedding::apply(table.value, tokens, weights, context.overwrites);
   }
   at::Tensor token = at::embedding(table.value, tokens);
-  if (context.kernels == Kernels::fused) token = token.to(at::kFloat);
+  if (fused_on_cpu(token, context)) token = token.to(at::kFloat);
   return token + weights.positions.value.narrow(0, 0, tokens.size(1));  // float32 where one of the two is
 }
 
 at::Tensor embedding_at(const at::Tensor& tokens, const at::Tensor& positions, const EmbeddingWeights& weights,
                         const Context& context) {
   at::Tensor token = at::embedding(weights.tokens.value, tokens);
-  if (context.kernels == Kernels::fused && !cuda_library(token)) token = token.to(at::kFloat);
+  if (fused_on_cpu(token, context)) token = token.to(at::kFloat);
   return (token + at::embedding(weights.positions.value, positions)).unsqueeze(1);
 }
 

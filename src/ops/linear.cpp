@@ -1,11 +1,14 @@
 #include "ops/linear.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include <span>
+#include <vector>
 
 #include "ops/cuda_library.h"
 #include "ops/kept.h"
@@ -78,15 +81,21 @@ struct FusedMlp : Function<FusedMlp> {
   }
 };
 
+void add(float* sum, const float* x, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) sum[i] += x[i];
+}
+
 // A few rows. Each thread takes some lines of the matrix, a stretch of memory of its own; their shares are added in
 // order.
 at::Tensor decode_linear(const at::Tensor& x, const LinearWeights& weights) {
   const at::Tensor rows = as_rows(x).contiguous();
   const at::Tensor& weight = weights.weight.value;
   const std::int64_t count = rows.size(0), inner = weight.size(0), columns = weight.size(1);
-  const at::Tensor shares = at::zeros({at::get_num_threads(), count, columns}, rows.options());
+  const at::Tensor shares = at::empty({at::get_num_threads(), count * columns}, rows.options());
+  std::vector<float*> made(static_cast<std::size_t>(at::get_num_threads()));
   parallel_parts(inner, 32, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
     float* const share = elements<float>(shares) + part * count * columns;
+    made[static_cast<std::size_t>(part)] = share;
     if (weight.scalar_type() == at::kBFloat16) {
       cpu_kernels().rows_times_lines_bfloat16(elements<float>(rows), elements<std::uint16_t>(weight), share, count,
                                               inner, columns, begin, end);
@@ -95,8 +104,15 @@ at::Tensor decode_linear(const at::Tensor& x, const LinearWeights& weights) {
                                      begin, end);
     }
   });
-  const at::Tensor out = shares.sum(0);
-  return with_last(weights.bias.defined() ? out.add_(weights.bias.in_float32()) : out, x);
+  const at::Tensor bias = weights.bias.in_float32();
+  for (std::int64_t row = 0; row < count; ++row) {
+    float* const sum = made[0] + row * columns;
+    for (const float* const share : std::span(made).subspan(1)) {
+      if (share != nullptr) add(sum, share + row * columns, columns);
+    }
+    if (bias.defined()) add(sum, elements<float>(bias), columns);
+  }
+  return with_last(shares[0].view({count, columns}), x);
 }
 
 at::Tensor aten_linear(const at::Tensor& x, const LinearWeights& weights) {
@@ -109,7 +125,7 @@ at::Tensor aten_linear(const at::Tensor& x, const LinearWeights& weights) {
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Context& context) {
   RECORD_FUNCTION("linear", std::vector<c10::IValue>());
   if (context.kernels == Kernels::aten) return aten_linear(x, weights);
-  if (context.decoding && !cuda_library(x)) return decode_linear(x, weights);
+  if (context.decoding && fused_on_cpu(x, context)) return decode_linear(x, weights);
   return FusedLinear::apply(x, FusedLinear::LinearState{weights, context.overwrites});
 }
 
@@ -119,7 +135,7 @@ at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, GeluForm form, co
     const at::Tensor wide = at::gelu(aten_linear(x, weights.c_fc), form == GeluForm::tanh ? "tanh" : "none");
     return aten_linear(wide, weights.c_proj);
   }
-  if (context.decoding && !cuda_library(x)) {
+  if (context.decoding && fused_on_cpu(x, context)) {
     const at::Tensor wide = decode_linear(x, weights.c_fc);
     cpu_kernels().gelu_forward(wide.data_ptr<float>(), nullptr, wide.data_ptr<float>(), form, 1, wide.numel());
     return decode_linear(wide, weights.c_proj);
