@@ -2,28 +2,20 @@
 
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/util/accumulate.h>
 
 #include "base/error.h"
 #include "base/strings.h"
 
 namespace inkling {
-namespace {
 
 constexpr std::int64_t alignment = 16;
-
-std::int64_t element_count(const std::vector<std::int64_t>& shape) {
-  std::int64_t count = 1;
-  for (std::int64_t extent : shape) count *= extent;
-  return count;
-}
-
-}  // namespace
 
 ParameterLayout::ParameterLayout(const std::vector<ParameterSpec>& specs) {
   for (const bool decay : {true, false}) {
     for (const ParameterSpec& spec : specs) {
       if (spec.decay != decay) continue;
-      const std::int64_t count = element_count(spec.shape);
+      const std::int64_t count = c10::multiply_integers(spec.shape);
       parameters_.push_back({spec, size_, count});
       size_ += (count + alignment - 1) / alignment * alignment;
     }

@@ -136,11 +136,4 @@ KeyValueCache KeyValueCache::make(const GptShape& shape, std::int64_t rows, cons
   return cache;
 }
 
-std::int64_t KeyValueCache::bytes() const {
-  std::int64_t total = 0;
-  for (const CachedLayer& layer : layers)
-    total += static_cast<std::int64_t>(layer.keys.nbytes() + layer.values.nbytes());
-  return total;
-}
-
 }  // namespace inkling

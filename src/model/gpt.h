@@ -49,7 +49,6 @@ struct KeyValueCache {
 
   // An empty cache for `rows` rows.
   static KeyValueCache make(const GptShape& shape, std::int64_t rows, const at::TensorOptions& options);
-  std::int64_t bytes() const;
 };
 
 class Gpt {

@@ -1,19 +1,11 @@
 #include <ATen/Parallel.h>
 
 #include <cmath>
-#include <string>
 
 #include "base/random.h"
 #include "model/gpt.h"
 
 namespace inkling {
-namespace {
-
-bool ends_with(const std::string& text, const std::string& ending) {
-  return text.size() >= ending.size() && text.compare(text.size() - ending.size(), ending.size(), ending) == 0;
-}
-
-}  // namespace
 
 void initialize(ParameterArena& arena, const GptShape& shape, std::uint64_t seed) {
   const double residual = 0.02 / std::sqrt(2.0 * static_cast<double>(shape.n_layer));
@@ -22,11 +14,11 @@ void initialize(ParameterArena& arena, const GptShape& shape, std::uint64_t seed
     const Parameter& parameter = arena.parameters()[number];
     float* const out = values.data_ptr<float>() + parameter.offset;
     if (!parameter.spec.decay) {
-      const float constant = ends_with(parameter.spec.name, ".bias") ? 0.0f : 1.0f;
+      const float constant = parameter.spec.name.ends_with(".bias") ? 0.0f : 1.0f;
       std::fill(out, out + parameter.count, constant);
       continue;
     }
-    const double deviation = ends_with(parameter.spec.name, "c_proj.weight") ? residual : 0.02;
+    const double deviation = parameter.spec.name.ends_with("c_proj.weight") ? residual : 0.02;
     const std::uint64_t key = random_key(seed, Purpose::initial_weights, number);
     at::parallel_for(0, parameter.count, 4096, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {

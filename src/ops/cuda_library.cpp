@@ -31,7 +31,7 @@ const CudaLibrary& load() {
 
 const CudaLibrary* cuda_library(const at::Tensor& x) {
   if (emulated != nullptr) return emulated;
-  if (!x.is_cuda()) return nullptr;
+  if (!x.defined() || !x.is_cuda()) return nullptr;
   static const CudaLibrary& library = load();
   return &library;
 }
