@@ -126,7 +126,7 @@ void fields(Fields& f, RuntimeConfig& c) {
   f.add("dtype", &c.dtype, one_of({"auto", "float32", "bfloat16"}), ask, "Numbers the model computes in; `auto` is bfloat16 on GPUs that have it, float32 elsewhere.");
   f.add("threads", &c.threads, whole_or_auto(4096), ask, "CPU threads; `auto` is one per physical core.");
   f.add("kernels", &c.kernels, one_of({"auto", "fused", "aten"}), ask, "Own fused kernels, or LibTorch's operations one by one; `auto` takes what has proven itself on the device.");
-  f.add("memory_limit_gib", &c.memory_limit_gib, real(0, 1'000'000), free, "GiB that training may hold; 0 is what the machine, or the GPU, has free when the run begins. A run that needs more does not begin.");
+  f.add("memory_limit_gib", &c.memory_limit_gib, real(0, 1'000'000), free, "GiB that training may hold; 0 is four fifths of what the machine, or all that the GPU, has free when the run begins. A run that needs more does not begin.");
   f.add("deterministic", &c.deterministic, TrueOrFalse{}, ask, "The same bits from every run on the same machine.");
 }
 

@@ -98,6 +98,7 @@ Runtime resolve_runtime(const RuntimeConfig& config, Use use) {
   at::globalContext().setDeterministicAlgorithms(config.deterministic, false);
   at::globalContext().setDeterministicFillUninitializedMemory(false);  // a pass over each new tensor for nothing
   at::globalContext().setDeterministicCuDNN(config.deterministic);
+  if (runtime.device.is_cuda()) c10::impl::VirtualGuardImpl(runtime.device.type()).setDevice(runtime.device);
   return runtime;
 }
 

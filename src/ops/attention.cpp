@@ -206,6 +206,8 @@ at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Context&
   RECORD_FUNCTION("causal_attention", std::vector<c10::IValue>());
   const bool fused = context.kernels == Kernels::fused;
   if (fused && has_device_attention(qkv, n_head)) {
+    if (context.dropout > 0.0)
+      ++context.dropout_site;  // as where the numbers are ours, so that other sites have the same
     const bool deterministic = at::globalContext().deterministicAlgorithms();
     return DeviceAttention::apply(qkv.contiguous(), DeviceAttention::State{n_head, context.dropout, deterministic});
   }

@@ -22,7 +22,7 @@ enum class Recompute { none, gelu, block };
 // says that it overwrites.
 struct Weight {
   at::Tensor value;     // undefined where the model has none (bias: false)
-  at::Tensor gradient;  // same shape and dtype; undefined in a model that is not trained
+  at::Tensor gradient;  // same shape; of the value's dtype or float32; undefined in a model that is not trained
 
   bool defined() const { return value.defined(); }
   // What the fused operations on the CPU compute with: the value, or a copy where it is bfloat16.

@@ -95,11 +95,14 @@ struct DeviceHead : Function<DeviceHead> {
     const auto& [table, overwrites] = kept<Head>(context);
     const CudaLibrary& cuda = *cuda_library(saved[0]);
     const at::Tensor dlogits = saved[1].narrow(1, 0, table.value.size(0));
-    const at::Tensor factor = upstream[0].to(saved[0].scalar_type());
-    multiply(cuda, dlogits.t(), saved[0].mul(factor), table.gradient, {.accumulate = !overwrites});
+    const at::Tensor& factor = upstream[0];
+    const auto scaled = [&](const at::Tensor& rows) {  // in float32, so that the factor is not rounded
+      return rows.to(at::kFloat).mul(factor).to(rows.scalar_type());
+    };
+    multiply(cuda, dlogits.t(), scaled(saved[0]), table.gradient, {.accumulate = !overwrites});
     const at::Tensor dx = at::empty_like(saved[0]);
     multiply(cuda, dlogits, table.value, dx);
-    return {dx.mul_(factor).view(context->saved_data["shape"].toIntVector()), {}, {}};
+    return {scaled(dx).view(context->saved_data["shape"].toIntVector()), {}, {}};
   }
 };
 

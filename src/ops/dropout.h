@@ -8,7 +8,8 @@
 namespace inkling {
 
 // Each element becomes 0 with probability context.dropout, else x / (1 - p). Outside training: x itself.
-// On a GPU the numbers are ATen's, whose generator seed_dropout() has set; on the CPU they are random_bits().
+// The numbers are random_bits(); only LibTorch's composed operations on a GPU or in bfloat16, and its attention there,
+// draw their own, from the generator that seed_dropout() has set.
 at::Tensor dropout(const at::Tensor& x, Context& context);
 
 // What is dropped: where the upper half of random_bits() is below this.

@@ -28,30 +28,39 @@ std::uint64_t number_in(const std::string& path, std::uint64_t otherwise, std::s
   return otherwise;
 }
 
+struct GroupFiles {
+  const char *root, *limit, *used, *inactive, *active;
+};
+constexpr GroupFiles version1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                 "total_inactive_file", "total_active_file"};
+constexpr GroupFiles version2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file", "active_file"};
+
 // What one control group leaves free; files it has cached are given up when somebody asks.
-std::uint64_t free_in_group(const std::string& folder, const char* limit, const char* used, const char* cached) {
-  const std::uint64_t most = number_in(str(folder, "/", limit), unlimited);  // the word "max" is no number
+std::uint64_t free_in_group(const GroupFiles& names, const std::string& path) {
+  const std::string folder = names.root + path;
+  const std::uint64_t most = number_in(str(folder, "/", names.limit), unlimited);  // the word "max" is no number
   if (most == unlimited) return unlimited;
-  const std::uint64_t taken = number_in(str(folder, "/", used), 0);
-  const std::uint64_t files = number_in(str(folder, "/memory.stat"), 0, cached);
+  const std::uint64_t taken = number_in(str(folder, "/", names.used), 0);
+  const std::string statistics = str(folder, "/memory.stat");
+  const std::uint64_t files = number_in(statistics, 0, names.inactive) + number_in(statistics, 0, names.active);
   const std::uint64_t needed = taken - std::min(files, taken);
   return most - std::min(needed, most);
 }
 
 // Of all control groups this process is in: /proc/self/cgroup has lines "0::/path" (version 2) and
-// "4:memory:/path" (version 1); a container sees its own group at the root.
+// "4:memory:/path" (version 1), and each group is in those above it; a container sees its own group at the root.
 std::uint64_t free_in_groups() {
   std::uint64_t least = unlimited;
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
-    const bool version2 = line.starts_with("0::");
-    const std::size_t place = version2 ? 3 : line.find(":memory:") + std::string_view(":memory:").size();
-    if (!version2 && line.find(":memory:") == std::string::npos) continue;
-    for (const std::string& path : {line.substr(place), std::string()}) {
-      least = std::min(
-          least, version2 ? free_in_group("/sys/fs/cgroup" + path, "memory.max", "memory.current", "inactive_file")
-                          : free_in_group("/sys/fs/cgroup/memory" + path, "memory.limit_in_bytes",
-                                          "memory.usage_in_bytes", "total_inactive_file"));
+    const bool is_version2 = line.starts_with("0::");
+    const std::size_t version1_mark = line.find(":memory:");
+    if (!is_version2 && version1_mark == std::string::npos) continue;
+    std::string path = line.substr(is_version2 ? 3 : version1_mark + std::string_view(":memory:").size());
+    for (;;) {
+      least = std::min(least, free_in_group(is_version2 ? version2 : version1, path));
+      if (path.empty()) break;
+      path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
     }
   }
   return least;
@@ -60,7 +69,7 @@ std::uint64_t free_in_groups() {
 std::uint64_t needed(Config config, const GptShape& shape, const Runtime& runtime, std::int64_t micro_batch_size) {
   config.training.micro_batch_size = micro_batch_size;
   const ParameterLayout layout(gpt_parameters(shape));
-  return total_bytes(training_memory(config, shape, layout.size(), runtime.dtype, runtime.kernels));
+  return total_bytes(training_memory(config, shape, layout.size(), runtime));
 }
 
 }  // namespace
@@ -69,7 +78,7 @@ std::uint64_t memory_limit(const RuntimeConfig& config, at::Device device) {
   if (config.memory_limit_gib > 0) return static_cast<std::uint64_t>(config.memory_limit_gib * (1 << 30));
   if (!device.is_cpu()) return c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first;
   const std::uint64_t kib = number_in("/proc/meminfo", unlimited / 1024, "MemAvailable:");
-  return std::min(kib * 1024, free_in_groups());
+  return std::min(kib * 1024, free_in_groups()) / 5 * 4;  // the estimate is good to 15 %, and LibTorch comes on top
 }
 
 std::int64_t smaller_micro_batch_size(std::int64_t batch_size, std::int64_t size) {
@@ -82,8 +91,7 @@ std::int64_t smaller_micro_batch_size(std::int64_t batch_size, std::int64_t size
 std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime) {
   const TrainingConfig& training = config.training;
   const ParameterLayout layout(gpt_parameters(shape));
-  const std::string need =
-      describe_memory(training_memory(config, shape, layout.size(), runtime.dtype, runtime.kernels));
+  const std::string need = describe_memory(training_memory(config, shape, layout.size(), runtime));
   const std::int64_t half = smaller_micro_batch_size(training.batch_size, training.micro_batch_size / 2 + 1);
   if (half > 0) {
     return str(need, ". training.micro_batch_size: ", half, " instead of ", training.micro_batch_size,
@@ -107,10 +115,11 @@ std::int64_t fitting_micro_batch_size(const Config& config, const GptShape& shap
   }
   const bool tried = !runtime.device.is_cpu() && config.runtime.memory_limit_gib == 0;
   if (needed(config, shape, runtime, size) > limit && !tried) {
-    throw Error::environment(
-        str("not enough memory: ", format_bytes(limit),
-            config.runtime.memory_limit_gib > 0 ? " are allowed (runtime.memory_limit_gib)" : " are free", ", and ",
-            describe_need(fitting, shape, runtime)));
+    throw Error::environment(str("not enough memory: ", format_bytes(limit),
+                                 config.runtime.memory_limit_gib > 0
+                                     ? " are allowed (runtime.memory_limit_gib)"
+                                     : " can be had (or say how much with runtime.memory_limit_gib)",
+                                 ", and ", describe_need(fitting, shape, runtime)));
   }
   return size;
 }

@@ -11,8 +11,8 @@
 
 namespace inkling {
 
-// Bytes that training may hold: runtime.memory_limit_gib, or what is free now: of the machine and of the control groups
-// this process is in; of the GPU.
+// Bytes that training may hold: runtime.memory_limit_gib, or four fifths of what the machine and the control groups of
+// this process have free now; on a GPU what is free there.
 std::uint64_t memory_limit(const RuntimeConfig& config, at::Device device);
 
 // training.micro_batch_size where it is a number; for `auto` the largest divisor of batch_size with which

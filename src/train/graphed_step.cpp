@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -39,6 +40,7 @@ GraphedStep::GraphedStep(const Config& config, const Gpt& model, ParameterArena&
     if (!device.is_cuda()) continue;
     slot.arrived.emplace(device.type());
     slot.used.emplace(device.type());
+    slot.used->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
   }
   // What is chosen, loaded or allocated at first use must not happen while a graph is recorded. With a gradient that is
   // not finite an update changes nothing.
@@ -46,6 +48,10 @@ GraphedStep::GraphedStep(const Config& config, const Gpt& model, ParameterArena&
   pass(false);
   arena_.gradients().select(0, 0).fill_(std::numeric_limits<double>::infinity());
   optimizer_.queue_update();
+  if (device.is_cuda()) {  // graphs have memory of their own: what was kept for the passes above is given back first
+    c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+    c10::getDeviceAllocator(device.type())->emptyCache();
+  }
   first_pass_ = cuda_.record(graph_family, [this] { pass(true); });
   next_pass_ = cuda_.record(graph_family, [this] { pass(false); });
   update_ = cuda_.record(graph_family, [this] { optimizer_.queue_update(); });

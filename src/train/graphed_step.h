@@ -1,5 +1,5 @@
 // A training step on a GPU with the fused kernels: recorded once in CUDA graphs, then queued again for each step, so
-// that the GPU never waits for the host, nor the host for the GPU.
+// that the GPU never waits for the host. The host waits for results, and where it is four batches ahead.
 #pragma once
 
 #include <c10/core/Event.h>

@@ -37,28 +37,31 @@ std::uint64_t status_bytes(std::string_view key) {
 }  // namespace
 
 std::vector<MemoryPart> training_memory(const Config& config, const GptShape& shape, std::int64_t arena_size,
-                                        at::ScalarType dtype, Kernels kernels) {
-  const auto element = static_cast<std::uint64_t>(c10::elementSize(dtype));
+                                        const Runtime& runtime) {
+  const auto element = static_cast<std::uint64_t>(c10::elementSize(runtime.dtype));
+  const bool fused = runtime.kernels == Kernels::fused, on_cpu = runtime.device.is_cpu();
   const auto rows = static_cast<std::uint64_t>(config.training.micro_batch_size * shape.block_size);
   const auto channels = static_cast<std::uint64_t>(shape.n_embd);
   const auto layers = static_cast<std::uint64_t>(shape.n_layer);
   const auto weights = static_cast<std::uint64_t>(arena_size);
   const std::uint64_t block_bytes = rows * channels * element;
   const bool whole_blocks = config.training.recompute == "block";
-  const bool gelu = config.training.recompute == "gelu" && kernels == Kernels::fused;
+  const bool gelu = config.training.recompute == "gelu" && fused;
   const std::uint64_t saved = whole_blocks ? coming_in : saved_by_a_layer - (gelu ? behind_gelu : 0);
   std::uint64_t activations = block_bytes * layers * saved;
-  std::uint64_t at_work = block_bytes * (kernels == Kernels::fused ? held_at_work : held_at_work_composed);
+  std::uint64_t at_work = block_bytes * (fused ? held_at_work : held_at_work_composed);
   if (whole_blocks) at_work += block_bytes * saved_by_a_layer;
-  // The composed attention keeps probabilities and their dropped copy.
-  if (config.model.dropout > 0 && kernels == Kernels::aten) {
+  // Attention composed for its dropout (ops/attention.cpp) keeps probabilities and their dropped copy.
+  const bool composed = on_cpu ? !fused : fused && runtime.dtype == at::kFloat;
+  if (config.model.dropout > 0 && composed) {
     const std::uint64_t scores = rows * static_cast<std::uint64_t>(shape.block_size * shape.n_head) * element;
     activations += whole_blocks ? 0 : scores * layers * 2;
     at_work += scores * (whole_blocks ? 5 : 3);
   }
-  const std::uint64_t copies = kernels == Kernels::fused ? 1 : 3;  // logits, log-softmax, gradient
+  const std::uint64_t copies = fused ? 1 : 3;  // logits, log-softmax, gradient
   std::vector<MemoryPart> parts = {
-      {"weights, gradients and two moments", weights * 16 + (dtype == at::kFloat ? 0 : weights * 2 * element)},
+      {"weights, gradients and two moments",
+       weights * 16 + (runtime.dtype == at::kFloat ? 0 : weights * (fused ? 1 : 2) * element)},
       {"activations", activations},
       {"logits", rows * static_cast<std::uint64_t>(shape.vocab_size) * sizeof(float) * copies},
       {"one layer at work", at_work}};

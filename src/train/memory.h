@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "model/arena.h"
+#include "model/device.h"
 #include "model/gpt.h"
 
 namespace inkling {
@@ -18,7 +19,7 @@ struct MemoryPart {
 
 // What training holds at its peak above LibTorch's own code and buffers, largest first.
 std::vector<MemoryPart> training_memory(const Config& config, const GptShape& shape, std::int64_t arena_size,
-                                        at::ScalarType dtype, Kernels kernels);
+                                        const Runtime& runtime);
 std::uint64_t total_bytes(const std::vector<MemoryPart>& parts);
 
 // "training holds about 62 MiB: weights, gradients and moments 13 MiB, …"

@@ -35,8 +35,15 @@ std::optional<Resume> find_resume(const std::filesystem::path& run, const Config
   const auto checkpoints = list_checkpoints(run);
   if (checkpoints.empty()) return std::nullopt;
   const std::filesystem::path newest = checkpoints.back().folder;
-  check_changes(load_config(newest / "config.yaml", {}), config, accept_changes);
-  return Resume{newest, load_state(newest)};
+  Config before = load_config(newest / "config.yaml", {});
+  const TrainingState state = load_state(newest);
+  // Older versions wrote the batch size where now stands auto.
+  const bool was_whole = before.training.micro_batch_size == before.training.batch_size;
+  if (state.micro_batch_size == 0 && config.training.micro_batch_size == 0 && was_whole) {
+    before.training.micro_batch_size = 0;
+  }
+  check_changes(before, config, accept_changes);
+  return Resume{newest, state};
 }
 
 // `auto` settings keep the meaning they had when the run began, where this machine allows it.
@@ -74,10 +81,19 @@ Config with_micro_batch_size(const Config& asked, const GptShape& shape, const R
                              const std::optional<Resume>& resume) {
   Config config = asked;
   std::int64_t& size = config.training.micro_batch_size;
+  const std::uint64_t limit = memory_limit(asked.runtime, runtime.device);
   const std::int64_t before = resume ? resume->state.micro_batch_size : 0;
-  if (size == 0 && before > 0 && asked.training.batch_size % before == 0) size = before;
   const bool automatic = size == 0;
-  size = fitting_micro_batch_size(config, shape, runtime, memory_limit(asked.runtime, runtime.device));
+  if (automatic && before > 0 && asked.training.batch_size % before == 0) size = before;
+  try {
+    size = fitting_micro_batch_size(config, shape, runtime, limit);
+  } catch (const Error&) {
+    if (!automatic || size == 0) throw;
+    log_warning(str("not bit-identical to an uninterrupted run because training.micro_batch_size was ", before,
+                    " when it began, and no longer fits into memory"));
+    size = 0;
+    size = fitting_micro_batch_size(config, shape, runtime, limit);
+  }
   if (automatic && size < asked.training.batch_size) {
     log_info(str("training.micro_batch_size: ", size, " of ", asked.training.batch_size,
                  " windows at a time fit into memory"));
@@ -100,7 +116,7 @@ void say_what_is_ahead(const Config& config, const Dataset& dataset, const GptSh
                " parameters"));
   log_info(str("runs on ", runtime.device_name(), " in ", runtime.dtype == at::kFloat ? "float32" : "bfloat16", ", ",
                runtime.kernels == Kernels::fused ? "fused" : "aten", " kernels; ",
-               describe_memory(training_memory(config, shape, layout.size(), runtime.dtype, runtime.kernels))));
+               describe_memory(training_memory(config, shape, layout.size(), runtime))));
   log_info(str("writes to ", run.string()));
 }
 
@@ -216,6 +232,7 @@ class Run {
   }
 
   void save() {
+    count_skipped(trainer_.results());
     save_checkpoint(checkpoint_folder(folder_.path(), state_.step), asked_, shape_, trainer_.arena(),
                     trainer_.optimizer(), state_, dataset_.tokenizer.get());
     prune_checkpoints(folder_.path(), config_.checkpoint.keep, state_.best_step);

@@ -72,6 +72,15 @@ TEST_F(MemoryLimit, AResumedRunKeepsWhatAutoMeant) {
               checkpoint_file("whole", "000006", "model.safetensors"));
 }
 
+TEST_F(MemoryLimit, AResumedRunGoesOnWithFewerWindowsWhereMemoryHasShrunk) {
+  const std::string settings = shape + "--set training.micro_batch_size=auto --set schedule.warmup_steps=2 ";
+  ASSERT_EQ(train({settings, "--set training.max_steps=3"}).code, 0);
+  const Outcome outcome = train({settings, "--set runtime.memory_limit_gib=0.01"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("not bit-identical"), std::string::npos) << outcome.err;
+  EXPECT_LT(micro_batch_size("run"), 24);
+}
+
 TEST_F(MemoryLimit, ARefusalSaysWhatHalvesTheNeed) {
   const std::string limit = "--dry-run --set runtime.memory_limit_gib=0.001 ";
   expect_refused(train({shape, limit, "--set training.micro_batch_size=12"}),
