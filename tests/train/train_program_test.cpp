@@ -182,7 +182,8 @@ TEST_F(TrainProgram, AProfileNamesTheOperationsOfTenSteps) {
   for (const auto& event : profile.at("traceEvents")) ++counts[event.value("name", "")];
   EXPECT_EQ(counts["adamw"], 10);
   EXPECT_EQ(counts["causal_attention"], 10 * 2 * 2);  // micro-batches and layers
-  EXPECT_EQ(counts["linear"], 10 * 2 * 2 * 3);
+  EXPECT_EQ(counts["linear"], 10 * 2 * 2 * 2);
+  EXPECT_EQ(counts["mlp"], 10 * 2 * 2);
   expect_refused(train({"--fresh --profile nowhere/profile.json"}), {"nowhere"}, 3);
 }
 
