@@ -20,8 +20,6 @@ using torch::autograd::variable_list;
 
 constexpr double epsilon = 1e-5;
 
-const float* data_or_null(const at::Tensor& tensor) { return tensor.defined() ? tensor.data_ptr<float>() : nullptr; }
-
 struct Normalized {
   at::Tensor out, mean, rstd;
 };
@@ -42,14 +40,14 @@ Normalized forward_rows(const at::Tensor& x, const at::Tensor& branch, const at:
     });
     return result;
   }
-  const float* const added = data_or_null(branch);
+  const float* const added = elements<float>(branch);
   const at::Tensor weight = weights.weight.in_float32(), bias = weights.bias.in_float32();
   parallel_parts(rows, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t offset = begin * channels;
     cpu_kernels().layer_norm_forward(x.data_ptr<float>() + offset, added == nullptr ? nullptr : added + offset,
                                      sum.data_ptr<float>() + offset, result.out.data_ptr<float>() + offset,
                                      result.mean.data_ptr<float>() + begin, result.rstd.data_ptr<float>() + begin,
-                                     weight.data_ptr<float>(), data_or_null(bias), end - begin, channels);
+                                     weight.data_ptr<float>(), elements<float>(bias), end - begin, channels);
   });
   return result;
 }
@@ -87,7 +85,7 @@ at::Tensor backward_rows(AutogradContext* context, const at::Tensor& dout, const
   add_over_parts(sum.numel() / channels, {dweight, dbias}, channels,
                  [&](std::int64_t begin, std::int64_t end, float* const* sums) {
                    const std::int64_t offset = begin * channels;
-                   const float* const dsum_rows = data_or_null(residual);
+                   const float* const dsum_rows = elements<float>(residual);
                    cpu_kernels().layer_norm_backward(
                        upstream.data_ptr<float>() + offset, dsum_rows == nullptr ? nullptr : dsum_rows + offset,
                        sum.data_ptr<float>() + offset, saved[1].data_ptr<float>() + begin,

@@ -44,8 +44,9 @@ GraphedStep::GraphedStep(const Config& config, const Gpt& model, ParameterArena&
   }
   // What is chosen, loaded or allocated at first use must not happen while a graph is recorded. With a gradient that is
   // not finite an update changes nothing.
+  const bool accumulates = config.training.micro_batch_size < config.training.batch_size;
   pass(true);
-  pass(false);
+  if (accumulates) pass(false);
   arena_.gradients().select(0, 0).fill_(std::numeric_limits<double>::infinity());
   optimizer_.queue_update();
   if (device.is_cuda()) {  // graphs have memory of their own: what was kept for the passes above is given back first
@@ -53,7 +54,7 @@ GraphedStep::GraphedStep(const Config& config, const Gpt& model, ParameterArena&
     c10::getDeviceAllocator(device.type())->emptyCache();
   }
   first_pass_ = cuda_.record(graph_family, [this] { pass(true); });
-  next_pass_ = cuda_.record(graph_family, [this] { pass(false); });
+  if (accumulates) next_pass_ = cuda_.record(graph_family, [this] { pass(false); });
   update_ = cuda_.record(graph_family, [this] { optimizer_.queue_update(); });
 }
 
