@@ -54,6 +54,15 @@ TEST(Oracle, EveryGradientIsTheFiniteDifference) {
 
 class ModelMatchesOracle : public oracle::OnEverySetting {
  protected:
+  std::pair<at::Tensor, at::Tensor> loss_and_gradients(const Model& model, const Batch& batch, Context& context) const {
+    const at::Device device = options().device();
+    model.arena->zero_gradients();
+    const at::Tensor loss = model.gpt.loss(batch.tokens.to(device), batch.targets.to(device), context);
+    loss.backward();
+    model.arena->collect_gradients();
+    return {loss.detach().clone(), model.arena->gradients().clone()};
+  }
+
   void expect_same_model(const GptShape& shape, const Batch& batch, double dropout) const {
     const Model model = make_lively_model(shape, {.options = options(), .gradients = gradients()});
     const oracle::Weights weights = oracle_weights(*model.arena);
@@ -102,12 +111,7 @@ TEST_P(ModelMatchesOracle, TwiceTheSameStepGivesTheSameBits) {
   const auto step = [&] {
     Context ours = with_dropout(0.1, 42);
     seed_dropout(options().device(), ours);
-    model.arena->zero_gradients();
-    const at::Tensor loss =
-        model.gpt.loss(batch.tokens.to(options().device()), batch.targets.to(options().device()), ours);
-    loss.backward();
-    model.arena->collect_gradients();
-    return std::pair(loss.detach().clone(), model.arena->gradients().clone());
+    return loss_and_gradients(model, batch, ours);
   };
   const auto [loss, gradients] = step();
   const auto [again_loss, again_gradients] = step();
@@ -174,12 +178,7 @@ TEST_P(ModelMatchesOracle, RecomputingGivesTheSameBits) {
   const auto step = [&](Recompute recompute) {
     Context ours = with_dropout(numbers_are_ours() ? 0.1 : 0.0, 42);
     ours.recompute = recompute;
-    model.arena->zero_gradients();
-    const at::Tensor loss =
-        model.gpt.loss(batch.tokens.to(options().device()), batch.targets.to(options().device()), ours);
-    loss.backward();
-    model.arena->collect_gradients();
-    return std::pair(loss.detach().clone(), model.arena->gradients().clone());
+    return loss_and_gradients(model, batch, ours);
   };
   const auto [loss, gradients] = step(Recompute::none);
   for (const Recompute recompute : {Recompute::gelu, Recompute::block}) {
