@@ -37,16 +37,6 @@ constexpr std::int64_t embedding_segment(std::int64_t rows) { return rows <= 512
 constexpr std::int64_t embedding_scratch(std::int64_t rows, std::int64_t channels) {
   return (rows + embedding_segment(rows) - 1) / embedding_segment(rows) * channels;
 }
-// Parts into which the lines of a matrix [inner, columns] are split, enough to fill a GPU; and floats of scratch, for
-// rows_times_matrix.
-constexpr std::int64_t matrix_splits(std::int64_t inner, std::int64_t columns) {
-  const std::int64_t wanted = (512 + (columns + 255) / 256 - 1) / ((columns + 255) / 256);
-  const std::int64_t most = (inner + 31) / 32;
-  return wanted < most ? wanted : most;
-}
-constexpr std::int64_t matrix_scratch(std::int64_t rows, std::int64_t inner, std::int64_t columns) {
-  return matrix_splits(inner, columns) * rows * columns;
-}
 // Keys that one block attends to; and floats of scratch, for attend_cached.
 constexpr std::int64_t attention_chunk = 64;
 constexpr std::int64_t attend_scratch(std::int64_t batch, std::int64_t heads, std::int64_t head_size,
@@ -111,10 +101,14 @@ struct CudaKernels {
 
   // For generating one token at a time: few rows. A row's bits do not depend on the other rows, nor on their number.
   // out[r, j] = bias[j] + sum over k of x[r, k] * weight[k, j]. x: [rows, inner]; weight: [inner, columns]; bias may be
-  // null; out: [rows, columns]. scratch: matrix_scratch(rows, inner, columns) floats.
-  void (*rows_times_matrix)(const Element* x, const Element* weight, const Element* bias, Element* out, float* scratch,
+  // null; out: [rows, columns].
+  void (*rows_times_matrix)(const Element* x, const Element* weight, const Element* bias, Element* out,
                             std::int64_t rows, std::int64_t inner, std::int64_t columns, Stream stream);
-  // The same for weight [columns, inner]: out[r, j] = sum over k of x[r, k] * weight[j, k], as float32.
+  // The GELU of the same, taken of the float32 sums.
+  void (*rows_times_matrix_gelu)(const Element* x, const Element* weight, const Element* bias, Element* out,
+                                 GeluForm form, std::int64_t rows, std::int64_t inner, std::int64_t columns,
+                                 Stream stream);
+  // The product for weight [columns, inner]: out[r, j] = sum over k of x[r, k] * weight[j, k], as float32.
   void (*rows_times_transposed)(const Element* x, const Element* weight, float* out, std::int64_t rows,
                                 std::int64_t inner, std::int64_t columns, Stream stream);
   // Puts the key and the value of qkv [B, 3 C] into the caches [B, H, block, D] at lengths[b], which is below `block`,

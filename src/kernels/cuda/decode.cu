@@ -1,62 +1,100 @@
 // A few rows times a matrix, where reading the matrix is all the work. Sums run in an order that does not depend on the
 // number of rows, so that a row's bits are its own.
-#include "kernels/cuda/column_sums.h"
+#include "kernels/cuda/gelu.h"
 #include "kernels/cuda/reductions.h"
 #include "kernels/cuda/tables.h"
 
 namespace inkling::cuda {
 namespace {
 
-constexpr int lines_at_once = 4;  // loads of the weight in flight per thread
+// Of weight [inner, columns] a block takes a tile: 32 bytes of every line, which is what memory is read by. So few
+// columns make enough blocks to fill a GPU, and so many threads have the whole tile of a small model's matrix in
+// flight.
+constexpr int matrix_threads = 512;
+constexpr int matrix_warps = matrix_threads / warp_size;
+template <typename Element>
+constexpr int tile_columns = 32 / static_cast<int>(sizeof(Element));
 
-// Rows blockIdx.z * held and on, columns of tile blockIdx.y, lines of split blockIdx.x: parts[split][row][column] gets
-// the sum over `share` lines of weight [inner, columns].
-template <typename Element, int width, int held>
-__global__ void __launch_bounds__(block_size)
-    matrix_kernel(const Element* x, const Element* weight, float* parts, int rows, int inner, int columns, int share) {
-  const int column = (static_cast<int>(blockIdx.y) * warp_size + lane_of_thread()) * width;
-  const int warp = static_cast<int>(threadIdx.x) / warp_size;
-  const int first_row = static_cast<int>(blockIdx.z) * held;
-  const int begin = static_cast<int>(blockIdx.x) * share;
-  const int end = column < columns ? min(inner, begin + share) : begin;
+// Adds up what the lanes hold that are equal modulo `lanes`. Each gets one of the sums, that of element `place`: halves
+// are exchanged until one element is left.
+template <int lanes, int width>
+__device__ inline float sum_over_groups(Pack<width> values, int& place) {
+  place = 0;
+  int count = width;
+#pragma unroll
+  for (int offset = warp_size / 2; offset >= lanes; offset /= 2) {
+    if (count == 1) {
+      values.at[0] += __shfl_xor_sync(0xffffffffu, values.at[0], offset);
+      continue;
+    }
+    count /= 2;
+    const bool upper = (lane_of_thread() & offset) != 0;
+    if (upper) place += count;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const float given = upper ? values.at[i] : values.at[count + i];
+      const float kept = upper ? values.at[count + i] : values.at[i];
+      values.at[i] = kept + __shfl_xor_sync(0xffffffffu, given, offset);
+    }
+  }
+  return values.at[0];
+}
+
+// Tile blockIdx.x, rows blockIdx.y * held and on. The threads of a group take one line at a time, all groups a run of
+// lines; then warps and the block add up what the groups have. The 1 of the bounds: else the compiler saves registers
+// and has one load in flight.
+template <typename Element, int width, int held, bool with_gelu>
+__global__ void __launch_bounds__(matrix_threads, 1)
+    matrix_kernel(const Element* x, const Element* weight, const Element* bias, Element* out, GeluForm form, int rows,
+                  int inner, int columns) {
+  constexpr int tile = tile_columns<Element>;
+  constexpr int lanes = tile / width;
+  constexpr int groups = matrix_threads / lanes;
+  constexpr int at_once = held <= 2 ? 8 : 4;  // loads of the weight in flight per thread
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first_column = static_cast<int>(blockIdx.x) * tile;
+  const int first_row = static_cast<int>(blockIdx.y) * held;
+  const int column = first_column + thread % lanes * width;
+  const int end = column < columns ? inner : 0;
   Pack<width> sums[held];
 #pragma unroll
   for (int row = 0; row < held; ++row) sums[row] = filled<width>(0.0f);
-  for (int k = begin + warp * lines_at_once; k < end; k += warps_per_block * lines_at_once) {
-    Pack<width> lines[lines_at_once];
+  for (int first = thread / lanes; first < end; first += at_once * groups) {
+    Pack<width> lines[at_once];
 #pragma unroll
-    for (int i = 0; i < lines_at_once; ++i) {
-      if (k + i < end) lines[i] = load<width>(weight + static_cast<std::int64_t>(k + i) * columns + column);
+    for (int i = 0; i < at_once; ++i) {
+      const int k = first + i * groups;
+      lines[i] = k < end ? load<width>(weight + static_cast<std::int64_t>(k) * columns + column) : filled<width>(0.0f);
     }
 #pragma unroll
-    for (int row = 0; row < held; ++row) {
-      if (first_row + row >= rows) break;
-      const Element* const factors = x + static_cast<std::int64_t>(first_row + row) * inner + k;
+    for (int row = 0; row < held; ++row) {  // past the end: the last one again
+      const Element* const factors = x + static_cast<std::int64_t>(min(first_row + row, rows - 1)) * inner;
 #pragma unroll
-      for (int i = 0; i < lines_at_once; ++i) {
-        if (k + i < end) add_multiple(sums[row], to_float(factors[i]), lines[i]);
+      for (int i = 0; i < at_once; ++i) {
+        const int k = first + i * groups;
+        add_multiple(sums[row], k < end ? to_float(factors[k]) : 0.0f, lines[i]);
       }
     }
   }
-  __shared__ float shared[held * width * warp_size];
-  sum_over_warps(sums, shared, warp, warps_per_block);
-  if (warp < warps_per_block - 1 || column >= columns) return;
+  __shared__ float shared[held][matrix_warps][tile];
 #pragma unroll
   for (int row = 0; row < held; ++row) {
-    if (first_row + row >= rows) break;
-    store(parts + (static_cast<std::int64_t>(blockIdx.x) * rows + first_row + row) * columns + column, sums[row]);
+    int place;
+    const float sum = sum_over_groups<lanes>(sums[row], place);
+    shared[row][thread / warp_size][thread % lanes * width + place] = sum;
   }
+  __syncthreads();
+  const int row = thread / tile;
+  const int own_column = first_column + thread % tile;
+  if (row >= held || first_row + row >= rows || own_column >= columns) return;
+  float sum = bias == nullptr ? 0.0f : to_float(bias[own_column]);
+#pragma unroll
+  for (int warp = 0; warp < matrix_warps; ++warp) sum += shared[row][warp][thread % tile];
+  if (with_gelu) sum = gelu(sum, form).value;
+  out[static_cast<std::int64_t>(first_row + row) * columns + own_column] = from_float<Element>(sum);
 }
 
-// out[i] = bias[i % columns] + the sum of parts [count, n] at i.
-template <typename Element>
-__global__ void __launch_bounds__(block_size)
-    finish_kernel(const float* parts, int count, const Element* bias, Element* out, std::int64_t n, int columns) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * warp_size + lane_of_thread();
-  const float sum = sum_of_parts(parts, count, n, i);
-  if (!has_sum_of_parts() || i >= n) return;
-  out[i] = from_float<Element>(bias == nullptr ? sum : sum + to_float(bias[i % columns]));
-}
+constexpr int lines_at_once = 4;  // loads of the weight in flight per thread
 
 // A warp takes lines_at_once rows of weight [columns, inner]: out[r][j] is the product of row r of x and row j.
 template <typename Element, int width, int held>
@@ -104,22 +142,28 @@ void with_rows_held(std::int64_t rows, Function&& function) {
   function(std::integral_constant<int, 8>{});
 }
 
-template <typename Element>
-void rows_times_matrix(const Element* x, const Element* weight, const Element* bias, Element* out, float* scratch,
-                       std::int64_t rows, std::int64_t inner, std::int64_t columns, Stream stream) {
-  constexpr std::int64_t lines_of_block = warps_per_block * lines_at_once;
-  const std::int64_t wanted = divided_up(inner, matrix_splits(inner, columns));
-  const std::int64_t share = divided_up(wanted, lines_of_block) * lines_of_block;
-  const unsigned splits = blocks_for(inner, share);
-  with_width<Element>(columns, aligned(weight, scratch), [&](auto width) {
+template <bool with_gelu, typename Element>
+void launch_matrix(const Element* x, const Element* weight, const Element* bias, Element* out, GeluForm form,
+                   std::int64_t rows, std::int64_t inner, std::int64_t columns, Stream stream) {
+  with_width<Element>(columns, aligned(weight), [&](auto width) {
     with_rows_held(rows, [&](auto held) {
-      const dim3 grid(splits, blocks_for(columns, warp_size * width()), blocks_for(rows, held()));
-      launch("rows_times_matrix", matrix_kernel<Element, width(), held()>, grid, block_size, stream, x, weight, scratch,
-             static_cast<int>(rows), static_cast<int>(inner), static_cast<int>(columns), static_cast<int>(share));
+      const dim3 grid(blocks_for(columns, tile_columns<Element>), blocks_for(rows, held()));
+      launch("rows_times_matrix", matrix_kernel<Element, width(), held(), with_gelu>, grid, matrix_threads, stream, x,
+             weight, bias, out, form, static_cast<int>(rows), static_cast<int>(inner), static_cast<int>(columns));
     });
   });
-  launch("rows_times_matrix", finish_kernel<Element>, blocks_for(rows * columns, warp_size), block_size, stream,
-         scratch, static_cast<int>(splits), bias, out, rows * columns, static_cast<int>(columns));
+}
+
+template <typename Element>
+void rows_times_matrix(const Element* x, const Element* weight, const Element* bias, Element* out, std::int64_t rows,
+                       std::int64_t inner, std::int64_t columns, Stream stream) {
+  launch_matrix<false>(x, weight, bias, out, GeluForm::tanh, rows, inner, columns, stream);
+}
+
+template <typename Element>
+void rows_times_matrix_gelu(const Element* x, const Element* weight, const Element* bias, Element* out, GeluForm form,
+                            std::int64_t rows, std::int64_t inner, std::int64_t columns, Stream stream) {
+  launch_matrix<true>(x, weight, bias, out, form, rows, inner, columns, stream);
 }
 
 template <typename Element>
@@ -139,6 +183,7 @@ void rows_times_transposed(const Element* x, const Element* weight, float* out, 
 template <typename Element>
 void fill_decode(CudaKernels<Element>& table) {
   table.rows_times_matrix = rows_times_matrix<Element>;
+  table.rows_times_matrix_gelu = rows_times_matrix_gelu<Element>;
   table.rows_times_transposed = rows_times_transposed<Element>;
 }
 template void fill_decode(CudaKernels<float>&);

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <limits>
+#include <numbers>
+#include <optional>
 
 #include "device_array.h"
 
@@ -9,17 +11,22 @@ namespace {
 // Shape::rows are the lines of the matrix (inner).
 class MatrixKernels : public DeviceKernels {
  protected:
+  // With the GELU of `form`, or without.
   template <typename Element>
   std::vector<float> times_matrix(const std::vector<float>& x, const std::vector<float>& weight,
-                                  const std::vector<float>& bias, std::size_t misplaced) const {
+                                  const std::vector<float>& bias, std::size_t misplaced,
+                                  std::optional<GeluForm> form = {}) const {
     const std::int64_t inner = rows, count = static_cast<std::int64_t>(x.size()) / inner;
     const DeviceArray<Element> device_x(x, misplaced), device_weight(weight, misplaced), device_bias(bias, misplaced),
         out(count * channels, misplaced);
-    const DeviceArray<float> scratch(matrix_scratch(count, inner, channels));
-    cuda_kernels<Element>().rows_times_matrix(device_x.get(), device_weight.get(),
-                                              bias.empty() ? nullptr : device_bias.get(), out.get(), scratch.get(),
-                                              count, inner, channels, nullptr);
-    scratch.read();  // its guards
+    const Element* const shift = bias.empty() ? nullptr : device_bias.get();
+    if (form) {
+      cuda_kernels<Element>().rows_times_matrix_gelu(device_x.get(), device_weight.get(), shift, out.get(), *form,
+                                                     count, inner, channels, nullptr);
+    } else {
+      cuda_kernels<Element>().rows_times_matrix(device_x.get(), device_weight.get(), shift, out.get(), count, inner,
+                                                channels, nullptr);
+    }
     return out.read();
   }
 
@@ -74,6 +81,26 @@ TEST_P(MatrixKernels, RowsTimesMatrixIsTheirProduct) {
   });
 }
 
+TEST_P(MatrixKernels, RowsTimesMatrixGeluIsTheGeluOfTheirProduct) {
+  on_every_layout([&]<typename Element>(std::size_t misplaced) {
+    const auto weight = normals<Element>(rows * channels, 1), bias = normals<Element>(channels, 2);
+    for (const std::int64_t count : {1, 5}) {
+      const auto x = normals<Element>(count * rows, 3);
+      const auto pre = product(x, weight, bias, channels, 1);
+      for (const GeluForm form : {GeluForm::tanh, GeluForm::exact}) {
+        std::vector<double> wanted;
+        for (const double v : pre) {
+          wanted.push_back(form == GeluForm::tanh
+                               ? 0.5 * v * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)))
+                               : 0.5 * v * std::erfc(-v / std::numbers::sqrt2));
+        }
+        expect_near<Element>(times_matrix<Element>(x, weight, bias, misplaced, form), wanted, 1e-6 + 2 * sum_error(),
+                             "out");
+      }
+    }
+  });
+}
+
 TEST_P(MatrixKernels, RowsTimesTransposedIsTheirProduct) {
   on_every_layout([&]<typename Element>(std::size_t misplaced) {
     const auto weight = normals<Element>(rows * channels, 1);
@@ -89,7 +116,7 @@ TEST_P(MatrixKernels, RowsTimesTransposedIsTheirProduct) {
 }
 
 INKLING_ON_SHAPES(MatrixKernels, Shape{1, 1}, Shape{3, 7}, Shape{64, 65}, Shape{100, 128}, Shape{140, 264},
-                  Shape{1000, 24});
+                  Shape{1000, 24}, Shape{2100, 16});
 
 // Shape::rows is the capacity of the cache, Shape::channels the size of a head.
 class AttendCachedKernels : public DeviceKernels {
