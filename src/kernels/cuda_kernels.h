@@ -2,8 +2,9 @@
 // bfloat16; what is computed with them, sums above all, is float32. Readable without CUDA's headers.
 //
 // Every function only queues its kernels on the stream: no waiting, no allocation, and what changes from step to step
-// is read from device memory, so that a whole step can be captured in a CUDA graph. No atomics: the same input gives
-// the same bits. Arrays are contiguous and row-major; where their rows begin at multiples of 16 bytes, memory is read
+// is read from device memory, so that a whole step can be captured in a CUDA graph. The same input gives the same bits:
+// nothing is added up with atomics; attend_cached counts arriving blocks, and what it computes does not depend on their
+// order. Arrays are contiguous and row-major; where their rows begin at multiples of 16 bytes, memory is read
 // 16 bytes at a time. Gradients of weights are float32 and are added to. Numbers of rows are below 2^31.
 #pragma once
 
@@ -24,7 +25,8 @@ struct AdamWStep {
   float learning_rate, beta1, beta2, epsilon, weight_decay, max_norm, bias_correction1, bias_correction2;
 };
 
-// Sizes of scratch. Scratch is written before it is read, so one array can serve every kernel of a stream.
+// Sizes of scratch. Scratch is written before it is read, so one array can serve every kernel of a stream; that of
+// attend_cached is the exception.
 constexpr std::int64_t column_parts = 256;
 // Floats, for sums over the rows of [rows, C].
 constexpr std::int64_t column_scratch(std::int64_t channels) { return column_parts * channels; }
@@ -37,11 +39,12 @@ constexpr std::int64_t embedding_segment(std::int64_t rows) { return rows <= 512
 constexpr std::int64_t embedding_scratch(std::int64_t rows, std::int64_t channels) {
   return (rows + embedding_segment(rows) - 1) / embedding_segment(rows) * channels;
 }
-// Keys that one block attends to; and floats of scratch, for attend_cached.
+// Keys that one block attends to; and floats of scratch, for attend_cached alone: the first batch * heads of them count
+// blocks, must be 0 before the first launch and are 0 after every one.
 constexpr std::int64_t attention_chunk = 64;
 constexpr std::int64_t attend_scratch(std::int64_t batch, std::int64_t heads, std::int64_t head_size,
                                       std::int64_t block) {
-  return batch * heads * ((block + attention_chunk - 1) / attention_chunk) * (head_size + 2);
+  return batch * heads * (1 + (block + attention_chunk - 1) / attention_chunk * (head_size + 2));
 }
 
 // Each function: Error environment if the launch fails.
@@ -113,7 +116,7 @@ struct CudaKernels {
                                 std::int64_t inner, std::int64_t columns, Stream stream);
   // Puts the key and the value of qkv [B, 3 C] into the caches [B, H, block, D] at lengths[b], which is below `block`,
   // and attends with the query over positions 0 to lengths[b]. out: [B, C]. lengths [B] stay as they are: the next
-  // layer reads them too. D is at most 1024. scratch: attend_scratch(B, H, D, block) floats.
+  // layer reads them too. D is at most 1024. scratch: attend_scratch(B, H, D, block) floats, the first B * H of them 0.
   void (*attend_cached)(const Element* qkv, Element* keys, Element* values, const std::int64_t* lengths, Element* out,
                         float* scratch, std::int64_t batch, std::int64_t heads, std::int64_t head_size,
                         std::int64_t block, Stream stream);

@@ -1,5 +1,6 @@
 // Attention of one new position over cached keys and values. A block takes a chunk of the keys of one head, so that a
-// single sequence fills the GPU too (Dao et al. 2023, Flash-Decoding); a second kernel joins the chunks in order.
+// single sequence fills the GPU too (Dao et al. 2023, Flash-Decoding); the last one of a head joins the chunks in
+// order.
 #include <cmath>
 
 #include "kernels/cuda/reductions.h"
@@ -17,6 +18,8 @@ struct CachedAttention {
   Element* keys;                // [B, H, block, D]
   Element* values;              // [B, H, block, D]
   const std::int64_t* lengths;  // [B]
+  Element* out;                 // [B, C]
+  unsigned* arrivals;           // [B, H]: blocks that have written their piece; 0 before and after
   float* pieces;  // [B, H, chunks, D + 2]: the weighted sum of values, the largest score, the sum of weights
   std::int64_t block;
   int heads, head_size, chunks;
@@ -51,6 +54,40 @@ __device__ inline void sum_values(const float* weights, const Element* values, i
     float total = 0.0f;
     for (int other = 0; other < groups; ++other) total += shared[other * head_size + i];
     out[i] = total;
+  }
+}
+
+// Whether all of a head's blocks have come here, of which there are `count`: then what they wrote before can be read.
+// Every thread of the block must call. The last block sets the counter back to 0.
+__device__ inline bool is_last_of(unsigned* arrivals, unsigned count) {
+  __shared__ bool last;
+  __syncthreads();  // the block has written
+  if (threadIdx.x == 0) {
+    __threadfence();  // what the block wrote is seen before its arrival is …
+    last = atomicInc(arrivals, count - 1) == count - 1;
+    __threadfence();  // … and what the others wrote is read after theirs
+  }
+  __syncthreads();
+  return last;
+}
+
+template <typename Element>
+__device__ inline void join_chunks(const CachedAttention<Element>& attention, int chunks) {
+  const int size = attention.head_size;
+  float largest = -INFINITY;
+#pragma unroll 4
+  for (int chunk = 0; chunk < chunks; ++chunk) largest = fmaxf(largest, attention.piece(chunk)[size]);
+  for (int i = static_cast<int>(threadIdx.x); i < size; i += threads) {
+    float sum = 0.0f;
+    float total = 0.0f;
+#pragma unroll 4
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const float* const piece = attention.piece(chunk);
+      const float factor = __expf(piece[size] - largest);
+      sum += factor * piece[i];
+      total += factor * piece[size + 1];
+    }
+    attention.out[attention.head() * size + i] = from_float<Element>(sum / total);
   }
 }
 
@@ -93,25 +130,8 @@ __global__ void __launch_bounds__(threads) chunk_kernel(CachedAttention<Element>
     piece[size] = largest;
     piece[size + 1] = total;
   }
-}
-
-template <typename Element>
-__global__ void __launch_bounds__(threads) join_kernel(CachedAttention<Element> attention, Element* out) {
-  const int size = attention.head_size;
-  const int chunks = static_cast<int>(attention.lengths[blockIdx.z] / attention_chunk) + 1;
-  float largest = -INFINITY;
-  for (int chunk = 0; chunk < chunks; ++chunk) largest = fmaxf(largest, attention.piece(chunk)[size]);
-  for (int i = static_cast<int>(threadIdx.x); i < size; i += threads) {
-    float sum = 0.0f;
-    float total = 0.0f;
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      const float* const piece = attention.piece(chunk);
-      const float factor = __expf(piece[size] - largest);
-      sum += factor * piece[i];
-      total += factor * piece[size + 1];
-    }
-    out[attention.head() * size + i] = from_float<Element>(sum / total);
-  }
+  const auto chunks = static_cast<unsigned>(length / attention_chunk) + 1;
+  if (is_last_of(attention.arrivals + attention.head(), chunks)) join_chunks(attention, static_cast<int>(chunks));
 }
 
 template <typename Element>
@@ -119,15 +139,18 @@ void attend_cached(const Element* qkv, Element* keys, Element* values, const std
                    float* scratch, std::int64_t batch, std::int64_t heads, std::int64_t head_size, std::int64_t block,
                    Stream stream) {
   const auto chunks = static_cast<unsigned>(divided_up(block, attention_chunk));
-  const CachedAttention<Element> attention = {qkv,
-                                              keys,
-                                              values,
-                                              lengths,
-                                              scratch,
-                                              block,
-                                              static_cast<int>(heads),
-                                              static_cast<int>(head_size),
-                                              static_cast<int>(chunks)};
+  CachedAttention<Element> attention = {};
+  attention.qkv = qkv;
+  attention.keys = keys;
+  attention.values = values;
+  attention.lengths = lengths;
+  attention.out = out;
+  attention.arrivals = reinterpret_cast<unsigned*>(scratch);
+  attention.pieces = scratch + batch * heads;
+  attention.block = block;
+  attention.heads = static_cast<int>(heads);
+  attention.head_size = static_cast<int>(head_size);
+  attention.chunks = static_cast<int>(chunks);
   if (head_size > largest_head) {
     throw Error::environment("heads of more than " + std::to_string(largest_head) +
                              " channels have no CUDA kernel here: set runtime.kernels to aten");
@@ -136,8 +159,6 @@ void attend_cached(const Element* qkv, Element* keys, Element* values, const std
     const dim3 grid(chunks, static_cast<unsigned>(heads), static_cast<unsigned>(batch));
     launch("attend_cached", chunk_kernel<Element, width()>, grid, threads, stream, attention);
   });
-  launch("attend_cached", join_kernel<Element>, dim3(1, static_cast<unsigned>(heads), static_cast<unsigned>(batch)),
-         threads, stream, attention, out);
 }
 
 }  // namespace

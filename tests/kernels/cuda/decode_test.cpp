@@ -170,11 +170,17 @@ TEST_P(AttendCachedKernels, NewPositionsAreCachedAndAttendToAllBefore) {
     const DeviceArray<Element> device_qkv(qkv, misplaced), device_keys(keys, misplaced),
         device_values(values, misplaced), out(batch * heads * channels, misplaced);
     const DeviceArray<std::int64_t> device_lengths(positions);
-    const DeviceArray<float> scratch(attend_scratch(batch, heads, channels, rows));
+    std::vector<float> unset(static_cast<std::size_t>(attend_scratch(batch, heads, channels, rows)), NAN);
+    const auto counters = unset.begin() + batch * heads;
+    std::fill(unset.begin(), counters, 0.0f);
+    const DeviceArray<float> scratch(unset);
     const auto cached_keys = device_keys.read(), cached_values = device_values.read();  // 1e30 as Elements
-    cuda_kernels<Element>().attend_cached(device_qkv.get(), device_keys.get(), device_values.get(),
-                                          device_lengths.get(), out.get(), scratch.get(), batch, heads, channels, rows,
-                                          nullptr);
+    const auto launch = [&] {
+      cuda_kernels<Element>().attend_cached(device_qkv.get(), device_keys.get(), device_values.get(),
+                                            device_lengths.get(), out.get(), scratch.get(), batch, heads, channels,
+                                            rows, nullptr);
+    };
+    launch();
     keys = cached_keys;
     values = cached_values;
     std::vector<double> wanted;
@@ -189,8 +195,12 @@ TEST_P(AttendCachedKernels, NewPositionsAreCachedAndAttendToAllBefore) {
     }
     EXPECT_EQ(device_keys.read(), keys);
     EXPECT_EQ(device_values.read(), values);
-    expect_near<Element>(out.read(), wanted, 4e-6, "out");
-    scratch.read();  // its guards
+    const auto result = out.read();
+    expect_near<Element>(result, wanted, 4e-6, "out");
+    const auto left = scratch.read();
+    EXPECT_TRUE(std::all_of(left.begin(), left.begin() + batch * heads, [](float count) { return count == 0.0f; }));
+    launch();
+    EXPECT_EQ(out.read(), result) << "the next launch finds the counters as the first did";
   });
 }
 

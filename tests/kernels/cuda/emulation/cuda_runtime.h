@@ -71,6 +71,14 @@ T __shfl_xor_sync(unsigned mask, T value, int with, int = 32, int line = __built
   return emulation::exchanged(mask, value, emulation::lane() ^ static_cast<unsigned>(with), line);
 }
 
+// Blocks run one after another, and a thread runs until it waits for others.
+inline void __threadfence() {}
+inline unsigned atomicInc(unsigned* value, unsigned largest) {
+  const unsigned before = *value;
+  *value = before >= largest ? 0 : before + 1;
+  return before;
+}
+
 inline float __expf(float x) { return std::exp(x); }
 inline float __fdividef(float x, float y) { return x / y; }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
