@@ -80,9 +80,11 @@ struct CudaKernels {
   void (*cross_entropy)(Element* logits, const std::int64_t* targets, float* losses, const float* scale,
                         std::int64_t rows, std::int64_t vocabulary, std::int64_t stride, Stream stream);
 
-  // out[n] = token_table[tokens[n]] + position_table[n % time]. out: [rows, C]; tables: [V, C], [block, C].
-  void (*embedding_forward)(const std::int64_t* tokens, const Element* token_table, const Element* position_table,
-                            Element* out, std::int64_t rows, std::int64_t time, std::int64_t channels, Stream stream);
+  // out[n] = token_table[tokens[n]] + position_table[positions[n]]; positions may be null: then they are n % time.
+  // out: [rows, C]; tables: [V, C], [block, C].
+  void (*embedding_forward)(const std::int64_t* tokens, const std::int64_t* positions, const Element* token_table,
+                            const Element* position_table, Element* out, std::int64_t rows, std::int64_t time,
+                            std::int64_t channels, Stream stream);
   // Adds dout [rows, C] to the rows of both tables' gradients. order [rows] sorts the tokens, stably:
   // sorted_tokens[i] = tokens[order[i]], ascending. scratch: embedding_scratch(rows, C) floats.
   void (*embedding_backward)(const std::int64_t* sorted_tokens, const std::int64_t* order, const Element* dout,

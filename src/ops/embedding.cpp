@@ -32,7 +32,7 @@ struct FusedEmbedding : Function<FusedEmbedding> {
     if (const CudaLibrary* const cuda = cuda_library(out)) {
       with_kernels(*cuda, out, [&](const auto& kernels, auto element) {
         using Element = decltype(element);
-        kernels.embedding_forward(elements<std::int64_t>(ids), elements<Element>(token_table),
+        kernels.embedding_forward(elements<std::int64_t>(ids), nullptr, elements<Element>(token_table),
                                   elements<Element>(weights.positions.value), elements<Element>(out), ids.numel(), time,
                                   channels, current_stream(out));
       });

@@ -20,13 +20,14 @@ __device__ inline std::int64_t warp_of_grid() {
 // One warp per row.
 template <typename Element, int width>
 __global__ void __launch_bounds__(block_size)
-    forward_kernel(const std::int64_t* tokens, const Element* token_table, const Element* position_table, Element* out,
-                   std::int64_t rows, std::int64_t time, int channels) {
+    forward_kernel(const std::int64_t* tokens, const std::int64_t* positions, const Element* token_table,
+                   const Element* position_table, Element* out, std::int64_t rows, std::int64_t time, int channels) {
   const int column = column_of_thread<width>();
   const std::int64_t row = warp_of_grid();
   if (row >= rows || column >= channels) return;
   Pack<width> sum = load<width>(token_table + tokens[row] * channels + column);
-  add(sum, load<width>(position_table + row % time * channels + column));
+  const std::int64_t position = positions == nullptr ? row % time : positions[row];
+  add(sum, load<width>(position_table + position * channels + column));
   store(out + row * channels + column, sum);
 }
 
@@ -135,11 +136,12 @@ dim3 grid_of(std::int64_t warps, std::int64_t channels) {
 }
 
 template <typename Element>
-void embedding_forward(const std::int64_t* tokens, const Element* token_table, const Element* position_table,
-                       Element* out, std::int64_t rows, std::int64_t time, std::int64_t channels, Stream stream) {
+void embedding_forward(const std::int64_t* tokens, const std::int64_t* positions, const Element* token_table,
+                       const Element* position_table, Element* out, std::int64_t rows, std::int64_t time,
+                       std::int64_t channels, Stream stream) {
   with_width<Element>(channels, aligned(token_table, position_table, out), [&](auto width) {
     launch("embedding_forward", forward_kernel<Element, width()>, grid_of<width()>(rows, channels), block_size, stream,
-           tokens, token_table, position_table, out, rows, time, static_cast<int>(channels));
+           tokens, positions, token_table, position_table, out, rows, time, static_cast<int>(channels));
   });
 }
 

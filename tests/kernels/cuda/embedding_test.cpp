@@ -29,19 +29,26 @@ TEST_P(EmbeddingKernels, ForwardAddsTokenAndPosition) {
   on_every_layout([&]<typename Element>(std::size_t misplaced) {
     const auto token_table = normals<Element>(vocabulary * channels, 1),
                position_table = normals<Element>(time() * channels, 2);
-    std::vector<float> wanted;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t i = 0; i < channels; ++i) {
-        wanted.push_back(rounded_to<Element>(token_table[at(tokens[static_cast<std::size_t>(row)], i)] +
-                                             position_table[at(row % time(), i)]));
-      }
-    }
     const DeviceArray<std::int64_t> device_tokens(tokens);
     const DeviceArray<Element> device_token_table(token_table, misplaced),
         device_position_table(position_table, misplaced), out(rows * channels, misplaced);
-    cuda_kernels<Element>().embedding_forward(device_tokens.get(), device_token_table.get(),
-                                              device_position_table.get(), out.get(), rows, time(), channels, nullptr);
-    EXPECT_EQ(out.read(), wanted);
+    // Each row at its place in a sequence, then at positions of its own.
+    for (const bool given : {false, true}) {
+      std::vector<std::int64_t> positions;
+      std::vector<float> wanted;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        positions.push_back((given ? 7 * row + 3 : row) % time());
+        for (std::int64_t i = 0; i < channels; ++i) {
+          wanted.push_back(rounded_to<Element>(token_table[at(tokens[static_cast<std::size_t>(row)], i)] +
+                                               position_table[at(positions.back(), i)]));
+        }
+      }
+      const DeviceArray<std::int64_t> device_positions(positions);
+      cuda_kernels<Element>().embedding_forward(device_tokens.get(), given ? device_positions.get() : nullptr,
+                                                device_token_table.get(), device_position_table.get(), out.get(), rows,
+                                                time(), channels, nullptr);
+      EXPECT_EQ(out.read(), wanted);
+    }
   });
 }
 
