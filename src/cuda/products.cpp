@@ -63,6 +63,8 @@ cublasLtEpilogue_t epilogue_of(const Epilogue& epilogue) {
       return epilogue.vector.defined() ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     case Epilogue::Kind::gelu_gradient:
       return CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::Kind::column_sums:
+      return CUBLASLT_EPILOGUE_BGRADA;  // the first operand is our b
     case Epilogue::Kind::none:
       break;
   }

@@ -21,9 +21,10 @@ struct Epilogue {
     bias,           // + vector [n]
     gelu,           // + vector [n] (may be undefined); that goes to `pre`, and gelu (tanh) of it is the result
     gelu_gradient,  // * gelu'(pre) (tanh)
+    column_sums,    // as it is; the column sums of b go to vector [n], float32, which is zero before
   };
   Kind kind = Kind::none;
-  at::Tensor vector = {};
+  at::Tensor vector = {};   // read, but for the column sums
   at::Tensor pre = {};      // [m, n]
   bool accumulate = false;  // add to what out holds
 };

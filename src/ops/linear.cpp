@@ -7,6 +7,7 @@
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,8 +48,7 @@ struct FusedLinear : Function<FusedLinear> {
     const at::Tensor rows = context->get_saved_variables()[0];
     const auto& [weights, overwrites] = kept<LinearState>(context);
     const at::Tensor dy = as_rows(upstream[0]).contiguous();
-    add_bias_gradient(dy, weights.bias);
-    add_weight_gradient(rows, dy, weights.weight, overwrites);
+    add_gradients(rows, dy, weights, overwrites);
     return {with_last(input_gradient(dy, weights.weight), upstream[0]), {}};
   }
 };
@@ -73,20 +73,38 @@ struct FusedMlp : Function<FusedMlp> {
     const at::Tensor &rows = saved[0], &pre = saved[1];
     const auto& [weights, form, overwrites] = kept<MlpState>(context);
     const at::Tensor dy = as_rows(upstream[0]).contiguous();
-    add_bias_gradient(dy, weights.c_proj.bias);
-    add_weight_gradient(saved[2].defined() ? saved[2] : gelu_again(pre, form), dy, weights.c_proj.weight, overwrites);
-    const at::Tensor dpre = input_gradient_through_gelu(dy, weights.c_proj.weight, pre, weights.c_fc.bias, form);
-    add_weight_gradient(rows, dpre, weights.c_fc.weight, overwrites);
+    add_gradients(saved[2].defined() ? saved[2] : gelu_again(pre, form), dy, weights.c_proj, overwrites);
+    const at::Tensor dpre = add_gradients_through_gelu(rows, pre, dy, weights, form, overwrites);
     return {with_last(input_gradient(dpre, weights.c_fc.weight), upstream[0]), {}, {}};
   }
 };
+
+// A few rows on a GPU; with a form, gelu of the product.
+at::Tensor decode_linear(const CudaLibrary& cuda, const at::Tensor& x, const LinearWeights& weights,
+                         std::optional<GeluForm> form) {
+  const at::Tensor rows = as_rows(x).contiguous();
+  const std::int64_t count = rows.size(0), inner = rows.size(1), columns = weights.weight.value.size(1);
+  const at::Tensor out = at::empty({count, columns}, rows.options());
+  with_kernels(cuda, rows, [&](const auto& kernels, auto element) {
+    using Element = decltype(element);
+    const auto *const in = elements<Element>(rows), *const weight = elements<Element>(weights.weight.value),
+                      *const bias = elements<Element>(weights.bias.value);
+    const Stream stream = current_stream(rows);
+    if (form) {
+      kernels.rows_times_matrix_gelu(in, weight, bias, elements<Element>(out), *form, count, inner, columns, stream);
+    } else {
+      kernels.rows_times_matrix(in, weight, bias, elements<Element>(out), count, inner, columns, stream);
+    }
+  });
+  return with_last(out, x);
+}
 
 void add(float* sum, const float* x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sum[i] += x[i];
 }
 
-// A few rows. Each thread takes some lines of the matrix, a stretch of memory of its own; their shares are added in
-// order.
+// A few rows on the CPU. Each thread takes some lines of the matrix, a stretch of memory of its own; their shares are
+// added in order.
 at::Tensor decode_linear(const at::Tensor& x, const LinearWeights& weights) {
   const at::Tensor rows = as_rows(x).contiguous();
   const at::Tensor& weight = weights.weight.value;
@@ -125,7 +143,10 @@ at::Tensor aten_linear(const at::Tensor& x, const LinearWeights& weights) {
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Context& context) {
   RECORD_FUNCTION("linear", std::vector<c10::IValue>());
   if (context.kernels == Kernels::aten) return aten_linear(x, weights);
-  if (context.decoding && fused_on_cpu(x, context)) return decode_linear(x, weights);
+  if (context.decoding) {
+    const CudaLibrary* const cuda = cuda_library(x);
+    return cuda == nullptr ? decode_linear(x, weights) : decode_linear(*cuda, x, weights, {});
+  }
   return FusedLinear::apply(x, FusedLinear::LinearState{weights, context.overwrites});
 }
 
@@ -135,7 +156,10 @@ at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, GeluForm form, co
     const at::Tensor wide = at::gelu(aten_linear(x, weights.c_fc), form == GeluForm::tanh ? "tanh" : "none");
     return aten_linear(wide, weights.c_proj);
   }
-  if (context.decoding && fused_on_cpu(x, context)) {
+  if (context.decoding) {
+    if (const CudaLibrary* const cuda = cuda_library(x)) {
+      return decode_linear(*cuda, decode_linear(*cuda, x, weights.c_fc, form), weights.c_proj, {});
+    }
     const at::Tensor wide = decode_linear(x, weights.c_fc);
     cpu_kernels().gelu_forward(wide.data_ptr<float>(), nullptr, wide.data_ptr<float>(), form, 1, wide.numel());
     return decode_linear(wide, weights.c_proj);

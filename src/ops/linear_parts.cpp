@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "kernels/cpu_kernels.h"
 #include "ops/cuda_library.h"
@@ -55,6 +56,22 @@ void gelu_backward(const at::Tensor& gradient, const at::Tensor& pre, const at::
       });
 }
 
+// sums += the column sums of dy, if there are any sums.
+void add_column_sums(const at::Tensor& dy, const at::Tensor& sums) {
+  if (!sums.defined()) return;
+  const std::int64_t rows = dy.size(0), channels = dy.size(1);
+  if (const CudaLibrary* const cuda = cuda_library(dy)) {
+    with_kernels(*cuda, dy, [&](const auto& kernels, auto element) {
+      kernels.add_column_sums(elements<decltype(element)>(dy), floats(sums),
+                              floats(cuda_scratch(dy, column_scratch(channels))), rows, channels, current_stream(dy));
+    });
+    return;
+  }
+  add_over_parts(rows, {floats(sums)}, channels, [&](std::int64_t begin, std::int64_t end, float* const* parts) {
+    cpu_kernels().add_column_sums(floats(dy) + begin * channels, parts[0], end - begin, channels);
+  });
+}
+
 }  // namespace
 
 at::Tensor product(const at::Tensor& x, const LinearWeights& weights) {
@@ -99,45 +116,43 @@ at::Tensor input_gradient(const at::Tensor& dy, const Weight& weight) {
   return dx;
 }
 
-at::Tensor input_gradient_through_gelu(const at::Tensor& dy, const Weight& weight, const at::Tensor& pre,
-                                       const Weight& bias, GeluForm form) {
+void add_gradients(const at::Tensor& x, const at::Tensor& dy, const LinearWeights& weights, bool overwrites) {
+  const at::Tensor &gradient = weights.weight.gradient, &bias = weights.bias.gradient;
+  const CudaLibrary* const cuda = cuda_library(x);
+  if (cuda == nullptr) {
+    add_column_sums(dy, bias);
+    const double kept = overwrites ? 0.0 : 1.0;  // 0: what was there is not even read
+    at::Tensor(gradient).addmm_(x.t(), dy, kept);
+    return;
+  }
+  if (bias.defined()) {
+    // The first pass finds zeros there. Later ones add what the product wrote.
+    const at::Tensor sums = overwrites ? bias : at::zeros_like(bias);
+    const Epilogue with_sums = {.kind = Epilogue::Kind::column_sums, .vector = sums, .accumulate = !overwrites};
+    if (cuda->multiply(x.t(), dy, gradient, with_sums)) {
+      if (!overwrites) at::Tensor(bias).add_(sums);
+      return;
+    }
+    add_column_sums(dy, bias);
+  }
+  multiply(*cuda, x.t(), dy, gradient, {.accumulate = !overwrites});
+}
+
+at::Tensor add_gradients_through_gelu(const at::Tensor& x, const at::Tensor& pre, const at::Tensor& dy,
+                                      const MlpWeights& weights, GeluForm form, bool overwrites) {
   const CudaLibrary* const cuda = cuda_library(dy);
+  const Weight& c_proj = weights.c_proj.weight;
   if (cuda != nullptr && form == GeluForm::tanh) {
     const at::Tensor dpre = at::empty_like(pre);
-    const Epilogue through_gelu = {.kind = Epilogue::Kind::gelu_gradient, .pre = pre};
-    if (cuda->multiply(dy, weight.value.t(), dpre, through_gelu)) {
-      add_bias_gradient(dpre, bias);
+    if (cuda->multiply(dy, c_proj.value.t(), dpre, {.kind = Epilogue::Kind::gelu_gradient, .pre = pre})) {
+      add_gradients(x, dpre, weights.c_fc, overwrites);
       return dpre;
     }
   }
-  const at::Tensor dpre = input_gradient(dy, weight);
-  gelu_backward(dpre, pre, bias.gradient, form);
+  const at::Tensor dpre = input_gradient(dy, c_proj);
+  gelu_backward(dpre, pre, weights.c_fc.bias.gradient, form);
+  add_gradients(x, dpre, {weights.c_fc.weight, {}}, overwrites);  // the bias has its own already
   return dpre;
-}
-
-void add_weight_gradient(const at::Tensor& x, const at::Tensor& dy, const Weight& weight, bool overwrites) {
-  if (const CudaLibrary* const cuda = cuda_library(x)) {
-    multiply(*cuda, x.t(), dy, weight.gradient, {.accumulate = !overwrites});
-    return;
-  }
-  const double kept = overwrites ? 0.0 : 1.0;  // 0: what was there is not even read
-  at::Tensor(weight.gradient).addmm_(x.t(), dy, kept);
-}
-
-void add_bias_gradient(const at::Tensor& dy, const Weight& bias) {
-  if (!bias.defined()) return;
-  const std::int64_t rows = dy.size(0), channels = dy.size(1);
-  if (const CudaLibrary* const cuda = cuda_library(dy)) {
-    with_kernels(*cuda, dy, [&](const auto& kernels, auto element) {
-      kernels.add_column_sums(elements<decltype(element)>(dy), floats(bias.gradient),
-                              floats(cuda_scratch(dy, column_scratch(channels))), rows, channels, current_stream(dy));
-    });
-    return;
-  }
-  add_over_parts(rows, {floats(bias.gradient)}, channels,
-                 [&](std::int64_t begin, std::int64_t end, float* const* sums) {
-                   cpu_kernels().add_column_sums(floats(dy) + begin * channels, sums[0], end - begin, channels);
-                 });
 }
 
 }  // namespace inkling

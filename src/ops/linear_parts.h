@@ -21,15 +21,11 @@ at::Tensor gelu_again(const at::Tensor& pre, GeluForm form);
 // The gradient of x: dy W^T.
 at::Tensor input_gradient(const at::Tensor& dy, const Weight& weight);
 
-// The same through a GELU in front of the product: (dy W^T) gelu'(pre). Adds its column sums to the gradient of `bias`,
-// which was added to pre.
-at::Tensor input_gradient_through_gelu(const at::Tensor& dy, const Weight& weight, const at::Tensor& pre,
-                                       const Weight& bias, GeluForm form);
+// dW += x^T dy, or dW = x^T dy if the pass overwrites, and db += the column sums of dy, straight into the arena.
+void add_gradients(const at::Tensor& x, const at::Tensor& dy, const LinearWeights& weights, bool overwrites);
 
-// dW += x^T dy, or dW = x^T dy, straight into the arena.
-void add_weight_gradient(const at::Tensor& x, const at::Tensor& dy, const Weight& weight, bool overwrites);
-
-// db += the column sums of dy, if there is a bias.
-void add_bias_gradient(const at::Tensor& dy, const Weight& bias);
+// The same for the c_fc of an MLP, whose product is pre, given the gradient dy behind c_proj. Returns that of pre.
+at::Tensor add_gradients_through_gelu(const at::Tensor& x, const at::Tensor& pre, const at::Tensor& dy,
+                                      const MlpWeights& weights, GeluForm form, bool overwrites);
 
 }  // namespace inkling

@@ -30,7 +30,14 @@ bool multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, c
   for (const at::Tensor& matrix : {a, b}) check_layout(matrix);
   if (out.stride(1) != 1 || a.scalar_type() != b.scalar_type()) throw Error::internal("no such product in cublasLt");
   at::Tensor result = at::matmul(a.to(at::kDouble), b.to(at::kDouble));
-  if (epilogue.vector.defined()) result = result + epilogue.vector;
+  if (epilogue.kind == Kind::column_sums) {
+    if (epilogue.vector.scalar_type() != at::kFloat || epilogue.vector.count_nonzero().item<std::int64_t>() != 0) {
+      throw Error::internal("column sums go to zeros, in float32");
+    }
+    epilogue.vector.copy_(b.to(at::kDouble).sum(0));
+  } else if (epilogue.vector.defined()) {
+    result = result + epilogue.vector;
+  }
   if (epilogue.kind == Kind::gelu) {
     epilogue.pre.copy_(result);
     result = gelu(result, false);
@@ -40,8 +47,9 @@ bool multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, c
   return true;
 }
 
-bool multiply_without_gelu(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue) {
-  if (epilogue.kind == Kind::gelu || epilogue.kind == Kind::gelu_gradient) return false;
+bool multiply_without_epilogues(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out,
+                                const Epilogue& epilogue) {
+  if (epilogue.kind != Kind::none && epilogue.kind != Kind::bias) return false;
   return multiply(a, b, out, epilogue);
 }
 
@@ -49,10 +57,11 @@ std::function<void()> record(int, const std::function<void()>& work) { return wo
 
 }  // namespace
 
-const CudaLibrary& emulated_library(bool with_gelu) {
+const CudaLibrary& emulated_library(bool with_epilogues) {
   static const CudaLibrary whole = {cuda_kernels<float>(), cuda_kernels<BFloat16>(), multiply, record};
-  static const CudaLibrary plain = {cuda_kernels<float>(), cuda_kernels<BFloat16>(), multiply_without_gelu, record};
-  return with_gelu ? whole : plain;
+  static const CudaLibrary plain = {cuda_kernels<float>(), cuda_kernels<BFloat16>(), multiply_without_epilogues,
+                                    record};
+  return with_epilogues ? whole : plain;
 }
 
 }  // namespace inkling::oracle

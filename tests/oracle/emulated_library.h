@@ -6,13 +6,13 @@
 
 namespace inkling::oracle {
 
-// with_gelu: whether products have epilogues with GELU, as cublasLt may or may not.
-const CudaLibrary& emulated_library(bool with_gelu);
+// with_epilogues: whether products have epilogues with GELU and with column sums, as cublasLt may or may not.
+const CudaLibrary& emulated_library(bool with_epilogues);
 
 // While it lives, the fused operations go the way they go on a GPU, on tensors of the CPU.
 class EmulatedGpu {
  public:
-  explicit EmulatedGpu(bool with_gelu = true) { emulate_cuda_library(&emulated_library(with_gelu)); }
+  explicit EmulatedGpu(bool with_epilogues = true) { emulate_cuda_library(&emulated_library(with_epilogues)); }
   ~EmulatedGpu() { emulate_cuda_library(nullptr); }
   EmulatedGpu(const EmulatedGpu&) = delete;
   EmulatedGpu& operator=(const EmulatedGpu&) = delete;

@@ -30,7 +30,7 @@ struct Setting {
   at::ScalarType dtype;
   Kernels kernels;
   Tolerances tolerances;
-  enum { real, emulated, emulated_without_gelu } gpu = real;  // the fused operations' way on a GPU, on the CPU
+  enum { real, emulated, emulated_without_epilogues } gpu = real;  // the fused operations' way on a GPU, on the CPU
 };
 
 // On the CPU two to eight times what was measured; a GPU's sums run in another order, hence its wider rows.
@@ -42,12 +42,12 @@ inline constexpr Setting cpu_settings[] = {
 inline constexpr Setting emulated_settings[] = {
     {"gpu_float32_fused", "cpu", at::kFloat, Kernels::fused, {2e-6, 2e-6, 2e-6, 4e-6, 6e-6}, Setting::emulated},
     {"gpu_bfloat16_fused", "cpu", at::kBFloat16, Kernels::fused, {1.5e-2, 4e-2, 2e-2, 4e-2, 6e-2}, Setting::emulated},
-    {"gpu_bfloat16_fused_without_gelu",
+    {"gpu_bfloat16_fused_without_epilogues",
      "cpu",
      at::kBFloat16,
      Kernels::fused,
      {1.5e-2, 4e-2, 2e-2, 4e-2, 6e-2},
-     Setting::emulated_without_gelu},
+     Setting::emulated_without_epilogues},
 };
 inline constexpr Setting cuda_settings[] = {
     {"cuda_float32_fused", "cuda", at::kFloat, Kernels::fused, {1e-5, 1e-5, 1e-5, 2e-5, 5e-5}},
