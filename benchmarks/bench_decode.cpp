@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "config/config.h"
-#include "generate/decoder.h"
+#include "generate/token_source.h"
 #include "limits.h"
 #include "model/device.h"
 #include "operation_times.h"
@@ -44,25 +44,25 @@ int bench(int argc, char** argv) {
   initialize(arena, shape, 1);
   arena.release_master(runtime.activation_dtype());
   const Gpt model(shape, arena);
-  Decoder decoder(model, runtime, flags.rows, true);
+  const auto source = make_token_source(model, runtime, {.vocab_size = flags.vocab_size, .max_rows = flags.rows});
   MemoryReads reads(runtime.device);
 
-  std::vector<std::vector<Token>> texts(static_cast<std::size_t>(flags.rows));
-  std::uint64_t drawn = 0;
-  const auto grow = [&] {
-    for (auto& text : texts) text.push_back(static_cast<Token>(random_below(1, drawn++, flags.vocab_size)));
-  };
+  std::vector<std::vector<Token>> texts(static_cast<std::size_t>(flags.rows), std::vector<Token>(5, 0));
+  // A token for each text, drawn with the default settings. On a GPU the next ones are under way when it returns.
   const auto step = [&] {
-    const std::vector<std::span<const Token>> views(texts.begin(), texts.end());
-    return seconds_of(runtime.device, [&] { decoder.next_logits(views); });
+    std::vector<GrowingText> growing;
+    for (std::size_t row = 0; row < texts.size(); ++row) growing.push_back({texts[row], row});
+    const auto start = std::chrono::steady_clock::now();
+    const std::vector<Token> drawn = source->next(growing);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    for (std::size_t row = 0; row < texts.size(); ++row) texts[row].push_back(drawn[row]);
+    return taken.count();
   };
-  for (int i = 0; i < 5; ++i) grow();
-  step();
+  for (int i = 0; i < 3; ++i) step();
   std::vector<double> milliseconds, bandwidths;
   for (std::int64_t token = 0; token < flags.tokens; ++token) {
-    grow();
     milliseconds.push_back(step() * 1000);
-    if (token % 8 == 0) bandwidths.push_back(reads.bytes_per_second());
+    if (runtime.device.is_cpu() && token % 8 == 0) bandwidths.push_back(reads.bytes_per_second());
   }
 
   constexpr int observed_tokens = 10;
@@ -70,11 +70,12 @@ int bench(int argc, char** argv) {
   {
     const OperationTimes observed;
     for (int i = 0; i < observed_tokens; ++i) {
-      grow();
       step();
     }
     for (const auto& [name, seconds] : observed.seconds()) operations[name] = 1000 * seconds / observed_tokens;
   }
+
+  for (int i = 0; i < 8 && runtime.device.is_cuda(); ++i) bandwidths.push_back(reads.bytes_per_second());
 
   // Every weight but the tables that are looked up: the head's table is read whole.
   const std::int64_t weights = arena.parameter_count() - shape.block_size * shape.n_embd;

@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "generate/decoder.h"
 #include "generate/stop_filter.h"
+#include "generate/token_source.h"
 #include "text/stream_decoder.h"
 
 namespace inkling {
@@ -28,14 +29,17 @@ class Generation {
  public:
   Generation(const LoadedModel& model, std::span<const std::string> prompts, const GenerationSettings& settings,
              const Watcher& watcher)
-      : model_(model),
-        tokenizer_(require_tokenizer(model)),
+      : tokenizer_(require_tokenizer(model)),
         settings_(settings),
         watcher_(watcher),
         samples_(prompts.size() * settings.count),
         max_rows_(std::min(static_cast<std::int64_t>(std::max<std::size_t>(samples_.size(), 1)),
                            Decoder::rows_together(model.gpt->shape(), model.runtime))),
-        decoder_(*model.gpt, model.runtime, max_rows_, settings.cache) {
+        source_(make_token_source(*model.gpt, model.runtime,
+                                  {.sampling = settings.sampling,
+                                   .vocab_size = static_cast<std::uint64_t>(tokenizer_.vocab_size()),
+                                   .max_rows = max_rows_,
+                                   .cache = settings.cache})) {
     for (const std::string& prompt : prompts) prompts_.push_back(encode_prompt(tokenizer_, prompt));
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       samples_[i].prompt = i / settings.count;
@@ -65,31 +69,21 @@ class Generation {
 
   // One more token for every row. Rows that end make room from the back, so that none is met twice.
   void step() {
-    std::vector<std::span<const Token>> texts;
-    for (const std::unique_ptr<Row>& row : rows_) texts.emplace_back(row->tokens);
-    const at::Tensor logits = decoder_.next_logits(texts);
-    const std::int64_t stride = logits.size(1);
+    std::vector<GrowingText> texts;
+    for (const std::unique_ptr<Row>& row : rows_) texts.push_back({row->tokens, row->random});
+    const std::vector<Token> drawn = source_->next(texts);
     std::vector<bool> ended;
-    for (std::size_t i = 0; i < rows_.size() && !interrupted_; ++i) {
-      // A model may know more tokens than its vocabulary has (GPT-2's tables are often padded): those are no text.
-      const float* const first = logits.data_ptr<float>() + static_cast<std::int64_t>(i) * stride;
-      ended.push_back(extend(*rows_[i], {first, static_cast<std::size_t>(tokenizer_.vocab_size())}));
-    }
+    for (std::size_t i = 0; i < rows_.size() && !interrupted_; ++i) ended.push_back(extend(*rows_[i], drawn[i]));
     for (std::size_t i = ended.size(); i-- > 0;) {
       if (!ended[i]) continue;
-      decoder_.remove(i);
+      source_->remove(i);
       rows_[i] = std::move(rows_.back());
       rows_.pop_back();
     }
   }
 
-  // Draws a token; true if it was the row's last.
-  bool extend(Row& row, std::span<const float> logits) {
-    const auto block_size = static_cast<std::uint64_t>(model_.gpt->shape().block_size);
-    const std::span<const Token> context =
-        std::span<const Token>(row.tokens).subspan(context_start(row.tokens.size(), block_size));
-    const double unit = random_unit(row.random, row.tokens.size());
-    const Token token = sample_token(logits, context, settings_.sampling, unit);
+  // True if the token is the row's last.
+  bool extend(Row& row, Token token) {
     row.tokens.push_back(token);
     Sample& sample = samples_[row.index];
     ++sample.tokens;
@@ -116,7 +110,6 @@ class Generation {
     return finish.has_value();
   }
 
-  const LoadedModel& model_;
   const Tokenizer& tokenizer_;
   const GenerationSettings& settings_;
   const Watcher& watcher_;
@@ -124,7 +117,7 @@ class Generation {
   std::vector<Sample> samples_;
   std::size_t next_ = 0;  // the first sample not begun
   std::int64_t max_rows_;
-  Decoder decoder_;
+  std::unique_ptr<TokenSource> source_;
   std::vector<std::unique_ptr<Row>> rows_;
   bool interrupted_ = false;
 };

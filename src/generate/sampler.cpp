@@ -25,9 +25,7 @@ std::vector<Candidate> candidates(std::span<const float> logits) {
   std::vector<Candidate> all(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity()) {
-      throw Error::input(
-          "the model's answer is not a number: its training diverged or its weights are damaged; "
-          "try an earlier checkpoint");
+      refuse_broken_logits();
     }
     all[i] = {static_cast<Token>(i), static_cast<double>(logits[i])};
   }
@@ -98,6 +96,12 @@ void check_settings(const SamplingSettings& settings) {
   if (!finite(settings.repetition_penalty) || settings.repetition_penalty <= 0) {
     refuse("--repetition-penalty", settings.repetition_penalty, "above 0; 1 is off, 1.1 is mild");
   }
+}
+
+void refuse_broken_logits() {
+  throw Error::input(
+      "the model's answer is not a number: its training diverged or its weights are damaged; "
+      "try an earlier checkpoint");
 }
 
 Token sample_token(std::span<const float> logits, std::span<const Token> context, const SamplingSettings& settings,

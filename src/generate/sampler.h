@@ -5,17 +5,9 @@
 #include <span>
 
 #include "formats/token_file.h"
+#include "kernels/kernel_settings.h"
 
 namespace inkling {
-
-// What is off by default stands in the comments.
-struct SamplingSettings {
-  double temperature = 0.8;         // 0: always the likeliest token; 1: as the model says
-  std::uint64_t top_k = 0;          // 0: off. Only the k likeliest tokens
-  double top_p = 1.0;               // 1: off. Only the likeliest tokens that together reach this probability
-  double min_p = 0.0;               // 0: off. Only tokens at least so likely as this times the likeliest one
-  double repetition_penalty = 1.0;  // 1: off. Above 1, tokens that the context holds become less likely
-};
 
 // Error input naming the flag for a value that means nothing (a negative temperature, top_p = 0 …).
 void check_settings(const SamplingSettings& settings);
@@ -34,5 +26,8 @@ void check_settings(const SamplingSettings& settings);
 // logits: [V], V > 0. Error input if one is NaN or +infinity: the weights are broken.
 Token sample_token(std::span<const float> logits, std::span<const Token> context, const SamplingSettings& settings,
                    double unit);
+
+// The Error input for such logits.
+[[noreturn]] void refuse_broken_logits();
 
 }  // namespace inkling

@@ -25,8 +25,7 @@ struct AdamWStep {
   float learning_rate, beta1, beta2, epsilon, weight_decay, max_norm, bias_correction1, bias_correction2;
 };
 
-// Sizes of scratch. Scratch is written before it is read, so one array can serve every kernel of a stream; that of
-// attend_cached is the exception.
+// Sizes of scratch. Scratch is written before it is read, so one array can serve every kernel of a stream.
 constexpr std::int64_t column_parts = 256;
 // Floats, for sums over the rows of [rows, C].
 constexpr std::int64_t column_scratch(std::int64_t channels) { return column_parts * channels; }
@@ -39,12 +38,11 @@ constexpr std::int64_t embedding_segment(std::int64_t rows) { return rows <= 512
 constexpr std::int64_t embedding_scratch(std::int64_t rows, std::int64_t channels) {
   return (rows + embedding_segment(rows) - 1) / embedding_segment(rows) * channels;
 }
-// Keys that one block attends to; and floats of scratch, for attend_cached alone: the first batch * heads of them count
-// blocks, must be 0 before the first launch and are 0 after every one.
+// Keys that one block attends to; and floats of scratch, for attend_cached.
 constexpr std::int64_t attention_chunk = 64;
 constexpr std::int64_t attend_scratch(std::int64_t batch, std::int64_t heads, std::int64_t head_size,
                                       std::int64_t block) {
-  return batch * heads * (1 + (block + attention_chunk - 1) / attention_chunk * (head_size + 2));
+  return batch * heads * ((block + attention_chunk - 1) / attention_chunk) * (head_size + 2);
 }
 
 // Each function: Error environment if the launch fails.
@@ -118,10 +116,19 @@ struct CudaKernels {
                                 std::int64_t inner, std::int64_t columns, Stream stream);
   // Puts the key and the value of qkv [B, 3 C] into the caches [B, H, block, D] at lengths[b], which is below `block`,
   // and attends with the query over positions 0 to lengths[b]. out: [B, C]. lengths [B] stay as they are: the next
-  // layer reads them too. D is at most 1024. scratch: attend_scratch(B, H, D, block) floats, the first B * H of them 0.
+  // layer reads them too. D is at most 1024. scratch: attend_scratch(B, H, D, block) floats. arrivals [B, H] counts
+  // blocks: 0 before, and 0 again when it is done.
   void (*attend_cached)(const Element* qkv, Element* keys, Element* values, const std::int64_t* lengths, Element* out,
-                        float* scratch, std::int64_t batch, std::int64_t heads, std::int64_t head_size,
-                        std::int64_t block, Stream stream);
+                        float* scratch, std::uint32_t* arrivals, std::int64_t batch, std::int64_t heads,
+                        std::int64_t head_size, std::int64_t block, Stream stream);
+  // Draws the token behind each row as sample_token() of generate/sampler.h does, in float32: weights are rounded to
+  // multiples of 2^-36 of the largest. logits [B, stride]: the first `vocabulary` columns count; they are overwritten.
+  // contexts [B, block]: the tokens of row b's context are its first lengths[b]. The random number is
+  // random_bits(keys[b], places[b]). Writes the token to drawn[b] and tokens[b], and to contexts[b, lengths[b]] if
+  // lengths[b] < block; adds 1 to places[b]. If a logit is NaN or +infinity, drawn[b] becomes -1 and the rest stays.
+  void (*sample)(float* logits, std::int64_t* contexts, const std::int64_t* lengths, const std::uint64_t* keys,
+                 std::int64_t* places, std::int64_t* tokens, std::int64_t* drawn, const SamplingSettings& settings,
+                 std::int64_t batch, std::int64_t vocabulary, std::int64_t stride, std::int64_t block, Stream stream);
 };
 
 // Defined for float and BFloat16, in the library of the CUDA kernels.

@@ -1,6 +1,8 @@
 // What the CPU loops and their CUDA twins take beside arrays. C++17: nvcc reads it too.
 #pragma once
 
+#include <cstdint>
+
 namespace inkling {
 
 enum class GeluForm { tanh, exact };
@@ -8,6 +10,15 @@ enum class GeluForm { tanh, exact };
 // One AdamW step; bias_correction1 = 1 - beta1^t, bias_correction2 = 1 - beta2^t. The gradient is scaled by clip first.
 struct AdamWSettings {
   float learning_rate, beta1, beta2, epsilon, weight_decay, clip, bias_correction1, bias_correction2;
+};
+
+// How the next token is drawn. What is off by default stands in the comments.
+struct SamplingSettings {
+  double temperature = 0.8;         // 0: always the likeliest token; 1: as the model says
+  std::uint64_t top_k = 0;          // 0: off. Only the k likeliest tokens
+  double top_p = 1.0;               // 1: off. Only the likeliest tokens that together reach this probability
+  double min_p = 0.0;               // 0: off. Only tokens at least so likely as this times the likeliest one
+  double repetition_penalty = 1.0;  // 1: off. Above 1, tokens that the context holds become less likely
 };
 
 }  // namespace inkling

@@ -98,7 +98,12 @@ Runtime resolve_runtime(const RuntimeConfig& config, Use use) {
   at::globalContext().setDeterministicAlgorithms(config.deterministic, false);
   at::globalContext().setDeterministicFillUninitializedMemory(false);  // a pass over each new tensor for nothing
   at::globalContext().setDeterministicCuDNN(config.deterministic);
-  if (runtime.device.is_cuda()) c10::impl::VirtualGuardImpl(runtime.device.type()).setDevice(runtime.device);
+  if (runtime.device.is_cuda()) {
+    const c10::impl::VirtualGuardImpl guard(runtime.device.type());
+    guard.setDevice(runtime.device);
+    synchronize(runtime.device);  // what was queued on the default stream: the two do not wait for each other
+    guard.exchangeStream(guard.getStreamFromGlobalPool(runtime.device));
+  }
   return runtime;
 }
 

@@ -24,7 +24,8 @@ struct Runtime {
   std::string device_name() const;  // "cpu (2 threads)", "cuda:0 (NVIDIA H100)"
 };
 
-// Resolves `auto`, sets LibTorch's thread count and determinism, and for a GPU loads LibTorch's CUDA half.
+// Resolves `auto`, sets LibTorch's thread count and determinism, and for a GPU loads LibTorch's CUDA half; from then on
+// this thread's work goes to a stream of its own, as graphs cannot be recorded on the default one.
 // Error environment if the device asked for is not there; Error input if the settings do not go together.
 Runtime resolve_runtime(const RuntimeConfig& config, Use use = Use::training);
 

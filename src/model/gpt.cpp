@@ -130,7 +130,8 @@ KeyValueCache KeyValueCache::make(const GptShape& shape, std::int64_t rows, cons
   KeyValueCache cache;
   const std::vector<std::int64_t> extents = {rows, shape.n_head, shape.block_size, shape.n_embd / shape.n_head};
   for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
-    cache.layers.push_back({at::zeros(extents, options), at::zeros(extents, options)});
+    const at::Tensor arrivals = at::zeros({rows, shape.n_head}, options.dtype(at::kInt));
+    cache.layers.push_back({at::zeros(extents, options), at::zeros(extents, options), arrivals});
   }
   cache.lengths = at::zeros({rows}, options.dtype(at::kLong));
   return cache;

@@ -200,6 +200,21 @@ at::Tensor cached_attention_rows(const at::Tensor& qkv, std::int64_t n_head, con
   return out;
 }
 
+at::Tensor cached_attention_on_gpu(const CudaLibrary& cuda, const at::Tensor& qkv, std::int64_t n_head,
+                                   const CachedLayer& cache, const at::Tensor& lengths) {
+  const std::int64_t batch = qkv.size(0), channels = qkv.size(2) / 3, block = cache.keys.size(2);
+  const at::Tensor out = at::empty({batch, 1, channels}, qkv.options());
+  const at::Tensor scratch = cuda_scratch(qkv, attend_scratch(batch, n_head, channels / n_head, block));
+  with_kernels(cuda, qkv, [&](const auto& kernels, auto element) {
+    using Element = decltype(element);
+    kernels.attend_cached(elements<Element>(qkv), elements<Element>(cache.keys), elements<Element>(cache.values),
+                          elements<std::int64_t>(lengths), elements<Element>(out), elements<float>(scratch),
+                          elements<std::uint32_t>(cache.arrivals), batch, n_head, channels / n_head, block,
+                          current_stream(qkv));
+  });
+  return out;
+}
+
 }  // namespace
 
 at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Context& context) {
@@ -230,7 +245,11 @@ void fill_cache(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& c
 at::Tensor cached_attention(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& cache,
                             const at::Tensor& lengths, const Context& context) {
   RECORD_FUNCTION("cached_attention", std::vector<c10::IValue>());
-  if (fused_on_cpu(qkv, context)) return cached_attention_rows(qkv, n_head, cache, lengths);
+  if (context.kernels == Kernels::fused) {
+    const CudaLibrary* const cuda = cuda_library(qkv);
+    return cuda == nullptr ? cached_attention_rows(qkv, n_head, cache, lengths)
+                           : cached_attention_on_gpu(*cuda, qkv, n_head, cache, lengths);
+  }
   const at::Tensor column = lengths.view({-1, 1, 1, 1}).expand({-1, n_head, 1, cache.keys.size(3)});
   cache.keys.scatter_(2, column, heads(qkv, n_head, 1));
   cache.values.scatter_(2, column, heads(qkv, n_head, 2));

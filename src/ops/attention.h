@@ -11,9 +11,10 @@ namespace inkling {
 // Position t sees positions 0..t: softmax(q k^T / sqrt(D) + mask) v. Dropout falls on the attention probabilities.
 at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Context& context);
 
-// Keys and values of one layer for rows that have grown to different lengths. keys, values: [B, H, block_size, D].
+// Keys and values of one layer for rows that have grown to different lengths.
 struct CachedLayer {
-  at::Tensor keys, values;
+  at::Tensor keys, values;  // [B, H, block_size, D]
+  at::Tensor arrivals;      // int32 [B, H], zeros: what the kernel on a GPU counts its blocks with
 };
 
 // Writes the keys and values of qkv [B, T, 3C] into columns 0..T-1 of the cache. For prompts shorter than T the

@@ -106,9 +106,20 @@ struct DeviceHead : Function<DeviceHead> {
   }
 };
 
+// Of a few rows, in float32 whatever the weights are.
 at::Tensor decode_logits(const at::Tensor& x, const at::Tensor& table) {
   const at::Tensor rows = x.reshape({-1, x.size(-1)}).contiguous();
-  const at::Tensor out = at::empty({rows.size(0), table.size(0)}, rows.options());
+  const at::Tensor out = at::empty({rows.size(0), table.size(0)}, rows.options().dtype(at::kFloat));
+  auto shape = x.sizes().vec();
+  shape.back() = table.size(0);
+  if (const CudaLibrary* const cuda = cuda_library(x)) {
+    with_kernels(*cuda, rows, [&](const auto& kernels, auto element) {
+      using Element = decltype(element);
+      kernels.rows_times_transposed(elements<Element>(rows), elements<Element>(table), elements<float>(out),
+                                    rows.size(0), rows.size(1), table.size(0), current_stream(rows));
+    });
+    return out.view(shape);
+  }
   parallel_parts(table.size(0), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     if (table.scalar_type() == at::kBFloat16) {
       cpu_kernels().rows_times_transposed_bfloat16(
@@ -119,8 +130,6 @@ at::Tensor decode_logits(const at::Tensor& x, const at::Tensor& table) {
                                           rows.size(0), rows.size(1), table.size(0), begin, end);
     }
   });
-  auto shape = x.sizes().vec();
-  shape.back() = table.size(0);
   return out.view(shape);
 }
 
@@ -140,7 +149,7 @@ at::Tensor head_cross_entropy(const at::Tensor& x, const Weight& table, const at
 
 at::Tensor head_logits(const at::Tensor& x, const Weight& table, const Context& context) {
   RECORD_FUNCTION("head_logits", std::vector<c10::IValue>());
-  if (context.decoding && fused_on_cpu(x, context)) return decode_logits(x, table.value);
+  if (context.kernels == Kernels::fused && context.decoding) return decode_logits(x, table.value);
   return at::matmul(x, (fused_on_cpu(x, context) ? table.in_float32() : table.value).t());
 }
 

@@ -88,7 +88,18 @@ at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, 
 
 at::Tensor embedding_at(const at::Tensor& tokens, const at::Tensor& positions, const EmbeddingWeights& weights,
                         const Context& context) {
-  at::Tensor token = at::embedding(weights.tokens.value, tokens);
+  const at::Tensor& table = weights.tokens.value;
+  if (const CudaLibrary* const cuda = context.kernels == Kernels::fused ? cuda_library(table) : nullptr) {
+    const at::Tensor out = at::empty({tokens.size(0), 1, table.size(1)}, table.options().requires_grad(false));
+    with_kernels(*cuda, table, [&](const auto& kernels, auto element) {
+      using Element = decltype(element);
+      kernels.embedding_forward(elements<std::int64_t>(tokens), elements<std::int64_t>(positions),
+                                elements<Element>(table), elements<Element>(weights.positions.value),
+                                elements<Element>(out), tokens.size(0), 1, table.size(1), current_stream(out));
+    });
+    return out;
+  }
+  at::Tensor token = at::embedding(table, tokens);
   if (fused_on_cpu(token, context)) token = token.to(at::kFloat);
   return (token + at::embedding(weights.positions.value, positions)).unsqueeze(1);
 }

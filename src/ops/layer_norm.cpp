@@ -129,19 +129,21 @@ struct FusedAddLayerNorm : Function<FusedAddLayerNorm> {
 
 at::Tensor layer_norm(const at::Tensor& x, const NormWeights& weights, const Context& context) {
   RECORD_FUNCTION("layer_norm", std::vector<c10::IValue>());
-  if (context.decoding && fused_on_cpu(x, context)) return forward_rows(x, {}, x, weights).out;
-  if (context.kernels == Kernels::fused) return FusedLayerNorm::apply(x, weights);
+  const bool fused = context.kernels == Kernels::fused;
+  if (fused && context.decoding) return forward_rows(x, {}, x, weights).out;
+  if (fused) return FusedLayerNorm::apply(x, weights);
   return at::layer_norm(x, {x.size(-1)}, weights.weight.value, weights.bias.value, epsilon);
 }
 
 std::pair<at::Tensor, at::Tensor> add_layer_norm(const at::Tensor& x, const at::Tensor& branch,
                                                  const NormWeights& weights, const Context& context) {
   RECORD_FUNCTION("add_layer_norm", std::vector<c10::IValue>());
-  if (context.decoding && fused_on_cpu(x, context)) {  // without autograd's share of the time
+  const bool fused = context.kernels == Kernels::fused;
+  if (fused && context.decoding) {  // without autograd's share of the time
     const at::Tensor sum = at::empty_like(x);
     return {sum, forward_rows(x, branch, sum, weights).out};
   }
-  if (context.kernels == Kernels::fused) {
+  if (fused) {
     const variable_list both = FusedAddLayerNorm::apply(x, branch, weights);
     return {both[0], both[1]};
   }

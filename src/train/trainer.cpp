@@ -1,7 +1,6 @@
 #include "train/trainer.h"
 
 #include <ATen/core/grad_mode.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,20 +23,6 @@ GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size) {
           .gelu = model.gelu == "exact" ? GeluForm::exact : GeluForm::tanh};
 }
 
-namespace {
-
-// From now on this thread's work for a GPU goes to a stream of its own: graphs cannot be recorded on the default one,
-// and what was queued there before must be done, as the two do not wait for each other.
-const Runtime& on_own_stream(const Runtime& runtime) {
-  if (!runtime.device.is_cuda()) return runtime;
-  const c10::impl::VirtualGuardImpl guard(runtime.device.type());
-  synchronize(runtime.device);
-  guard.exchangeStream(guard.getStreamFromGlobalPool(runtime.device));
-  return runtime;
-}
-
-}  // namespace
-
 Recompute recompute_from(const TrainingConfig& training) {
   if (training.recompute == "block") return Recompute::block;
   return training.recompute == "gelu" ? Recompute::gelu : Recompute::none;
@@ -50,7 +35,7 @@ std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t fi
 
 Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& runtime)
     : config_(config),
-      runtime_(on_own_stream(runtime)),
+      runtime_(runtime),
       arena_(gpt_parameters(shape), runtime.device, runtime.dtype,
              runtime.kernels == Kernels::fused ? Gradients::in_float32 : Gradients::as_weights),
       model_(shape, arena_),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "generate/context_rule.h"
 #include "tests/generate/loaded_model.h"
 
 namespace inkling {

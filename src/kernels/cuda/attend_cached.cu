@@ -136,8 +136,8 @@ __global__ void __launch_bounds__(threads) chunk_kernel(CachedAttention<Element>
 
 template <typename Element>
 void attend_cached(const Element* qkv, Element* keys, Element* values, const std::int64_t* lengths, Element* out,
-                   float* scratch, std::int64_t batch, std::int64_t heads, std::int64_t head_size, std::int64_t block,
-                   Stream stream) {
+                   float* scratch, std::uint32_t* arrivals, std::int64_t batch, std::int64_t heads,
+                   std::int64_t head_size, std::int64_t block, Stream stream) {
   const auto chunks = static_cast<unsigned>(divided_up(block, attention_chunk));
   CachedAttention<Element> attention = {};
   attention.qkv = qkv;
@@ -145,8 +145,8 @@ void attend_cached(const Element* qkv, Element* keys, Element* values, const std
   attention.values = values;
   attention.lengths = lengths;
   attention.out = out;
-  attention.arrivals = reinterpret_cast<unsigned*>(scratch);
-  attention.pieces = scratch + batch * heads;
+  attention.arrivals = arrivals;
+  attention.pieces = scratch;
   attention.block = block;
   attention.heads = static_cast<int>(heads);
   attention.head_size = static_cast<int>(head_size);

@@ -1,17 +1,10 @@
 // What works on flat memory: dropout, the sum of squares, AdamW.
-#include "base/random.h"
+#include "kernels/cuda/random_bits.h"
 #include "kernels/cuda/reductions.h"
 #include "kernels/cuda/tables.h"
 
 namespace inkling::cuda {
 namespace {
-
-// mix64 of base/random.h, for the device.
-__device__ inline std::uint64_t mixed(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 __device__ inline std::int64_t thread_of_grid() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -26,7 +19,7 @@ __global__ void __launch_bounds__(block_size)
   if (first >= n) return;
   const std::uint64_t stream_key = mixed(*key + site * golden_gamma);
   const auto result = [&](float value, std::int64_t i) {
-    const std::uint64_t bits = mixed(stream_key + (static_cast<std::uint64_t>(i) + 1) * golden_gamma);
+    const std::uint64_t bits = random_bits_at(stream_key, static_cast<std::uint64_t>(i));
     return static_cast<std::uint32_t>(bits >> 32) >= threshold ? value * scale : 0.0f;
   };
   if (first + width <= n) {

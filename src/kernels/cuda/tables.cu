@@ -13,6 +13,7 @@ CudaKernels<Element> filled_table() {
   cuda::fill_flat_memory(table);
   cuda::fill_decode(table);
   cuda::fill_attend_cached(table);
+  cuda::fill_sample(table);
   return table;
 }
 

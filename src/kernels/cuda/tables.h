@@ -19,5 +19,7 @@ template <typename Element>
 void fill_decode(CudaKernels<Element>& table);
 template <typename Element>
 void fill_attend_cached(CudaKernels<Element>& table);
+template <typename Element>
+void fill_sample(CudaKernels<Element>& table);
 
 }  // namespace inkling::cuda

@@ -71,6 +71,20 @@ T __shfl_xor_sync(unsigned mask, T value, int with, int = 32, int line = __built
   return emulation::exchanged(mask, value, emulation::lane() ^ static_cast<unsigned>(with), line);
 }
 
+template <typename T>
+T __shfl_sync(unsigned mask, T value, int from, int = 32, int line = __builtin_LINE()) {
+  return emulation::exchanged(mask, value, static_cast<unsigned>(from), line);
+}
+template <typename T>
+T __shfl_up_sync(unsigned mask, T value, unsigned by, int = 32, int line = __builtin_LINE()) {
+  const unsigned lane = emulation::lane();
+  return emulation::exchanged(mask, value, lane >= by ? lane - by : lane, line);
+}
+inline std::uint64_t __umul64hi(std::uint64_t a, std::uint64_t b) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>((static_cast<Wide>(a) * b) >> 64);
+}
+
 // Blocks run one after another, and a thread runs until it waits for others.
 inline void __threadfence() {}
 inline unsigned atomicInc(unsigned* value, unsigned largest) {
@@ -87,6 +101,12 @@ inline float __uint_as_float(unsigned bits) {
   std::memcpy(&value, &bits, sizeof(value));
   return value;
 }
+inline unsigned __float_as_uint(float value) {
+  unsigned bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+inline std::uint64_t __float2ull_rn(float value) { return static_cast<std::uint64_t>(std::llrint(value)); }
 using std::max;
 using std::min;
 
