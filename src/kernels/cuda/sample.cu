@@ -247,7 +247,7 @@ __device__ inline int draw(Row& row, const Sampling& sampling, std::uint64_t ran
     for_own_tokens<width>(row.logits, {0, row.vocabulary}, [&](float value, int id) { total[0] += weight(value, id); });
     over_block(total, Sum());
     const auto budget = static_cast<Weight>(ceil(sampling.top_p * static_cast<double>(total[0])));
-    keep_likeliest<width>(row, max(Weight{1}, min(budget, total[0])), weight);
+    keep_likeliest<width>(row, min(budget, total[0]), weight);  // it may have been rounded up past 2^53
   }
   const auto likely_weight = [&](float value, int id) {
     const Weight of_token = weight(value, id);
