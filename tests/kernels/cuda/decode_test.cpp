@@ -150,13 +150,16 @@ class AttendCachedKernels : public DeviceKernels {
       out.push_back(sum / total);
     }
   }
-};
 
-TEST_P(AttendCachedKernels, NewPositionsAreCachedAndAttendToAllBefore) {
-  on_every_layout([&]<typename Element>(std::size_t misplaced) {
+  // Keys of the second chunk and on are `later` times as large.
+  template <typename Element>
+  void expect_attention(std::size_t misplaced, float later) const {
     const auto qkv = normals<Element>(batch * 3 * heads * channels, 1);
     auto keys = normals<Element>(batch * heads * rows * channels, 2),
          values = normals<Element>(batch * heads * rows * channels, 3);
+    for (std::int64_t i = 0; i < batch * heads * rows * channels; ++i) {
+      if (i / channels % rows >= attention_chunk) keys[static_cast<std::size_t>(i)] *= later;
+    }
     const auto positions = lengths();
     // What the cache holds from the new position on must not matter.
     for (std::int64_t b = 0; b < batch; ++b) {
@@ -195,12 +198,21 @@ TEST_P(AttendCachedKernels, NewPositionsAreCachedAndAttendToAllBefore) {
     EXPECT_EQ(device_keys.read(), keys);
     EXPECT_EQ(device_values.read(), values);
     const auto result = out.read();
-    expect_near<Element>(result, wanted, 4e-6, "out");
+    expect_near<Element>(result, wanted, 4e-6 * later, "out");
     scratch.read();  // its guards
     EXPECT_EQ(arrivals.read(), zeros);
     launch();
     EXPECT_EQ(out.read(), result) << "the next launch finds the counters as the first did";
-  });
+  }
+};
+
+TEST_P(AttendCachedKernels, NewPositionsAreCachedAndAttendToAllBefore) {
+  on_every_layout([&]<typename Element>(std::size_t misplaced) { expect_attention<Element>(misplaced, 1.0f); });
+}
+
+// So much larger that their exponentials are past the range of float32.
+TEST_P(AttendCachedKernels, LaterChunksMayHaveMuchLargerScores) {
+  on_every_layout([&]<typename Element>(std::size_t misplaced) { expect_attention<Element>(misplaced, 64.0f); });
 }
 
 // Chunks are of 64 keys.

@@ -1,7 +1,7 @@
 // Stands in for CUDA's header of this name, so that g++ compiles our kernels as C++ and the tests run them on a CPU.
 // Only what src/kernels/cuda/ uses. A block's threads are fibers that take turns at barriers and warp exchanges; blocks
-// run one after another. What goes wrong between threads is an exception: a barrier that not every thread reaches, or
-// threads waiting at different ones.
+// run one after another, in a mixed order. What goes wrong between threads is an exception: a barrier that not every
+// thread reaches, or threads waiting at different ones.
 #pragma once
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::size_t stack_bytes = 128 * 1024;
 constexpr unsigned warp_size = 32;
+constexpr std::uint64_t far = 7919;  // a prime: from one block to the next that runs, in no order that a GPU promises
 
 // A place to go on from. ucontext makes the stack; the jumps are setjmp's, which asks nothing of the kernel.
 struct Context {
@@ -171,14 +173,12 @@ void run(dim3 grid, dim3 size, const std::function<void()>& body) {
   if (size.x * size.y * size.z % warp_size != 0) throw std::runtime_error("a block of part of a warp");
   gridDim = grid;
   blockDim = size;
-  unsigned number = 0;
-  for (unsigned z = 0; z < grid.z; ++z) {
-    for (unsigned y = 0; y < grid.y; ++y) {
-      for (unsigned x = 0; x < grid.x; ++x) {
-        blockIdx = {x, y, z};
-        run_block(size, number++, body);
-      }
-    }
+  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+  const std::uint64_t stride = blocks % far == 0 ? 1 : far;
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    const auto number = static_cast<unsigned>(i * stride % blocks);
+    blockIdx = {number % grid.x, number / grid.x % grid.y, number / grid.x / grid.y};
+    run_block(size, static_cast<unsigned>(i), body);
   }
 }
 
