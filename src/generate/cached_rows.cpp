@@ -11,8 +11,9 @@ namespace inkling {
 CachedRows::CachedRows(const Gpt& model, const Runtime& runtime, std::int64_t max_rows)
     : model_(model),
       runtime_(runtime),
-      cache_(KeyValueCache::make(model.shape(), max_rows,
-                                 at::TensorOptions().device(runtime.device).dtype(runtime.activation_dtype()))) {}
+      cache_(model.shape().n_layer, max_rows, model.shape().n_head, model.shape().block_size,
+             model.shape().n_embd / model.shape().n_head,
+             at::TensorOptions().device(runtime.device).dtype(runtime.activation_dtype())) {}
 
 KeyValueCache CachedRows::rows(std::int64_t first, std::int64_t count) const {
   if (count == cache_.lengths.size(0)) return cache_;

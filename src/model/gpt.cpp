@@ -1,13 +1,11 @@
 #include "model/gpt.h"
 
-#include <ATen/ops/arange.h>
-#include <ATen/ops/zeros.h>
-
 #include <string>
 #include <utility>
 
 #include "base/strings.h"
 #include "ops/cross_entropy.h"
+#include "ops/decode_block.h"
 #include "ops/dropout.h"
 #include "ops/recompute.h"
 
@@ -95,6 +93,10 @@ at::Tensor Gpt::hidden(const at::Tensor& x, Context& context, KeyValueCache* cac
     const Past past = {cache == nullptr ? nullptr : &cache->layers[layer], one_token ? &cache->lengths : nullptr};
     const NormWeights& next_norm = layer + 1 < blocks_.size() ? blocks_[layer + 1].ln_1 : ln_f_;
     const auto through = [this, past, &next_norm, &block = blocks_[layer]](const TwoTensors& in, Context& pass) {
+      if (past.lengths != nullptr && decodes_whole_blocks(in.first, pass)) {
+        return decode_block(in, {block.attention.c_attn, block.attention.c_proj, block.ln_2, block.mlp, next_norm,
+                                 shape_.gelu, shape_.n_head, *past.layer, *past.lengths});
+      }
       const at::Tensor attended = attend(in.second, block.attention, shape_.n_head, past, pass);
       const auto [sum, normed] = add_layer_norm(in.first, attended, block.ln_2, pass);
       const at::Tensor fed = dropout(mlp(normed, block.mlp, shape_.gelu, pass), pass);
@@ -124,17 +126,6 @@ at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache, Context& 
   const at::Tensor x = hidden(embedding_at(tokens, cache.lengths, embeddings_, context), context, &cache, true);
   cache.lengths.add_(1);
   return head_logits(x.squeeze(1), embeddings_.tokens, context);
-}
-
-KeyValueCache KeyValueCache::make(const GptShape& shape, std::int64_t rows, const at::TensorOptions& options) {
-  KeyValueCache cache;
-  const std::vector<std::int64_t> extents = {rows, shape.n_head, shape.block_size, shape.n_embd / shape.n_head};
-  for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
-    const at::Tensor arrivals = at::zeros({rows, shape.n_head}, options.dtype(at::kInt));
-    cache.layers.push_back({at::zeros(extents, options), at::zeros(extents, options), arrivals});
-  }
-  cache.lengths = at::zeros({rows}, options.dtype(at::kLong));
-  return cache;
 }
 
 }  // namespace inkling

@@ -42,15 +42,6 @@ struct Block {
   MlpWeights mlp;
 };
 
-// Keys and values of positions already seen, for rows that have grown to different lengths.
-struct KeyValueCache {
-  std::vector<CachedLayer> layers;
-  at::Tensor lengths;  // int64 [B]: positions held per row
-
-  // An empty cache for `rows` rows.
-  static KeyValueCache make(const GptShape& shape, std::int64_t rows, const at::TensorOptions& options);
-};
-
 class Gpt {
  public:
   Gpt(const GptShape& shape, const ParameterArena& arena);  // views: the arena must outlive it

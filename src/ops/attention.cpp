@@ -12,10 +12,10 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -175,31 +175,6 @@ at::Tensor composed_attention(const at::Tensor& q, const at::Tensor& k, const at
   return at::matmul(dropout(at::softmax(masked, -1), context), v);
 }
 
-// One row and head at a time: its key and value go into the cache, and its query over its own length, without a mask.
-at::Tensor cached_attention_rows(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& cache,
-                                 const at::Tensor& lengths) {
-  const std::int64_t channels = qkv.size(2) / 3, head_size = channels / n_head, block = cache.keys.size(2);
-  const at::Tensor out = at::empty({qkv.size(0), 1, channels}, qkv.options());
-  const std::int64_t* const length_of = lengths.data_ptr<std::int64_t>();
-  const std::int64_t longest = *std::max_element(length_of, length_of + qkv.size(0)) + 1;
-  constexpr std::int64_t work_of_a_thread = 16384;  // multiplications, below which starting it takes longer
-  const std::int64_t smallest_part = std::max<std::int64_t>(1, work_of_a_thread / (longest * head_size));
-  parallel_parts(qkv.size(0) * n_head, smallest_part, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    std::vector<float> scores(static_cast<std::size_t>(longest));
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t row = i / n_head, head = i % n_head, last = length_of[row];
-      const float* const query = qkv.data_ptr<float>() + row * 3 * channels + head * head_size;
-      float* const keys = cache.keys.data_ptr<float>() + i * block * head_size;
-      float* const values = cache.values.data_ptr<float>() + i * block * head_size;
-      std::copy_n(query + channels, head_size, keys + last * head_size);
-      std::copy_n(query + 2 * channels, head_size, values + last * head_size);
-      cpu_kernels().attend_cached(query, keys, values, out.data_ptr<float>() + row * channels + head * head_size,
-                                  scores.data(), last + 1, head_size, head_size);
-    }
-  });
-  return out;
-}
-
 at::Tensor cached_attention_on_gpu(const CudaLibrary& cuda, const at::Tensor& qkv, std::int64_t n_head,
                                    const CachedLayer& cache, const at::Tensor& lengths) {
   const std::int64_t batch = qkv.size(0), channels = qkv.size(2) / 3, block = cache.keys.size(2);
@@ -237,6 +212,15 @@ at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Context&
   return concatenate_heads(at::scaled_dot_product_attention(q, k, v, {}, context.dropout, true));
 }
 
+KeyValueCache::KeyValueCache(std::int64_t n_layer, std::int64_t rows, std::int64_t n_head, std::int64_t block_size,
+                             std::int64_t head_size, const at::TensorOptions& options)
+    : lengths(at::zeros({rows}, options.dtype(at::kLong))) {
+  for (std::int64_t layer = 0; layer < n_layer; ++layer) {
+    const auto positions = [&] { return at::zeros({rows, n_head, block_size, head_size}, options); };
+    layers.push_back({positions(), positions(), at::zeros({rows, n_head}, options.dtype(at::kInt))});
+  }
+}
+
 void fill_cache(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& cache) {
   cache.keys.narrow(2, 0, qkv.size(1)).copy_(heads(qkv, n_head, 1));
   cache.values.narrow(2, 0, qkv.size(1)).copy_(heads(qkv, n_head, 2));
@@ -245,11 +229,8 @@ void fill_cache(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& c
 at::Tensor cached_attention(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& cache,
                             const at::Tensor& lengths, const Context& context) {
   RECORD_FUNCTION("cached_attention", std::vector<c10::IValue>());
-  if (context.kernels == Kernels::fused) {
-    const CudaLibrary* const cuda = cuda_library(qkv);
-    return cuda == nullptr ? cached_attention_rows(qkv, n_head, cache, lengths)
-                           : cached_attention_on_gpu(*cuda, qkv, n_head, cache, lengths);
-  }
+  const CudaLibrary* const cuda = context.kernels == Kernels::fused ? cuda_library(qkv) : nullptr;
+  if (cuda != nullptr) return cached_attention_on_gpu(*cuda, qkv, n_head, cache, lengths);
   const at::Tensor column = lengths.view({-1, 1, 1, 1}).expand({-1, n_head, 1, cache.keys.size(3)});
   cache.keys.scatter_(2, column, heads(qkv, n_head, 1));
   cache.values.scatter_(2, column, heads(qkv, n_head, 2));

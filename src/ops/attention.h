@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "ops/context.h"
 
 namespace inkling {
@@ -15,6 +17,16 @@ at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Context&
 struct CachedLayer {
   at::Tensor keys, values;  // [B, H, block_size, D]
   at::Tensor arrivals;      // int32 [B, H], zeros: what the kernel on a GPU counts its blocks with
+};
+
+// Those of all layers, empty at first.
+struct KeyValueCache {
+  KeyValueCache() = default;
+  KeyValueCache(std::int64_t n_layer, std::int64_t rows, std::int64_t n_head, std::int64_t block_size,
+                std::int64_t head_size, const at::TensorOptions& options);
+
+  std::vector<CachedLayer> layers;
+  at::Tensor lengths;  // int64 [B]: positions held per row
 };
 
 // Writes the keys and values of qkv [B, T, 3C] into columns 0..T-1 of the cache. For prompts shorter than T the

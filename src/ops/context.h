@@ -26,7 +26,9 @@ struct Weight {
 
   bool defined() const { return value.defined(); }
   // What the fused operations on the CPU compute with: the value, or a copy where it is bfloat16.
-  at::Tensor in_float32() const { return defined() ? value.to(at::kFloat) : value; }
+  at::Tensor in_float32() const {
+    return defined() && value.scalar_type() != at::kFloat ? value.to(at::kFloat) : value;
+  }
 };
 
 // One forward pass. Passed by reference through the whole model: it counts the places where dropout is applied, so

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/error.h"
 #include "kernels/cuda_kernels.h"
 #include "ops/context.h"
 
@@ -67,10 +68,12 @@ void with_kernels(const CudaLibrary& library, const at::Tensor& like, const Body
   }
 }
 
-// The elements of a contiguous tensor; null for an undefined one.
+// The elements of a contiguous tensor; null for an undefined one. Error internal for another.
 template <typename Element>
 Element* elements(const at::Tensor& tensor) {
-  return tensor.defined() ? static_cast<Element*>(tensor.data_ptr()) : nullptr;
+  if (!tensor.defined()) return nullptr;
+  if (!tensor.is_contiguous()) throw Error::internal("a kernel was given a tensor with gaps");
+  return static_cast<Element*>(tensor.data_ptr());
 }
 
 // As CudaLibrary::multiply, for products that there must be: Error internal otherwise.

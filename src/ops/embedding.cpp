@@ -91,11 +91,12 @@ at::Tensor embedding_at(const at::Tensor& tokens, const at::Tensor& positions, c
   const at::Tensor& table = weights.tokens.value;
   if (const CudaLibrary* const cuda = context.kernels == Kernels::fused ? cuda_library(table) : nullptr) {
     const at::Tensor out = at::empty({tokens.size(0), 1, table.size(1)}, table.options().requires_grad(false));
+    const at::Tensor ids = tokens.contiguous(), places = positions.contiguous();
     with_kernels(*cuda, table, [&](const auto& kernels, auto element) {
       using Element = decltype(element);
-      kernels.embedding_forward(elements<std::int64_t>(tokens), elements<std::int64_t>(positions),
-                                elements<Element>(table), elements<Element>(weights.positions.value),
-                                elements<Element>(out), tokens.size(0), 1, table.size(1), current_stream(out));
+      kernels.embedding_forward(elements<std::int64_t>(ids), elements<std::int64_t>(places), elements<Element>(table),
+                                elements<Element>(weights.positions.value), elements<Element>(out), tokens.size(0), 1,
+                                table.size(1), current_stream(out));
     });
     return out;
   }

@@ -8,13 +8,11 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "ops/cuda_library.h"
 #include "ops/kept.h"
 #include "ops/linear_parts.h"
-#include "ops/parallel.h"
 
 namespace inkling {
 namespace {
@@ -99,40 +97,6 @@ at::Tensor decode_linear(const CudaLibrary& cuda, const at::Tensor& x, const Lin
   return with_last(out, x);
 }
 
-void add(float* sum, const float* x, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) sum[i] += x[i];
-}
-
-// A few rows on the CPU. Each thread takes some lines of the matrix, a stretch of memory of its own; their shares are
-// added in order.
-at::Tensor decode_linear(const at::Tensor& x, const LinearWeights& weights) {
-  const at::Tensor rows = as_rows(x).contiguous();
-  const at::Tensor& weight = weights.weight.value;
-  const std::int64_t count = rows.size(0), inner = weight.size(0), columns = weight.size(1);
-  const at::Tensor shares = at::empty({at::get_num_threads(), count * columns}, rows.options());
-  std::vector<float*> made(static_cast<std::size_t>(at::get_num_threads()));
-  parallel_parts(inner, 32, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
-    float* const share = elements<float>(shares) + part * count * columns;
-    made[static_cast<std::size_t>(part)] = share;
-    if (weight.scalar_type() == at::kBFloat16) {
-      cpu_kernels().rows_times_lines_bfloat16(elements<float>(rows), elements<std::uint16_t>(weight), share, count,
-                                              inner, columns, begin, end);
-    } else {
-      cpu_kernels().rows_times_lines(elements<float>(rows), elements<float>(weight), share, count, inner, columns,
-                                     begin, end);
-    }
-  });
-  const at::Tensor bias = weights.bias.in_float32();
-  for (std::int64_t row = 0; row < count; ++row) {
-    float* const sum = made[0] + row * columns;
-    for (const float* const share : std::span(made).subspan(1)) {
-      if (share != nullptr) add(sum, share + row * columns, columns);
-    }
-    if (bias.defined()) add(sum, elements<float>(bias), columns);
-  }
-  return with_last(shares[0].view({count, columns}), x);
-}
-
 at::Tensor aten_linear(const at::Tensor& x, const LinearWeights& weights) {
   const at::Tensor product = at::matmul(x, weights.weight.value);
   return weights.bias.defined() ? product + weights.bias.value : product;
@@ -143,10 +107,8 @@ at::Tensor aten_linear(const at::Tensor& x, const LinearWeights& weights) {
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Context& context) {
   RECORD_FUNCTION("linear", std::vector<c10::IValue>());
   if (context.kernels == Kernels::aten) return aten_linear(x, weights);
-  if (context.decoding) {
-    const CudaLibrary* const cuda = cuda_library(x);
-    return cuda == nullptr ? decode_linear(x, weights) : decode_linear(*cuda, x, weights, {});
-  }
+  const CudaLibrary* const cuda = context.decoding ? cuda_library(x) : nullptr;
+  if (cuda != nullptr) return decode_linear(*cuda, x, weights, {});
   return FusedLinear::apply(x, FusedLinear::LinearState{weights, context.overwrites});
 }
 
@@ -156,14 +118,8 @@ at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, GeluForm form, co
     const at::Tensor wide = at::gelu(aten_linear(x, weights.c_fc), form == GeluForm::tanh ? "tanh" : "none");
     return aten_linear(wide, weights.c_proj);
   }
-  if (context.decoding) {
-    if (const CudaLibrary* const cuda = cuda_library(x)) {
-      return decode_linear(*cuda, decode_linear(*cuda, x, weights.c_fc, form), weights.c_proj, {});
-    }
-    const at::Tensor wide = decode_linear(x, weights.c_fc);
-    cpu_kernels().gelu_forward(wide.data_ptr<float>(), nullptr, wide.data_ptr<float>(), form, 1, wide.numel());
-    return decode_linear(wide, weights.c_proj);
-  }
+  const CudaLibrary* const cuda = context.decoding ? cuda_library(x) : nullptr;
+  if (cuda != nullptr) return decode_linear(*cuda, decode_linear(*cuda, x, weights.c_fc, form), weights.c_proj, {});
   return FusedMlp::apply(x, FusedMlp::MlpState{weights, form, context.overwrites},
                          context.recompute == Recompute::gelu);
 }

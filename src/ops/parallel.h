@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/Parallel.h>
+#include <omp.h>
 
 #include <cstdint>
 
@@ -22,6 +23,19 @@ void parallel_parts(std::int64_t n, std::int64_t smallest, const Body& body) {
       if (begin < end) body(part, begin, end);
     }
   });
+}
+
+// Calls body(part, parts) in all threads at the same time. It must not throw.
+template <typename Body>
+void in_all_threads(const Body& body) {
+  const int threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+#pragma omp parallel num_threads(threads)
+  body(omp_get_thread_num(), omp_get_num_threads());
+}
+
+// Within that: goes on when every thread is here.
+inline void wait_for_all_threads() {
+#pragma omp barrier
 }
 
 }  // namespace inkling

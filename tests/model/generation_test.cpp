@@ -28,6 +28,11 @@ void expect_same_logits(const at::Tensor& actual, const at::Tensor& expected, co
   EXPECT_LE((actual - expected).abs().max().item<double>(), allowed * largest);
 }
 
+KeyValueCache empty_cache(std::int64_t rows, const at::TensorOptions& options) {
+  const GptShape& shape = small_shape;
+  return {shape.n_layer, rows, shape.n_head, shape.block_size, shape.n_embd / shape.n_head, options};
+}
+
 class Generation : public oracle::OnEverySetting {
  protected:
   void SetUp() override {
@@ -52,7 +57,7 @@ class Generation : public oracle::OnEverySetting {
     return ours;
   }
   KeyValueCache cache(std::int64_t rows) const {
-    return KeyValueCache::make(small_shape, rows, fused() && !on_gpu() ? options().dtype(at::kFloat) : options());
+    return empty_cache(rows, fused() && !on_gpu() ? options().dtype(at::kFloat) : options());
   }
 
   at::NoGradGuard no_gradients_;
@@ -141,7 +146,7 @@ TEST(FusedDecoding, ARowsBitsDoNotDependOnTheOtherRows) {
   const at::Tensor prompt_lengths = at::tensor({3, 7, 1, 7, 4}, at::kLong);
   const auto run = [&](const at::Tensor& rows) {
     const at::Tensor texts = text.index_select(0, rows);
-    KeyValueCache past = KeyValueCache::make(small_shape, rows.size(0), at::kFloat);
+    KeyValueCache past = empty_cache(rows.size(0), at::kFloat);
     Context ours{.decoding = true};
     std::vector<at::Tensor> logits;
     model.gpt.prefill(texts.slice(1, 0, 7), prompt_lengths.index_select(0, rows), past, ours);

@@ -1,0 +1,206 @@
+#include "ops/decode_block.h"
+
+#include <ATen/ops/empty_like.h>
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu_kernels.h"
+#include "ops/cuda_library.h"
+#include "ops/parallel.h"
+
+namespace inkling {
+namespace {
+
+// A matrix [inner, columns] and what goes with it, without LibTorch.
+struct Matrix {
+  explicit Matrix(const LinearWeights& weights)
+      : weight(weights.weight.value),
+        bias(weights.bias.in_float32()),
+        inner(weight.size(0)),
+        columns(weight.size(1)),
+        in_bfloat16(weight.scalar_type() == at::kBFloat16) {}
+
+  at::Tensor weight, bias;
+  std::int64_t inner, columns;
+  bool in_bfloat16;
+};
+
+struct Norm {
+  explicit Norm(const NormWeights& weights) : weight(weights.weight.in_float32()), bias(weights.bias.in_float32()) {}
+
+  at::Tensor weight, bias;
+};
+
+struct Range {
+  std::int64_t begin, end;
+};
+
+// Of one block, for all threads.
+class Step {
+ public:
+  Step(const TwoTensors& in, const DecodedBlock& block, const TwoTensors& out)
+      : rows_(in.first.size(0)),
+        channels_(in.first.size(-1)),
+        n_head_(block.n_head),
+        head_size_(channels_ / n_head_),
+        form_(block.form),
+        c_attn_(block.c_attn),
+        c_proj_(block.c_proj),
+        c_fc_(block.mlp.c_fc),
+        mlp_c_proj_(block.mlp.c_proj),
+        inner_norm_(block.norm_behind_attention),
+        outer_norm_(block.norm_behind_mlp),
+        keys_(elements<float>(block.cache.keys)),
+        values_(elements<float>(block.cache.values)),
+        capacity_(block.cache.keys.size(2)),
+        lengths_(elements<std::int64_t>(block.lengths)),
+        x_(elements<float>(in.first)),
+        normed_(elements<float>(in.second)),
+        sum_(elements<float>(out.first)),
+        sum_normed_(elements<float>(out.second)),
+        longest_(*std::max_element(lengths_, lengths_ + rows_) + 1) {
+    const std::int64_t parts = at::get_num_threads();
+    share_size_ = rows_ * std::max(3 * channels_, c_fc_.columns);
+    part_size_ = rows_ * (channels_ + 2) + longest_;
+    memory_ = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(
+        2 * parts * share_size_ + parts * part_size_ + rows_ * (4 * channels_ + c_fc_.columns)));
+    shares_[0] = memory_.get();
+    shares_[1] = shares_[0] + parts * share_size_;
+    part_memory_ = shares_[1] + parts * share_size_;
+    qkv_ = part_memory_ + parts * part_size_;
+    attended_ = qkv_ + rows_ * 3 * channels_;
+    wide_ = attended_ + rows_ * channels_;
+  }
+
+  // What thread `part` of `parts` does. Products are split by the lines of the matrix, each thread's share being a sum
+  // over its lines; where threads wait for all, those shares are complete.
+  void run(std::int64_t part, std::int64_t parts) {
+    const auto own = [&](std::int64_t n) {
+      const std::int64_t length = (n + parts - 1) / parts;
+      return Range{std::min(n, part * length), std::min(n, (part + 1) * length)};
+    };
+    float* const normed = part_memory_ + part * part_size_;
+    float* const statistics = normed + rows_ * channels_;
+    float* const scores = statistics + 2 * rows_;
+
+    multiply(c_attn_, normed_, 0, part, own(channels_));
+    wait_for_all_threads();
+    attend(own(n_head_), parts, scores);
+    wait_for_all_threads();
+    multiply(c_proj_, attended_, 1, part, own(channels_));
+    wait_for_all_threads();
+    add_product(c_proj_, x_, 1, parts, own(channels_));
+    wait_for_all_threads();
+    normalize(inner_norm_, normed, statistics);  // every thread for itself
+    multiply(c_fc_, normed, 0, part, own(channels_));
+    wait_for_all_threads();
+    widen(own(c_fc_.columns), parts);
+    multiply(mlp_c_proj_, wide_, 1, part, own(c_fc_.columns));
+    wait_for_all_threads();
+    add_product(mlp_c_proj_, sum_, 1, parts, own(channels_));
+    wait_for_all_threads();
+    if (part == 0) normalize(outer_norm_, sum_normed_, statistics);
+  }
+
+ private:
+  float* share(int which, std::int64_t part) const { return shares_[which] + part * share_size_; }
+
+  void multiply(const Matrix& matrix, const float* x, int which, std::int64_t part, Range lines) const {
+    if (matrix.in_bfloat16) {
+      cpu_kernels().rows_times_lines_bfloat16(x, elements<std::uint16_t>(matrix.weight), share(which, part), rows_,
+                                              matrix.inner, matrix.columns, lines.begin, lines.end);
+    } else {
+      cpu_kernels().rows_times_lines(x, elements<float>(matrix.weight), share(which, part), rows_, matrix.inner,
+                                     matrix.columns, lines.begin, lines.end);
+    }
+  }
+
+  // Columns of the product, from the shares of all threads, in order.
+  void sum_shares(const Matrix& matrix, int which, std::int64_t parts, std::int64_t row, Range columns,
+                  float* out) const {
+    const float* const bias = elements<float>(matrix.bias);
+    const std::int64_t offset = row * matrix.columns;
+    for (std::int64_t j = columns.begin; j < columns.end; ++j) {
+      float sum = share(which, 0)[offset + j];
+      for (std::int64_t part = 1; part < parts; ++part) sum += share(which, part)[offset + j];
+      out[j - columns.begin] = bias == nullptr ? sum : sum + bias[j];
+    }
+  }
+
+  // Queries, keys and values of some heads, and their attention.
+  void attend(Range heads, std::int64_t parts, float* scores) const {
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      float* const qkv = qkv_ + row * 3 * channels_;
+      for (std::int64_t first = 0; first < 3 * channels_; first += channels_) {
+        const Range columns = {first + heads.begin * head_size_, first + heads.end * head_size_};
+        sum_shares(c_attn_, 0, parts, row, columns, qkv + columns.begin);
+      }
+      for (std::int64_t head = heads.begin; head < heads.end; ++head) {
+        const std::int64_t column = head * head_size_, first = (row * n_head_ + head) * capacity_ * head_size_;
+        float *const keys = keys_ + first, *const values = values_ + first;
+        std::copy_n(qkv + channels_ + column, head_size_, keys + lengths_[row] * head_size_);
+        std::copy_n(qkv + 2 * channels_ + column, head_size_, values + lengths_[row] * head_size_);
+        cpu_kernels().attend_cached(qkv + column, keys, values, attended_ + row * channels_ + column, scores,
+                                    lengths_[row] + 1, head_size_, head_size_);
+      }
+    }
+  }
+
+  // sum = x + product, for some columns.
+  void add_product(const Matrix& matrix, const float* x, int which, std::int64_t parts, Range columns) const {
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      float* const product = qkv_ + columns.begin;  // which nobody needs any more
+      sum_shares(matrix, which, parts, row, columns, product);
+      const std::int64_t first = row * channels_ + columns.begin;
+      for (std::int64_t j = 0; j < columns.end - columns.begin; ++j) sum_[first + j] = x[first + j] + product[j];
+    }
+  }
+
+  void normalize(const Norm& norm, float* out, float* statistics) const {
+    cpu_kernels().layer_norm_forward(sum_, nullptr, sum_, out, statistics, statistics + rows_,
+                                     elements<float>(norm.weight), elements<float>(norm.bias), rows_, channels_);
+  }
+
+  void widen(Range columns, std::int64_t parts) const {
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      float* const wide = wide_ + row * c_fc_.columns + columns.begin;
+      sum_shares(c_fc_, 0, parts, row, columns, wide);
+      cpu_kernels().gelu_forward(wide, nullptr, wide, form_, 1, columns.end - columns.begin);
+    }
+  }
+
+  std::int64_t rows_, channels_, n_head_, head_size_;
+  GeluForm form_;
+  Matrix c_attn_, c_proj_, c_fc_, mlp_c_proj_;
+  Norm inner_norm_, outer_norm_;
+  float *keys_, *values_;  // [B, H, capacity, D]
+  std::int64_t capacity_;
+  const std::int64_t* lengths_;
+  const float *x_, *normed_;
+  float *sum_, *sum_normed_;
+  std::int64_t longest_;
+  std::int64_t share_size_, part_size_;
+  std::unique_ptr<float[]> memory_;
+  float* shares_[2];    // [parts, share_size]: those of one product are read while those of the next are written
+  float* part_memory_;  // [parts, part_size]: of each thread alone
+  float *qkv_, *attended_, *wide_;
+};
+
+}  // namespace
+
+bool decodes_whole_blocks(const at::Tensor& x, const Context& context) {
+  return context.decoding && fused_on_cpu(x, context);
+}
+
+TwoTensors decode_block(const TwoTensors& in, const DecodedBlock& block) {
+  RECORD_FUNCTION("decode_block", std::vector<c10::IValue>());
+  const TwoTensors out = {at::empty_like(in.first), at::empty_like(in.second)};
+  Step step(in, block, out);
+  in_all_threads([&](std::int64_t part, std::int64_t parts) { step.run(part, parts); });
+  return out;
+}
+
+}  // namespace inkling
