@@ -1,11 +1,15 @@
-// Generating on a GPU, a graph for each token, against generating on the CPU. (Emulated: see
-// tests/oracle/emulated_library.h.)
+// Generating on a GPU, a graph for each token, against generating on the CPU.
 #include "generate/graphed_decoder.h"
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "generate/generator.h"
@@ -34,26 +38,68 @@ std::vector<std::string> texts_of(const LoadedModel& model, std::span<const std:
   return texts;
 }
 
-TEST(GraphedDecoder, DrawsWhatIsDrawnOnTheCpu) {
-  const LoadedModel model = make_loaded_model(make_char_tokenizer(true), 16);
+// On a GPU, or on what stands in for one (tests/oracle/emulated_library.h).
+class GraphedDecoderTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (std::string_view(GetParam()) == "cpu") {
+      gpu_.emplace();
+      return;
+    }
+    RuntimeConfig wanted;
+    wanted.device = GetParam();
+    wanted.dtype = "float32";
+    wanted.kernels = "fused";
+    try {
+      runtime_ = resolve_runtime(wanted, Use::inference);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::environment) throw;
+      GTEST_SKIP() << error.message();
+    }
+  }
+  void TearDown() override { gpu_.reset(); }
+
+  LoadedModel model_with(std::unique_ptr<Tokenizer> tokenizer) const {
+    return make_loaded_model(std::move(tokenizer), 16, runtime_);
+  }
+
+  Runtime runtime_ = test_runtime();
+  std::optional<oracle::EmulatedGpu> gpu_;
+};
+
+TEST_P(GraphedDecoderTest, DrawsWhatIsDrawnOnTheCpu) {
   for (const SamplingSettings& sampling : std::vector<SamplingSettings>{
            {.temperature = 0, .repetition_penalty = 1.3},
            {.temperature = 1},
            {.temperature = 1.3, .top_k = 12, .top_p = 0.9, .min_p = 0.02, .repetition_penalty = 1.1}}) {
     const GenerationSettings settings = settings_with(sampling);
-    const auto on_the_cpu = texts_of(model, prompts, settings);
-    const oracle::EmulatedGpu gpu;
-    EXPECT_EQ(texts_of(model, prompts, settings), on_the_cpu) << "temperature " << sampling.temperature;
+    const auto on_the_gpu = texts_of(model_with(make_char_tokenizer(true)), prompts, settings);
+    const bool emulated = gpu_.has_value();
+    gpu_.reset();
+    EXPECT_EQ(on_the_gpu, texts_of(make_loaded_model(make_char_tokenizer(true), 16), prompts, settings))
+        << "temperature " << sampling.temperature;
+    if (emulated) gpu_.emplace();
   }
 }
 
-TEST(GraphedDecoder, NeverDrawsATokenBeyondTheVocabulary) {
-  LoadedModel model = make_loaded_model(make_byte_tokenizer(false), 16);
+TEST_P(GraphedDecoderTest, NeverDrawsATokenBeyondTheVocabulary) {
+  LoadedModel model = model_with(make_byte_tokenizer(false));
   model.tokenizer = make_char_tokenizer(false);
   const GenerationSettings settings = settings_with({.temperature = 3});
-  const oracle::EmulatedGpu gpu;
   for (const Sample& sample : generate(model, {&prompts[0], 1}, settings)) EXPECT_EQ(sample.tokens, 12u);
 }
+
+TEST_P(GraphedDecoderTest, LogitsThatAreNoNumbersEndIt) {
+  const LoadedModel model = model_with(make_char_tokenizer(false));
+  model.arena->weight("ln_f.weight").value.select(0, 0).fill_(std::numeric_limits<float>::quiet_NaN());
+  const auto error = error_of([&] { texts_of(model, {&prompts[0], 1}, settings_with({.temperature = 1})); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), ErrorKind::input);
+  EXPECT_NE(error->message().find("not a number"), std::string::npos) << error->message();
+}
+
+INSTANTIATE_TEST_SUITE_P(Emulated, GraphedDecoderTest, testing::Values("cpu"));
+INSTANTIATE_TEST_SUITE_P(Cuda, GraphedDecoderTest, testing::Values("cuda"));
 
 // The library, counting the graphs that are queued.
 std::int64_t queued = 0;
@@ -76,16 +122,6 @@ TEST(GraphedDecoder, IsOneStepAheadAndTakesNoneTwice) {
   texts_of(model, {&prompts[0], 1}, settings);
   emulate_cuda_library(nullptr);
   EXPECT_EQ(queued, 10);  // the first of eleven steps ran without being recorded
-}
-
-TEST(GraphedDecoder, LogitsThatAreNoNumbersEndIt) {
-  const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16);
-  model.arena->weight("ln_f.weight").value.select(0, 0).fill_(std::numeric_limits<float>::quiet_NaN());
-  const oracle::EmulatedGpu gpu;
-  const auto error = error_of([&] { texts_of(model, {&prompts[0], 1}, settings_with({.temperature = 1})); });
-  ASSERT_TRUE(error);
-  EXPECT_EQ(error->kind(), ErrorKind::input);
-  EXPECT_NE(error->message().find("not a number"), std::string::npos) << error->message();
 }
 
 }  // namespace

@@ -25,16 +25,22 @@ inline std::unique_ptr<Tokenizer> make_char_tokenizer(bool with_separator, std::
 inline Runtime test_runtime(Kernels kernels = Kernels::fused) { return {.kernels = kernels, .threads = 1}; }
 
 inline LoadedModel make_loaded_model(std::unique_ptr<Tokenizer> tokenizer, std::int64_t block_size,
-                                     Kernels kernels = Kernels::fused) {
+                                     const Runtime& runtime) {
   GptShape shape = test::small_shape;
   shape.block_size = block_size;
   shape.vocab_size = static_cast<std::int64_t>(tokenizer->vocab_size());
-  test::Model made = test::make_lively_model(shape, {.gradients = Gradients::none});
+  const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
+  test::Model made = test::make_lively_model(shape, {.options = options, .gradients = Gradients::none});
   return {.folder = "memory",
-          .runtime = test_runtime(kernels),
+          .runtime = runtime,
           .arena = std::move(made.arena),
           .gpt = std::make_unique<Gpt>(std::move(made.gpt)),
           .tokenizer = std::move(tokenizer)};
+}
+
+inline LoadedModel make_loaded_model(std::unique_ptr<Tokenizer> tokenizer, std::int64_t block_size,
+                                     Kernels kernels = Kernels::fused) {
+  return make_loaded_model(std::move(tokenizer), block_size, test_runtime(kernels));
 }
 
 }  // namespace inkling
