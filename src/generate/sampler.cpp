@@ -1,11 +1,12 @@
 #include "generate/sampler.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -15,84 +16,95 @@
 namespace inkling {
 namespace {
 
-struct Candidate {
-  Token token;
-  double value;  // a logit, later exp(logit - largest)
-};
+// By token: logits, penalized and in double, then weights, of which the tokens that may no longer be drawn have 0.
+using Values = std::vector<double>;
 
-bool likelier(const Candidate& a, const Candidate& b) {
-  return a.value != b.value ? a.value > b.value : a.token < b.token;
+Values checked(std::span<const float> logits) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const bool broken = std::any_of(logits.begin(), logits.end(), [](float logit) { return !(logit < infinity); });
+  if (broken) refuse_broken_logits();
+  return {logits.begin(), logits.end()};
 }
 
-std::vector<Candidate> candidates(std::span<const float> logits) {
-  std::vector<Candidate> all(logits.size());
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity()) {
-      refuse_broken_logits();
-    }
-    all[i] = {static_cast<Token>(i), static_cast<double>(logits[i])};
-  }
-  return all;
-}
-
-void penalize(std::vector<Candidate>& all, std::span<const Token> context, double penalty) {
+void penalize(Values& logits, std::span<const Token> context, double penalty) {
   if (penalty == 1.0) return;
-  std::vector<bool> done(all.size(), false);
+  std::vector<bool> done(logits.size(), false);
   for (const Token token : context) {
-    if (token >= all.size() || done[token]) continue;
+    if (token >= logits.size() || done[token]) continue;
     done[token] = true;
-    double& logit = all[token].value;
+    double& logit = logits[token];
     logit = logit > 0 ? logit / penalty : logit * penalty;
   }
 }
 
-void keep_likeliest(std::vector<Candidate>& left, std::uint64_t top_k) {
-  if (top_k == 0 || top_k >= left.size()) return;
-  const auto end = left.begin() + static_cast<std::ptrdiff_t>(top_k);
-  std::nth_element(left.begin(), end, left.end(), likelier);
-  left.erase(end, left.end());
+// Among equals the lowest.
+Token likeliest(const Values& logits) {
+  double largest = -std::numeric_limits<double>::infinity();
+#pragma omp simd reduction(max : largest)
+  for (std::size_t i = 0; i < logits.size(); ++i) largest = std::max(largest, logits[i]);
+  return static_cast<Token>(std::find(logits.begin(), logits.end(), largest) - logits.begin());
 }
 
-// LibTorch's exponential takes several at once: of a whole vocabulary in a tenth of std::exp's time.
-void exponentiate(std::vector<Candidate>& left, double largest, double temperature) {
-  const at::Tensor values = at::empty({static_cast<std::int64_t>(left.size())}, at::kDouble);
-  double* value = values.data_ptr<double>();
+// All tokens, the `count` likeliest of them first: in their order if `sorted`, otherwise in any.
+std::vector<Token> by_likelihood(const Values& values, std::uint64_t count, bool sorted) {
+  const auto likelier = [&](Token a, Token b) { return values[a] != values[b] ? values[a] > values[b] : a < b; };
+  std::vector<Token> tokens(values.size());
+  std::iota(tokens.begin(), tokens.end(), Token{0});
+  if (sorted) {
+    std::sort(tokens.begin(), tokens.end(), likelier);
+  } else {
+    std::nth_element(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count), tokens.end(), likelier);
+  }
+  return tokens;
+}
+
+// exp((logit - largest) / temperature). LibTorch's exponential takes several at once: a tenth of std::exp's time.
+Values weights_of(const Values& logits, double largest, double temperature) {
+  Values weights = logits;
   // Subtracted before the division, so that no temperature, however small, makes infinity minus infinity of it.
-  for (const Candidate& c : left) *value++ = std::min(0.0, (c.value - largest) / temperature);
-  values.exp_();
-  value = values.data_ptr<double>();
-  for (Candidate& c : left) c.value = *value++;
+  for (double& weight : weights) weight = std::min(0.0, (weight - largest) / temperature);
+  at::from_blob(weights.data(), {static_cast<std::int64_t>(weights.size())}, at::kDouble).exp_();
+  return weights;
 }
 
-double total(const std::vector<Candidate>& left) {
-  double sum = 0;
-  for (const Candidate& candidate : left) sum += candidate.value;
-  return sum;
+// The sums of `block` weights each, and of what is left: additions that need not wait for each other.
+constexpr std::size_t block = 256;
+Values block_sums(const Values& weights) {
+  Values sums;
+  for (std::size_t first = 0; first < weights.size(); first += block) {
+    const std::size_t end = std::min(first + block, weights.size());
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::size_t i = first; i < end; ++i) sum += weights[i];
+    sums.push_back(sum);
+  }
+  return sums;
 }
 
-void keep_nucleus(std::vector<Candidate>& left, double top_p) {
-  if (top_p >= 1.0) return;
-  std::sort(left.begin(), left.end(), likelier);
-  const double wanted = top_p * total(left);
+double total(const Values& sums) { return std::accumulate(sums.begin(), sums.end(), 0.0); }
+
+void keep_nucleus(Values& weights, double top_p) {
+  const double wanted = top_p * total(block_sums(weights));
+  const std::vector<Token> tokens = by_likelihood(weights, weights.size(), true);
   double sum = 0;
   std::size_t count = 0;
-  while (count < left.size() && sum < wanted) sum += left[count++].value;
-  left.resize(std::max<std::size_t>(count, 1));
+  while (count < tokens.size() && sum < wanted) sum += weights[tokens[count++]];
+  for (std::size_t i = std::max<std::size_t>(count, 1); i < tokens.size(); ++i) weights[tokens[i]] = 0;
 }
 
-Token draw(std::vector<Candidate>& left, double unit) {
-  const auto by_token = [](const Candidate& a, const Candidate& b) { return a.token < b.token; };
-  if (!std::is_sorted(left.begin(), left.end(), by_token)) std::sort(left.begin(), left.end(), by_token);
-  const double wanted = unit * total(left);
+Token draw(const Values& weights, double unit) {
+  const Values sums = block_sums(weights);
+  const double wanted = unit * total(sums);
   double sum = 0;
-  const Candidate* last_possible = nullptr;  // rounding may leave the sum a hair below `wanted`
-  for (const Candidate& candidate : left) {
-    if (candidate.value <= 0) continue;
-    sum += candidate.value;
-    last_possible = &candidate;
-    if (sum > wanted) break;
+  std::size_t passed = 0;  // blocks
+  while (passed + 1 < sums.size() && sum + sums[passed] <= wanted) sum += sums[passed++];
+  const std::size_t end = std::min((passed + 1) * block, weights.size());
+  for (std::size_t i = passed * block; i < end; ++i) {
+    if (weights[i] > 0 && (sum += weights[i]) > wanted) return static_cast<Token>(i);
   }
-  return last_possible->token;
+  std::size_t last_possible = end - 1;  // rounding has left the sum a hair below `wanted`
+  while (weights[last_possible] <= 0) --last_possible;
+  return static_cast<Token>(last_possible);
 }
 
 [[noreturn]] void refuse(std::string_view flag, double value, std::string_view allowed) {
@@ -121,15 +133,20 @@ void refuse_broken_logits() {
 
 Token sample_token(std::span<const float> logits, std::span<const Token> context, const SamplingSettings& settings,
                    double unit) {
-  std::vector<Candidate> left = candidates(logits);
-  penalize(left, context, settings.repetition_penalty);
-  const Candidate likeliest = *std::min_element(left.begin(), left.end(), likelier);
-  if (settings.temperature == 0) return likeliest.token;
-  keep_likeliest(left, settings.top_k);
-  exponentiate(left, likeliest.value, settings.temperature);
-  keep_nucleus(left, settings.top_p);
-  std::erase_if(left, [&](const Candidate& c) { return c.value < settings.min_p; });
-  return draw(left, unit);
+  Values values = checked(logits);
+  penalize(values, context, settings.repetition_penalty);
+  const Token first = likeliest(values);
+  if (settings.temperature == 0) return first;
+  Values weights = weights_of(values, values[first], settings.temperature);
+  if (settings.top_k > 0 && settings.top_k < values.size()) {
+    const std::vector<Token> tokens = by_likelihood(values, settings.top_k, false);
+    for (std::size_t i = settings.top_k; i < tokens.size(); ++i) weights[tokens[i]] = 0;
+  }
+  if (settings.top_p < 1.0) keep_nucleus(weights, settings.top_p);
+  if (settings.min_p > 0.0) {
+    for (double& weight : weights) weight = weight < settings.min_p ? 0 : weight;
+  }
+  return draw(weights, unit);
 }
 
 }  // namespace inkling
