@@ -76,12 +76,14 @@ void GraphedDecoder::step(std::int64_t rows) {
 
 GraphedDecoder::Draw& GraphedDecoder::queue() {
   const auto rows = static_cast<std::int64_t>(rows_.count());
-  std::function<void()>& graph = graphs_[rows_.count()];
-  if (graph) {
-    graph();
-  } else {  // what is loaded or allocated at first use must not happen while a graph is recorded
+  auto& [uses, graph] = graphs_[rows_.count()];
+  // The first is not recorded: what is loaded or allocated at first use must not happen then, and as texts end there
+  // may be no second one of so many rows.
+  if (++uses == 1) {
     step(rows);
-    graph = cuda_.record(graph_family, [this, rows] { step(rows); });
+  } else {
+    if (!graph) graph = cuda_.record(graph_family, [this, rows] { step(rows); });
+    graph();
   }
   Draw& draw = draws_[next_draw_++ % draws_.size()];
   draw.tokens.narrow(0, 0, rows).copy_(drawn_.narrow(0, 0, rows), true);

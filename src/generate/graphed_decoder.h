@@ -47,7 +47,11 @@ class GraphedDecoder : public TokenSource {
   // int64, a row for each text: its last token, its context [max_rows, block_size], the key of its random numbers,
   // which of them is next, and the token drawn last, -1 if there was none to be drawn.
   at::Tensor tokens_, contexts_, random_, places_, drawn_;
-  std::vector<std::function<void()>> graphs_;  // [n]: of a step of n rows, where one has been recorded
+  struct Graph {
+    std::int64_t uses = 0;
+    std::function<void()> queue;  // empty until it is recorded
+  };
+  std::vector<Graph> graphs_;  // [n]: of a step of n rows
   std::array<Draw, 2> draws_;
   std::size_t next_draw_ = 0;
   Draw* ahead_ = nullptr;  // the draw for the texts as they are once each has its new token, if it is queued

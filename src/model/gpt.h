@@ -59,7 +59,8 @@ class Gpt {
   // [B].
   void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache, Context& context) const;
 
-  // One more token per row. tokens: int64 [B]; every cached length below block_size -> the logits behind it, [B, V].
+  // One more token per row, with context.decoding. tokens: int64 [B]; every cached length below block_size -> the
+  // logits behind it, [B, V].
   at::Tensor decode(const at::Tensor& tokens, KeyValueCache& cache, Context& context) const;
 
  private:

@@ -37,8 +37,8 @@ struct Context {
   Kernels kernels = Kernels::fused;
   bool overwrites = false;  // fused only: the gradients of matrices are written, not added to. See ParameterArena
   Recompute recompute = Recompute::none;
-  bool decoding = false;          // few rows, no gradient: loops whose result for a row does not depend on the others
-  double dropout = 0.0;           // probability of dropping; 0 outside training
+  bool decoding = false;  // one token for each of a few rows, no gradient: a row's bits do not depend on the others
+  double dropout = 0.0;   // probability of dropping; 0 outside training
   std::uint64_t dropout_key = 0;  // random_key(seed, Purpose::dropout, step), mixed with the micro-batch
   at::Tensor device_dropout_key =
       {};  // the same, int64 [1], for the fused operations on a GPU: they read it when they run

@@ -14,24 +14,35 @@
 namespace inkling {
 namespace {
 
-// A matrix [inner, columns] and what goes with it, without LibTorch.
+// In float32, and where its elements are.
+struct Vector {
+  explicit Vector(const Weight& weight) : tensor(weight.in_float32()), at(elements<float>(tensor)) {}
+
+  at::Tensor tensor;
+  const float* at;  // null if there is none
+};
+
+// A matrix [inner, columns], in one of two dtypes, and its bias.
 struct Matrix {
   explicit Matrix(const LinearWeights& weights)
-      : weight(weights.weight.value),
-        bias(weights.bias.in_float32()),
-        inner(weight.size(0)),
-        columns(weight.size(1)),
-        in_bfloat16(weight.scalar_type() == at::kBFloat16) {}
+      : inner(weights.weight.value.size(0)), columns(weights.weight.value.size(1)), bias(weights.bias) {
+    if (weights.weight.value.scalar_type() == at::kBFloat16) {
+      bfloat16 = elements<std::uint16_t>(weights.weight.value);
+    } else {
+      float32 = elements<float>(weights.weight.value);
+    }
+  }
 
-  at::Tensor weight, bias;
   std::int64_t inner, columns;
-  bool in_bfloat16;
+  Vector bias;
+  const float* float32 = nullptr;
+  const std::uint16_t* bfloat16 = nullptr;
 };
 
 struct Norm {
-  explicit Norm(const NormWeights& weights) : weight(weights.weight.in_float32()), bias(weights.bias.in_float32()) {}
+  explicit Norm(const NormWeights& weights) : weight(weights.weight), bias(weights.bias) {}
 
-  at::Tensor weight, bias;
+  Vector weight, bias;
 };
 
 struct Range {
@@ -66,12 +77,12 @@ class Step {
     share_size_ = rows_ * std::max(3 * channels_, c_fc_.columns);
     part_size_ = rows_ * (channels_ + 2) + longest_;
     memory_ = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(
-        2 * parts * share_size_ + parts * part_size_ + rows_ * (4 * channels_ + c_fc_.columns)));
+        2 * parts * share_size_ + parts * part_size_ + rows_ * (2 * channels_ + c_fc_.columns)));
     shares_[0] = memory_.get();
     shares_[1] = shares_[0] + parts * share_size_;
     part_memory_ = shares_[1] + parts * share_size_;
-    qkv_ = part_memory_ + parts * part_size_;
-    attended_ = qkv_ + rows_ * 3 * channels_;
+    queries_ = part_memory_ + parts * part_size_;
+    attended_ = queries_ + rows_ * channels_;
     wide_ = attended_ + rows_ * channels_;
   }
 
@@ -88,7 +99,7 @@ class Step {
 
     multiply(c_attn_, normed_, 0, part, own(channels_));
     wait_for_all_threads();
-    attend(own(n_head_), parts, scores);
+    attend(own(rows_ * n_head_), parts, scores);
     wait_for_all_threads();
     multiply(c_proj_, attended_, 1, part, own(channels_));
     wait_for_all_threads();
@@ -109,19 +120,19 @@ class Step {
   float* share(int which, std::int64_t part) const { return shares_[which] + part * share_size_; }
 
   void multiply(const Matrix& matrix, const float* x, int which, std::int64_t part, Range lines) const {
-    if (matrix.in_bfloat16) {
-      cpu_kernels().rows_times_lines_bfloat16(x, elements<std::uint16_t>(matrix.weight), share(which, part), rows_,
-                                              matrix.inner, matrix.columns, lines.begin, lines.end);
+    if (matrix.bfloat16 != nullptr) {
+      cpu_kernels().rows_times_lines_bfloat16(x, matrix.bfloat16, share(which, part), rows_, matrix.inner,
+                                              matrix.columns, lines.begin, lines.end);
     } else {
-      cpu_kernels().rows_times_lines(x, elements<float>(matrix.weight), share(which, part), rows_, matrix.inner,
-                                     matrix.columns, lines.begin, lines.end);
+      cpu_kernels().rows_times_lines(x, matrix.float32, share(which, part), rows_, matrix.inner, matrix.columns,
+                                     lines.begin, lines.end);
     }
   }
 
   // Columns of the product, from the shares of all threads, in order.
   void sum_shares(const Matrix& matrix, int which, std::int64_t parts, std::int64_t row, Range columns,
                   float* out) const {
-    const float* const bias = elements<float>(matrix.bias);
+    const float* const bias = matrix.bias.at;
     const std::int64_t offset = row * matrix.columns;
     for (std::int64_t j = columns.begin; j < columns.end; ++j) {
       float sum = share(which, 0)[offset + j];
@@ -130,29 +141,26 @@ class Step {
     }
   }
 
-  // Queries, keys and values of some heads, and their attention.
+  // Some of all rows' heads: the new query, key and value, and its attention.
   void attend(Range heads, std::int64_t parts, float* scores) const {
-    for (std::int64_t row = 0; row < rows_; ++row) {
-      float* const qkv = qkv_ + row * 3 * channels_;
-      for (std::int64_t first = 0; first < 3 * channels_; first += channels_) {
-        const Range columns = {first + heads.begin * head_size_, first + heads.end * head_size_};
-        sum_shares(c_attn_, 0, parts, row, columns, qkv + columns.begin);
+    for (std::int64_t i = heads.begin; i < heads.end; ++i) {
+      const std::int64_t row = i / n_head_, column = i % n_head_ * head_size_, last = lengths_[row];
+      float* const query = queries_ + i * head_size_;
+      float *const keys = keys_ + i * capacity_ * head_size_, *const values = values_ + i * capacity_ * head_size_;
+      std::int64_t first = column;
+      for (float* const target : {query, keys + last * head_size_, values + last * head_size_}) {
+        sum_shares(c_attn_, 0, parts, row, {first, first + head_size_}, target);
+        first += channels_;
       }
-      for (std::int64_t head = heads.begin; head < heads.end; ++head) {
-        const std::int64_t column = head * head_size_, first = (row * n_head_ + head) * capacity_ * head_size_;
-        float *const keys = keys_ + first, *const values = values_ + first;
-        std::copy_n(qkv + channels_ + column, head_size_, keys + lengths_[row] * head_size_);
-        std::copy_n(qkv + 2 * channels_ + column, head_size_, values + lengths_[row] * head_size_);
-        cpu_kernels().attend_cached(qkv + column, keys, values, attended_ + row * channels_ + column, scores,
-                                    lengths_[row] + 1, head_size_, head_size_);
-      }
+      cpu_kernels().attend_cached(query, keys, values, attended_ + row * channels_ + column, scores, last + 1,
+                                  head_size_, head_size_);
     }
   }
 
   // sum = x + product, for some columns.
   void add_product(const Matrix& matrix, const float* x, int which, std::int64_t parts, Range columns) const {
     for (std::int64_t row = 0; row < rows_; ++row) {
-      float* const product = qkv_ + columns.begin;  // which nobody needs any more
+      float* const product = queries_ + columns.begin;  // which nobody needs any more
       sum_shares(matrix, which, parts, row, columns, product);
       const std::int64_t first = row * channels_ + columns.begin;
       for (std::int64_t j = 0; j < columns.end - columns.begin; ++j) sum_[first + j] = x[first + j] + product[j];
@@ -160,8 +168,8 @@ class Step {
   }
 
   void normalize(const Norm& norm, float* out, float* statistics) const {
-    cpu_kernels().layer_norm_forward(sum_, nullptr, sum_, out, statistics, statistics + rows_,
-                                     elements<float>(norm.weight), elements<float>(norm.bias), rows_, channels_);
+    cpu_kernels().layer_norm_forward(sum_, nullptr, sum_, out, statistics, statistics + rows_, norm.weight.at,
+                                     norm.bias.at, rows_, channels_);
   }
 
   void widen(Range columns, std::int64_t parts) const {
@@ -186,7 +194,7 @@ class Step {
   std::unique_ptr<float[]> memory_;
   float* shares_[2];    // [parts, share_size]: those of one product are read while those of the next are written
   float* part_memory_;  // [parts, part_size]: of each thread alone
-  float *qkv_, *attended_, *wide_;
+  float *queries_, *attended_, *wide_;
 };
 
 }  // namespace

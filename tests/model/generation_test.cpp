@@ -106,8 +106,8 @@ TEST_P(Generation, CachedLogitsAreTheLogitsOfTheWholeText) {
   const at::Tensor expected = logits(text);
   for (const std::int64_t prompt : {1, 6, 19}) {
     KeyValueCache past = cache(2);
-    Context ours = decoding();
-    model_->gpt.prefill(text.slice(1, 0, prompt), lengths({prompt, prompt}), past, ours);
+    Context filling = context(), ours = decoding();
+    model_->gpt.prefill(text.slice(1, 0, prompt), lengths({prompt, prompt}), past, filling);
     for (std::int64_t t = prompt; t < 20; ++t) {
       expect_same_logits(model_->gpt.decode(text.select(1, t), past, ours), expected.select(1, t), setting());
     }
@@ -119,9 +119,9 @@ TEST_P(Generation, UnequalPromptsInABatchGiveWhatEachGivesAlone) {
   const std::vector<std::int64_t> prompt_lengths = {9, 2, 5};
   const at::Tensor text = tokens(6, {3, 20});
   KeyValueCache past = cache(3);
-  Context ours = decoding();
+  Context filling = context(), ours = decoding();
   std::vector<at::Tensor> together;
-  model_->gpt.prefill(text.slice(1, 0, 9), lengths(prompt_lengths), past, ours);
+  model_->gpt.prefill(text.slice(1, 0, 9), lengths(prompt_lengths), past, filling);
   for (std::int64_t step = 0; step < 8; ++step) {
     together.push_back(model_->gpt.decode(text.gather(1, past.lengths.unsqueeze(1)).squeeze(1), past, ours));
   }
@@ -147,9 +147,18 @@ TEST(FusedDecoding, ARowsBitsDoNotDependOnTheOtherRows) {
   const auto run = [&](const at::Tensor& rows) {
     const at::Tensor texts = text.index_select(0, rows);
     KeyValueCache past = empty_cache(rows.size(0), at::kFloat);
-    Context ours{.decoding = true};
+    Context filling, ours{.decoding = true};
     std::vector<at::Tensor> logits;
-    model.gpt.prefill(texts.slice(1, 0, 7), prompt_lengths.index_select(0, rows), past, ours);
+    for (std::int64_t row = 0; row < rows.size(0); ++row) {  // each alone: products of many rows are not so strict
+      KeyValueCache own = empty_cache(1, at::kFloat);
+      const at::Tensor length = prompt_lengths.index_select(0, rows).narrow(0, row, 1);
+      model.gpt.prefill(texts.narrow(0, row, 1).slice(1, 0, 7), length, own, filling);
+      for (std::size_t layer = 0; layer < own.layers.size(); ++layer) {
+        past.layers[layer].keys.narrow(0, row, 1).copy_(own.layers[layer].keys);
+        past.layers[layer].values.narrow(0, row, 1).copy_(own.layers[layer].values);
+      }
+      past.lengths.narrow(0, row, 1).copy_(own.lengths);
+    }
     for (int step = 0; step < 12; ++step) {
       logits.push_back(model.gpt.decode(texts.gather(1, past.lengths.unsqueeze(1)).squeeze(1), past, ours));
     }

@@ -1,5 +1,6 @@
 // The next token, drawn where its logits are. A row is one block's; each of its passes over the logits gives warps
 // neighbouring shares of the row. Weights are integers: their sums are exact, whatever their order, and so is the draw.
+#include <cfloat>
 #include <cmath>
 #include <limits>
 
@@ -139,7 +140,8 @@ __device__ inline void penalize(float* logits, int vocabulary, const std::int64_
     for (std::int64_t i = 0; counts && i < first; ++i) counts = context[i] != token;
     const float logit = counts ? logits[token] : 0.0f;
     __syncthreads();
-    if (counts) logits[token] = logit > 0.0f ? logit / penalty : logit * penalty;
+    // A tiny penalty must not make it infinite.
+    if (counts && logit < INFINITY) logits[token] = fminf(FLT_MAX, logit > 0.0f ? logit / penalty : logit * penalty);
     __syncthreads();
   }
 }
