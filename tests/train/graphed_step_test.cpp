@@ -44,37 +44,44 @@ class GraphedStepTest : public testing::Test {
   }
   void step(Trainer& trainer, std::int64_t number) const { trainer.step(number, *tokens_, *order_); }
 
+  void expect_what_the_cpu_learns() const {
+    const auto on_cpu_owner = trainer();
+    Trainer& on_cpu = *on_cpu_owner;
+    for (std::int64_t number = 0; number < 8; ++number) step(on_cpu, number);
+    const auto expected = on_cpu.results();
+
+    const oracle::EmulatedGpu gpu;
+    const auto on_gpu_owner = trainer();
+    Trainer& on_gpu = *on_gpu_owner;
+    for (std::int64_t number = 0; number < 5; ++number) step(on_gpu, number);
+    auto results = on_gpu.results();
+    ASSERT_EQ(results.size(), 5u);
+    for (std::int64_t number = 5; number < 8; ++number) step(on_gpu, number);
+    for (const StepResult& later : on_gpu.results()) results.push_back(later);
+    ASSERT_EQ(results.size(), 8u);
+    EXPECT_TRUE(on_gpu.results().empty());
+    for (std::size_t i = 0; i < 8; ++i) {
+      EXPECT_NEAR(results[i].loss, expected[i].loss, 2e-5) << "step " << i;
+      EXPECT_NEAR(results[i].grad_norm, expected[i].grad_norm, 1e-4 * expected[i].grad_norm) << "step " << i;
+      EXPECT_EQ(results[i].learning_rate, expected[i].learning_rate);
+      EXPECT_FALSE(results[i].skipped);
+    }
+    EXPECT_GT(expected[0].grad_norm, config_.optimizer.grad_clip);  // clipping is part of the comparison
+    EXPECT_LT(oracle::error(on_gpu.arena().values(), on_cpu.arena().values()), 1e-3);
+    EXPECT_EQ(on_gpu.optimizer().steps(), 8);
+  }
+
   const TemporaryFolder folder_;
   std::optional<TokenSequence> tokens_;
   std::optional<WindowOrder> order_;
   Config config_;
 };
 
-TEST_F(GraphedStepTest, LearnsWhatTheStepOnTheCpuLearns) {
-  const auto on_cpu_owner = trainer();
-  Trainer& on_cpu = *on_cpu_owner;
-  for (std::int64_t number = 0; number < 8; ++number) step(on_cpu, number);
-  const auto expected = on_cpu.results();
+TEST_F(GraphedStepTest, LearnsWhatTheStepOnTheCpuLearns) { expect_what_the_cpu_learns(); }
 
-  const oracle::EmulatedGpu gpu;
-  const auto on_gpu_owner = trainer();
-  Trainer& on_gpu = *on_gpu_owner;
-  for (std::int64_t number = 0; number < 5; ++number) step(on_gpu, number);
-  auto results = on_gpu.results();
-  ASSERT_EQ(results.size(), 5u);
-  for (std::int64_t number = 5; number < 8; ++number) step(on_gpu, number);
-  for (const StepResult& later : on_gpu.results()) results.push_back(later);
-  ASSERT_EQ(results.size(), 8u);
-  EXPECT_TRUE(on_gpu.results().empty());
-  for (std::size_t i = 0; i < 8; ++i) {
-    EXPECT_NEAR(results[i].loss, expected[i].loss, 2e-5) << "step " << i;
-    EXPECT_NEAR(results[i].grad_norm, expected[i].grad_norm, 1e-4 * expected[i].grad_norm) << "step " << i;
-    EXPECT_EQ(results[i].learning_rate, expected[i].learning_rate);
-    EXPECT_FALSE(results[i].skipped);
-  }
-  EXPECT_GT(expected[0].grad_norm, config_.optimizer.grad_clip);  // clipping is part of the comparison
-  EXPECT_LT(oracle::error(on_gpu.arena().values(), on_cpu.arena().values()), 1e-3);
-  EXPECT_EQ(on_gpu.optimizer().steps(), 8);
+TEST_F(GraphedStepTest, WithTheWholeBatchAtOnceToo) {
+  config_.training.micro_batch_size = config_.training.batch_size;
+  expect_what_the_cpu_learns();
 }
 
 TEST_F(GraphedStepTest, MakingItChangesNeitherWeightsNorMoments) {
