@@ -25,8 +25,9 @@ const std::vector<std::string> prompts = {"a", "a longer prompt than any block o
 
 GenerationSettings settings_with(const SamplingSettings& sampling) {
   GenerationSettings settings;
-  settings.count = 2;
+  settings.count = 5;
   settings.max_tokens = 12;
+  settings.stops = {"e", "o", "n"};
   settings.sampling = sampling;
   return settings;
 }
@@ -69,9 +70,8 @@ class GraphedDecoderTest : public testing::TestWithParam<const char*> {
 
 TEST_P(GraphedDecoderTest, DrawsWhatIsDrawnOnTheCpu) {
   for (const SamplingSettings& sampling : std::vector<SamplingSettings>{
-           {.temperature = 0, .repetition_penalty = 1.3},
            {.temperature = 1},
-           {.temperature = 1.3, .top_k = 12, .top_p = 0.9, .min_p = 0.02, .repetition_penalty = 1.1}}) {
+           {.temperature = 1.3, .top_k = 12, .top_p = 0.9, .min_p = 0.02, .repetition_penalty = 1.6}}) {
     const GenerationSettings settings = settings_with(sampling);
     const auto on_the_gpu = texts_of(model_with(make_char_tokenizer(true)), prompts, settings);
     const bool emulated = gpu_.has_value();
@@ -85,7 +85,8 @@ TEST_P(GraphedDecoderTest, DrawsWhatIsDrawnOnTheCpu) {
 TEST_P(GraphedDecoderTest, NeverDrawsATokenBeyondTheVocabulary) {
   LoadedModel model = model_with(make_byte_tokenizer(false));
   model.tokenizer = make_char_tokenizer(false);
-  const GenerationSettings settings = settings_with({.temperature = 3});
+  GenerationSettings settings = settings_with({.temperature = 3});
+  settings.stops.clear();
   for (const Sample& sample : generate(model, {&prompts[0], 1}, settings)) EXPECT_EQ(sample.tokens, 12u);
 }
 
@@ -118,6 +119,7 @@ TEST(GraphedDecoder, IsOneStepAheadAndTakesNoneTwice) {
   GenerationSettings settings = settings_with({.temperature = 1});
   settings.count = 1;
   settings.max_tokens = 10;
+  settings.stops.clear();
   queued = 0;
   texts_of(model, {&prompts[0], 1}, settings);
   emulate_cuda_library(nullptr);
