@@ -103,7 +103,7 @@ void fields(Fields& f, TrainingConfig& c) {
   f.add("max_steps", &c.max_steps, whole(0, 1'000'000'000), free, "Steps to train; each takes one batch. 0 saves the model as initialised.");
   f.add("batch_size", &c.batch_size, whole(1, 100'000), ask, "Windows of `block_size` tokens in one step.");
   f.add("micro_batch_size", &c.micro_batch_size, whole_or_auto(100'000), ask, "Windows that go through the model together, gradients adding up to the batch; divides it. `auto` is the most that fit into memory: all of them, where they do.");
-  f.add("recompute", &c.recompute, one_of({"none", "gelu", "block"}), free, "What the backward pass computes again instead of keeping it: nothing; the activations behind GELU, a quarter of what is kept, for little time (fused kernels only); or whole blocks, most of it, for a third more time. The numbers stay the same (with `gelu` on a GPU: but for rounding).");
+  f.add("recompute", &c.recompute, one_of({"none", "gelu", "block"}), free, "What the backward pass computes again instead of keeping it: nothing; the activations behind GELU, a quarter of what is kept, for little time (fused kernels only); or whole blocks, most of it, whose forward pass is then computed twice. The numbers stay the same (with `gelu` on a GPU: but for rounding).");
   f.add("seed", &c.seed, whole(0, largest_seed), ask, "Decides initial weights, order of the windows and dropout.");
 }
 

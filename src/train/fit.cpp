@@ -99,7 +99,8 @@ std::string describe_need(const Config& config, const GptShape& shape, const Run
                format_bytes(needed(config, shape, runtime, half)), " then)");
   }
   if (training.recompute != "block") {
-    return str(need, ". training.recompute: block gives up most of the activations for a third more time");
+    return str(need,
+               ". training.recompute: block keeps few of the activations and computes each block's forward pass twice");
   }
   return str(need, ". Half of model.block_size halves all but the weights; a smaller model.n_embd lowers all of it");
 }
