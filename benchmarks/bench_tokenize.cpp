@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    const std::string text = read_file(argv[1]);
+    const std::string text = read_small_file(argv[1]);
     if (text.empty()) throw Error::input("the file is empty");
     const std::uint64_t vocab_size = argc > 2 ? std::stoull(argv[2]) : 4096;
     std::printf("%-22s %8s %10s %8s %10s %10s %10s\n", "tokenizer", "vocab", "tokens", "B/token", "enc MB/s",

@@ -45,6 +45,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+inline std::string read_file(const std::filesystem::path& path) { return read_small_file(path); }
+
 // The inkling::Error that `action` throws; none if it returns. Any other exception fails the test by escaping.
 template <typename Action>
 std::optional<Error> error_of(Action&& action) {

@@ -189,7 +189,13 @@ std::string without_last_newline(std::string text) {
 }
 
 std::string read_standard_input() {
-  std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  std::string text;
+  for (std::istreambuf_iterator<char> next(std::cin), end; next != end && text.size() <= largest_small_file; ++next) {
+    text += *next;
+  }
+  if (text.size() > largest_small_file) {
+    throw Error::input(str("standard input: more than ", format_bytes(largest_small_file), " of prompt; give less"));
+  }
   return without_last_newline(std::move(text));
 }
 
@@ -210,7 +216,7 @@ Prompts read_prompts(const Flags& flags) {
     else
       add(prompt, "--prompt");
   }
-  for (const std::string& file : flags.prompt_files) add(without_last_newline(read_file(file)), file);
+  for (const std::string& file : flags.prompt_files) add(without_last_newline(read_small_file_or_pipe(file)), file);
   if (prompts.texts.empty() && isatty(STDIN_FILENO) == 0) add(read_standard_input(), "standard input");
   if (prompts.texts.empty()) add("", "--prompt");
   return prompts;

@@ -12,13 +12,20 @@ namespace inkling {
 
 namespace fs = std::filesystem;
 
-// The whole file. Error input if it is missing, a folder or unreadable.
-std::string read_file(const fs::path& path);
+// What is read whole into memory (settings, states, prompts) is at most this large, in bytes.
+inline constexpr std::size_t largest_small_file = std::size_t{64} << 20;
+
+// The whole of a regular file of at most 64 MiB. Error input at once if it is larger, missing, a folder, a pipe, a
+// device or unreadable.
+std::string read_small_file(const fs::path& path);
+
+// Likewise for what a person names on the command line, where a pipe is read to its end: <(command), /dev/stdin.
+std::string read_small_file_or_pipe(const fs::path& path);
 
 // A file opened for reading at any offset (pread: no mapping, so a file cut short is an error and not a signal).
 class InputFile {
  public:
-  explicit InputFile(const fs::path& path);  // Error input if it is missing, a folder or unreadable
+  explicit InputFile(const fs::path& path);  // Error input if it is missing, no regular file or unreadable
   ~InputFile();
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;

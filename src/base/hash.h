@@ -28,6 +28,6 @@ class Hasher {
 };
 
 std::string hash_text(std::string_view text);
-std::string hash_file(const std::filesystem::path& path);  // streaming; Error input as for read_file
+std::string hash_file(const std::filesystem::path& path);  // streaming; Error input as for InputFile
 
 }  // namespace inkling

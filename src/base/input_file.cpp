@@ -1,5 +1,6 @@
-// Reading: read_file and InputFile of base/files.h.
+// Reading: read_small_file and InputFile of base/files.h.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,58 +17,92 @@ namespace inkling {
 
 namespace {
 
-int open_for_reading(const fs::path& path, int flags) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
-  if (descriptor < 0) throw_read_error(path, errno);
-  return descriptor;
+// Open for reading, and closed when an error passes by. With O_NONBLOCK, as a pipe that nobody writes to would hang
+// here instead of being refused; regular files ignore it.
+class OpenedFile {
+ public:
+  explicit OpenedFile(const fs::path& path)
+      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+    if (descriptor_ < 0) throw_read_error(path, errno);
+  }
+  ~OpenedFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  int release() { return std::exchange(descriptor_, -1); }
+
+ private:
+  int descriptor_;
+};
+
+enum class Pipes { refused, read };
+
+[[noreturn]] void refuse_kind(const fs::path& path, const char* kind) {
+  throw Error::input(str("cannot read ", path.string(), ": it is ", kind, "; copy what it holds to a file first"));
 }
 
-struct stat status_of(int descriptor, const fs::path& path) {
+struct stat checked_status(const OpenedFile& file, const fs::path& path, Pipes pipes) {
   struct stat status{};
-  if (::fstat(descriptor, &status) != 0) {
-    const int code = errno;
-    ::close(descriptor);
-    throw_read_error(path, code);
-  }
-  if (S_ISDIR(status.st_mode)) {
-    ::close(descriptor);
-    throw_read_error(path, EISDIR);
-  }
+  if (::fstat(file.descriptor(), &status) != 0) throw_read_error(path, errno);
+  if (S_ISDIR(status.st_mode)) throw_read_error(path, EISDIR);
+  if (S_ISFIFO(status.st_mode) && pipes == Pipes::refused) refuse_kind(path, "a pipe");
+  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) refuse_kind(path, "a device");
   return status;
 }
 
-}  // namespace
+// Until somebody writes to it, a pipe opened with O_NONBLOCK reads as if it had ended.
+void wait_for_writer(const OpenedFile& file, const fs::path& path) {
+  pollfd wanted{.fd = file.descriptor(), .events = POLLIN, .revents = 0};
+  while (::poll(&wanted, 1, -1) < 0) {
+    if (errno != EINTR) throw_read_error(path, errno);
+  }
+  if (::fcntl(file.descriptor(), F_SETFL, 0) != 0) throw_read_error(path, errno);
+}
 
-std::string read_file(const fs::path& path) {
-  const int descriptor = open_for_reading(path, 0);
-  const auto expected = static_cast<std::size_t>(status_of(descriptor, path).st_size);  // 0 for a pipe
+void check_size(std::size_t size, const fs::path& path) {
+  if (size <= largest_small_file) return;
+  throw Error::input(str("cannot read ", path.string(), ": it is larger than ", format_bytes(largest_small_file),
+                         ", the most that such a file may hold; check that it is the one you meant"));
+}
+
+// The size that fstat() gives is only a guess: it is 0 for a pipe and in /proc, and a file may grow while it is read.
+std::string read_to_end(const OpenedFile& file, const fs::path& path, std::size_t expected) {
+  check_size(expected, path);
   std::string contents(expected + 1, '\0');  // one more, so that the end is seen without growing
   std::size_t length = 0;
   while (true) {
-    if (length == contents.size()) contents.resize(std::max<std::size_t>(2 * length, 1 << 16));
-    const ssize_t count = ::read(descriptor, contents.data() + length, contents.size() - length);
+    const ssize_t count = ::read(file.descriptor(), contents.data() + length, contents.size() - length);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      const int code = errno;
-      ::close(descriptor);
-      throw_read_error(path, code);
-    }
+    if (count < 0) throw_read_error(path, errno);
     if (count == 0) break;
     length += static_cast<std::size_t>(count);
+    check_size(length, path);
+    if (length == contents.size()) contents.resize(2 * length + (1 << 16));
   }
-  ::close(descriptor);
   contents.resize(length);
   return contents;
 }
 
-// Without O_NONBLOCK a pipe that nobody writes to would hang here instead of being refused.
-InputFile::InputFile(const fs::path& path) : path_(path), descriptor_(open_for_reading(path, O_NONBLOCK)) {
-  const struct stat status = status_of(descriptor_, path);
-  if (!S_ISREG(status.st_mode)) {
-    ::close(descriptor_);
-    throw Error::input(str("cannot read ", path.string(), ": it is a pipe or a device; copy it to a file first"));
-  }
-  size_ = static_cast<std::uint64_t>(status.st_size);
+std::string read_whole(const fs::path& path, Pipes pipes) {
+  const OpenedFile file(path);
+  const struct stat status = checked_status(file, path, pipes);
+  if (S_ISFIFO(status.st_mode)) wait_for_writer(file, path);
+  return read_to_end(file, path, static_cast<std::size_t>(status.st_size));
+}
+
+}  // namespace
+
+std::string read_small_file(const fs::path& path) { return read_whole(path, Pipes::refused); }
+
+std::string read_small_file_or_pipe(const fs::path& path) { return read_whole(path, Pipes::read); }
+
+InputFile::InputFile(const fs::path& path) : path_(path) {
+  OpenedFile file(path);
+  size_ = static_cast<std::uint64_t>(checked_status(file, path, Pipes::refused).st_size);
+  descriptor_ = file.release();
 }
 
 InputFile::~InputFile() {

@@ -16,7 +16,7 @@ constexpr std::size_t longest_shown = 60;  // characters of a wrong value in a m
 
 JsonFields::JsonFields(const std::filesystem::path& path, std::string remedy)
     : path_(path), remedy_(std::move(remedy)) {
-  const std::string text = read_file(path);
+  const std::string text = read_small_file(path);
   if (text.empty()) refuse("the file is empty");
   try {
     object_ = nlohmann::json::parse(text);

@@ -163,10 +163,7 @@ void check_path(const fs::path& path) {
     throw Error::input(str(path.string(), ": this is a folder; give the YAML file",
                            run ? ", here " + (path / "config.yaml").string() : ""));
   }
-  if (fs::exists(status)) {
-    if (fs::is_regular_file(status)) return;
-    throw Error::input(str(path.string(), ": this is not a regular file; write the config to a file and give that"));
-  }
+  if (fs::exists(status)) return;
   std::vector<std::string> others;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
@@ -183,16 +180,14 @@ void check_path(const fs::path& path) {
 
 Config load_config(const fs::path& path, std::span<const std::string> overrides) {
   check_path(path);
-  // One byte too many is enough to be refused, so that a corpus given by mistake is not read as a whole.
-  const InputFile file(path);
-  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), largest_config + 1)), '\0');
-  file.read_exactly(0, std::as_writable_bytes(std::span(text)));
-  if (path.extension() == ".yaml" || path.extension() == ".yml") return parse_config(text, path.string(), overrides);
+  if (path.extension() == ".yaml" || path.extension() == ".yml") {
+    return parse_config(read_small_file_or_pipe(path), path.string(), overrides);
+  }
   try {
-    return parse_config(text, path.string(), overrides);
+    return parse_config(read_small_file_or_pipe(path), path.string(), overrides);
   } catch (const Error& error) {
-    throw Error::input(
-        str(error.message(), ". CONFIG is a YAML file; text to train on is named in one, at data.source"));
+    throw Error(error.kind(),
+                str(error.message(), ". CONFIG is a YAML file; text to train on is named in one, at data.source"));
   }
 }
 

@@ -107,7 +107,7 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
 
 Manifest read_manifest(const fs::path& folder) {
   const fs::path path = folder / manifest_name;
-  const std::string text = read_file(path);
+  const std::string text = read_small_file(path);
   try {
     const Json json = Json::parse(text);
     if (json.at("format") != format_mark) throw Error::input("it describes something else");

@@ -98,7 +98,7 @@ Grammar Grammar::parse(std::string_view source, std::string_view name) {
   return Grammar(std::make_unique<Rules>(Rules{grammar::read_syntax(source, name)}));
 }
 
-Grammar Grammar::load(const std::filesystem::path& path) { return parse(read_file(path), path.string()); }
+Grammar Grammar::load(const std::filesystem::path& path) { return parse(read_small_file(path), path.string()); }
 
 Story Grammar::expand(std::uint64_t seed, std::uint64_t index) const {
   return Writer(rules_->syntax, random_key(seed, Purpose::grammar, index)).write();

@@ -62,7 +62,7 @@ void write_validation_bound(const fs::path& path, const ValidationBound& bound) 
 }
 
 ValidationBound read_validation_bound(const fs::path& path) {
-  const std::string text = read_file(path);
+  const std::string text = read_small_file(path);
   ValidationBound bound;
   try {
     const nlohmann::json json = nlohmann::json::parse(text);

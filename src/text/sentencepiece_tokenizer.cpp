@@ -92,7 +92,7 @@ std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::p
                                                         const TokenizerJson& fields) {
   if (!fields.model_hash) refuse_tokenizer(tokenizer_json_path(folder), "\"model_hash\" is missing");
   const auto path = sentencepiece_model_path(folder);
-  std::string serialized = read_file(path);
+  std::string serialized = read_small_file(path);
   if (hash_text(serialized) != *fields.model_hash) {
     refuse_tokenizer(path, "it is not the file that tokenizer.json was written with");
   }

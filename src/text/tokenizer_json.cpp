@@ -52,7 +52,7 @@ class Fields {
 };
 
 Json parse(const fs::path& path) {
-  const std::string text = read_file(path);
+  const std::string text = read_small_file(path);
   try {
     return Json::parse(text);
   } catch (const Json::exception&) {

@@ -19,7 +19,7 @@ Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 
 void drop_lines_after(const std::filesystem::path& path, std::int64_t steps_done) {
   if (!std::filesystem::exists(path)) return;
-  std::istringstream lines(read_file(path));
+  std::istringstream lines(read_small_file(path));
   std::string kept;
   bool dropped = false;
   for (std::string line; std::getline(lines, line);) {

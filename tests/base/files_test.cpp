@@ -62,30 +62,56 @@ TEST(InputFile, CutWhileOpenIsAnErrorAndNoSignal) {
                "cut short");
 }
 
-TEST(InputFile, RefusesWhatIsNoFile) {
+TEST(InputFile, RefusesWhatIsNoRegularFileAtOnce) {
   const TemporaryFolder folder;
-  const auto read_both = [](const fs::path& path, const std::string& mention) {
+  const auto refused = [](const fs::path& path, const std::string& mention) {
     expect_error(error_of([&] { InputFile file(path); }), ErrorKind::input, mention);
-    expect_error(error_of([&] { read_file(path); }), ErrorKind::input, mention);
+    expect_error(error_of([&] { read_small_file(path); }), ErrorKind::input, mention);
   };
-  read_both(folder / "missing", "missing: No such file");
-  read_both(folder.path(), folder.path().string() + ": Is a directory");
+  refused(folder / "missing", "missing: No such file");
+  refused(folder.path(), folder.path().string() + ": Is a directory");
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  expect_error(error_of([&] { InputFile file(folder / "pipe"); }), ErrorKind::input, "a pipe");
+  refused(folder / "pipe", "pipe: it is a pipe");
+  refused("/dev/zero", "/dev/zero: it is a device");
+  fs::create_symlink("/dev/zero", folder / "link");
+  refused(folder / "link", "link: it is a device");
 }
 
-TEST(ReadFile, ReturnsEveryByteOfFilesAndPipes) {
+TEST(SmallFile, EveryByteOfFilesAndPipesIsReturned) {
   const TemporaryFolder folder;
   const std::string contents = std::string(200000, 'a') + std::string(1, '\0') + "end";
   write_file(folder / "file", contents);
   write_file(folder / "empty", "");
-  EXPECT_EQ(read_file(folder / "file"), contents);
-  EXPECT_EQ(read_file(folder / "empty"), "");
+  for (const auto& read : {read_small_file, read_small_file_or_pipe}) {
+    EXPECT_EQ(read(folder / "file"), contents);
+    EXPECT_EQ(read(folder / "empty"), "");
+    EXPECT_NE(read("/proc/self/status"), "");  // a regular file whose size is given as 0
+  }
 
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   std::thread writer([&] { std::ofstream(folder / "pipe") << contents; });
-  EXPECT_EQ(read_file(folder / "pipe"), contents);
+  EXPECT_EQ(read_small_file_or_pipe(folder / "pipe"), contents);
   writer.join();
+  expect_error(error_of([] { read_small_file_or_pipe("/dev/zero"); }), ErrorKind::input, "it is a device");
+}
+
+TEST(SmallFile, MayHold64MiBAndNoMore) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "file").flush();
+  fs::resize_file(folder / "file", largest_small_file);  // which takes no room on the disk
+  EXPECT_EQ(read_small_file(folder / "file").size(), std::size_t{64} << 20);
+  fs::resize_file(folder / "file", largest_small_file + 1);
+  expect_error(error_of([&] { read_small_file(folder / "file"); }), ErrorKind::input, "it is larger than 64.0 MiB");
+
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const auto previous_handler = ::signal(SIGPIPE, SIG_IGN);
+  std::thread writer([&] {  // which ends when the reader has gone
+    std::ofstream pipe(folder / "pipe");
+    for (const std::string block(1 << 20, 'a'); pipe;) pipe << block;
+  });
+  expect_error(error_of([&] { read_small_file_or_pipe(folder / "pipe"); }), ErrorKind::input, "it is larger than 64");
+  writer.join();
+  ::signal(SIGPIPE, previous_handler);
 }
 
 TEST(OutputFile, AppearsOnlyWhenCommitted) {
