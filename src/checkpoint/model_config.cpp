@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/strings.h"
-#include "checkpoint/json_fields.h"
+#include "formats/json_fields.h"
 
 namespace inkling {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
-#include "checkpoint/json_fields.h"
+#include "formats/json_fields.h"
 #include "formats/safetensors.h"
 
 namespace inkling {

@@ -1,11 +1,13 @@
-#include "checkpoint/json_fields.h"
+#include "formats/json_fields.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "formats/json_text.h"
 
 namespace inkling {
 namespace {
@@ -19,11 +21,9 @@ JsonFields::JsonFields(const std::filesystem::path& path, std::string remedy)
   const std::string text = read_small_file(path);
   if (text.empty()) refuse("the file is empty");
   try {
-    object_ = nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    refuse(str("this is not JSON, from byte ", error.byte, " on"));
-  } catch (const nlohmann::json::exception&) {
-    refuse("this JSON holds a number out of range");
+    object_ = parse_json(text);
+  } catch (const Error& error) {
+    refuse(error.message());
   }
   if (!object_.is_object()) refuse("this JSON is not an object, { … }");
 }
@@ -66,6 +66,14 @@ std::int64_t JsonFields::whole(std::string_view name, std::int64_t smallest, std
   return number;
 }
 
+std::uint64_t JsonFields::count(std::string_view name, std::uint64_t largest) const {
+  const nlohmann::json& value = get(name);
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > largest) {
+    refuse_type(name, str("a whole number from 0 to ", largest));
+  }
+  return value.get<std::uint64_t>();
+}
+
 double JsonFields::real(std::string_view name) const {
   const nlohmann::json& value = get(name);
   if (!value.is_number()) refuse_type(name, "a number");
@@ -95,10 +103,40 @@ std::vector<std::string> JsonFields::texts(std::string_view name) const {
   return texts;
 }
 
+std::map<std::string, std::string> JsonFields::named_texts(std::string_view name) const {
+  const nlohmann::json& value = get(name);
+  std::map<std::string, std::string> texts;
+  if (!value.is_object()) refuse_type(name, "an object of texts");
+  for (const auto& [key, text] : value.items()) {
+    if (!text.is_string()) refuse_type(name, "an object of texts");
+    texts[key] = text.get<std::string>();
+  }
+  return texts;
+}
+
 JsonFields JsonFields::section(std::string_view name) const {
   const nlohmann::json& value = get(name);
   if (!value.is_object()) refuse_type(name, "an object, { … }");
   return {*this, name, value};
+}
+
+std::vector<JsonFields> JsonFields::sections(std::string_view name) const {
+  const nlohmann::json& value = get(name);
+  std::vector<JsonFields> sections;
+  if (!value.is_array()) refuse_type(name, "a list of objects");
+  for (const nlohmann::json& one : value) {
+    if (!one.is_object()) refuse_type(name, "a list of objects");
+    sections.push_back({*this, str(name, "[", sections.size(), "]"), one});
+  }
+  return sections;
+}
+
+void JsonFields::refuse_unknown(std::initializer_list<std::string_view> known) const {
+  for (const auto& [name, value] : object_.items()) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      refuse(str("there is an unknown field ", quote(full_name(name))));
+    }
+  }
 }
 
 std::optional<std::string> JsonFields::optional_text(std::string_view name) const {

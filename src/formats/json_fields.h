@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -14,22 +16,29 @@ namespace inkling {
 
 class JsonFields {
  public:
-  // Reads a file that holds one object. `remedy` ends every message: what to do about a file that is no good.
+  // Reads a small file (base/files.h) that holds one object. `remedy` ends every message: what to do about a file that
+  // is no good.
   JsonFields(const std::filesystem::path& path, std::string remedy);
 
   // A field that is null counts as absent everywhere.
   bool has(std::string_view name) const { return find(name) != nullptr; }
   std::int64_t whole(std::string_view name, std::int64_t smallest, std::int64_t largest) const;
+  std::uint64_t count(std::string_view name, std::uint64_t largest) const;  // from 0
   double real(std::string_view name) const;
   bool flag(std::string_view name) const;
   std::string text(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
-  JsonFields section(std::string_view name) const;  // the fields of an object inside
+  std::map<std::string, std::string> named_texts(std::string_view name) const;  // of an object inside
+  JsonFields section(std::string_view name) const;                              // the fields of an object inside
+  std::vector<JsonFields> sections(std::string_view name) const;                // of each object in a list
 
   std::optional<std::string> optional_text(std::string_view name) const;
   std::optional<bool> optional_flag(std::string_view name) const;
   std::int64_t whole_or(std::string_view name, std::int64_t otherwise) const;  // not below 0
   std::optional<double> optional_real(std::string_view name) const;
+
+  // Error input naming the first field that is not among `known`.
+  void refuse_unknown(std::initializer_list<std::string_view> known) const;
 
   // Throws "FILE: MESSAGE; REMEDY".
   [[noreturn]] void refuse(const std::string& message) const;
