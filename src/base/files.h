@@ -72,22 +72,32 @@ class OutputFile {
 void write_file(const fs::path& path, std::string_view contents);  // OutputFile in one call
 
 // A new folder under the same promise. Fill temporary(), then commit() renames it to `path`, which must not exist.
+// An older version, and what killed writers have left, is taken away by `remove`, which throws nothing (by default it
+// removes all that the folder holds).
 class OutputFolder {
  public:
+  using Remove = void (*)(const fs::path& folder);
   explicit OutputFolder(const fs::path& path);
+  OutputFolder(const fs::path& path, Remove remove);
   ~OutputFolder();  // removes the temporary folder if commit() was not called
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
   const fs::path& temporary() const { return temporary_; }
   void commit();
-  void replace();  // commit(), but what stands under `path` is exchanged for it in one step and then removed
+  // commit(), but an older folder `path` is exchanged for it in one step and then removed. Where the file system cannot
+  // exchange names it takes two steps: a process killed between them leaves the older version under a name from which
+  // restore_replaced() of base/temporary.h brings it back.
+  void replace();
 
  private:
   void sync_contents() const;
+  void replace_in_two_steps();
+  void remove_replaced() const;
 
   fs::path path_;
   fs::path temporary_;
+  Remove remove_;
   int descriptor_ = -1;  // of temporary_, to lock it
   bool committed_ = false;
 };

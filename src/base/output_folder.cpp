@@ -38,9 +38,12 @@ void sync_tree(const fs::path& folder) {
 
 }  // namespace
 
-OutputFolder::OutputFolder(const fs::path& path)
-    : path_(path.has_filename() ? path : path.parent_path()) {  // "runs/a/" names runs/a
-  remove_abandoned(path_);
+OutputFolder::OutputFolder(const fs::path& path) : OutputFolder(path, remove_everything) {}
+
+OutputFolder::OutputFolder(const fs::path& path, Remove remove)
+    : path_(path.has_filename() ? path : path.parent_path()), remove_(remove) {  // "runs/a/" names runs/a
+  restore_replaced(path_);
+  remove_abandoned(path_, remove_);
   for (int attempt = 0;; ++attempt) {
     temporary_ = temporary_name(path_, attempt);
     if (::mkdir(temporary_.c_str(), 0777) == 0) break;
@@ -48,11 +51,14 @@ OutputFolder::OutputFolder(const fs::path& path)
   }
   descriptor_ = ::open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ >= 0) lock_temporary(descriptor_);
+  std::error_code ignored;
+  if (fs::exists(fs::symlink_status(path_, ignored))) remove_replaced();
 }
 
 OutputFolder::~OutputFolder() {
   std::error_code ignored;
   if (!committed_) fs::remove_all(temporary_, ignored);
+  if (!committed_) restore_replaced(path_);
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
@@ -68,22 +74,40 @@ void OutputFolder::commit() {
 }
 
 void OutputFolder::replace() {
-  if (!fs::exists(fs::symlink_status(path_))) return commit();
   if (committed_) throw Error::internal(str("second commit of ", path_.string()));
   sync_contents();
-  fs::path old = temporary_;
-  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0) {
-    committed_ = true;
-    sync_folder(folder_of(path_));
-  } else {
-    if (errno != EINVAL && errno != ENOSYS) throw_write_error("replace", path_, errno);
-    // Some file systems (NFS) cannot exchange names. Then for a moment the old folder stands beside its name only.
-    old += "-old";
-    if (::rename(path_.c_str(), old.c_str()) != 0) throw_write_error("replace", path_, errno);
-    commit();
+  const bool exchanged = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
+  if (!exchanged) {
+    const bool cannot_exchange = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
+    if (cannot_exchange || errno == ENOENT) return replace_in_two_steps();
+    throw_write_error("replace", path_, errno);
   }
-  std::error_code ignored;
-  fs::remove_all(old, ignored);
+  committed_ = true;
+  sync_folder(folder_of(path_));
+  remove_(temporary_);  // the older folder's name now
+}
+
+// For a `path_` that is missing, and for file systems that cannot exchange names (NFS). Other processes may call
+// restore_replaced() at any time: then `path_` is there again, and all that is needed is another turn.
+void OutputFolder::replace_in_two_steps() {
+  while (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    if (errno != ENOTEMPTY && errno != EEXIST) throw_write_error("replace", path_, errno);
+    remove_replaced();
+    if (::rename(path_.c_str(), replaced_name(path_).c_str()) != 0 && errno != ENOENT) {
+      throw_write_error("replace", path_, errno);
+    }
+    sync_folder(folder_of(path_));
+  }
+  committed_ = true;
+  sync_folder(folder_of(path_));
+  remove_replaced();
+}
+
+// For when `path_` is there. Under another name first: a folder that is half removed must not be put back.
+void OutputFolder::remove_replaced() const {
+  fs::path old = temporary_;
+  old += "-old";
+  if (::rename(replaced_name(path_).c_str(), old.c_str()) == 0) remove_(old);
 }
 
 void OutputFolder::sync_contents() const {

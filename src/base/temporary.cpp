@@ -44,14 +44,30 @@ void lock_temporary(int descriptor) {
   (void)::flock(descriptor, LOCK_EX | LOCK_NB);
 }
 
-void remove_abandoned(const fs::path& path) {
+void remove_everything(const fs::path& path) {
   std::error_code ignored;  // what cannot be tidied up does not matter to the writer
+  fs::remove_all(path, ignored);
+}
+
+void remove_abandoned(const fs::path& path, void (*remove)(const fs::path&)) {
+  std::error_code ignored;
   const std::string prefix = temporary_prefix(path);
   for (fs::directory_iterator entry(folder_of(path), ignored), end; entry != end; entry.increment(ignored)) {
     if (entry->path().filename().string().starts_with(prefix) && is_abandoned(entry->path())) {
-      fs::remove_all(entry->path(), ignored);
+      remove(entry->path());
     }
   }
+}
+
+fs::path replaced_name(const fs::path& path) {
+  return folder_of(path) / str(".", path.filename().string(), ".replaced");
+}
+
+void restore_replaced(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::exists(fs::symlink_status(path, ignored)) || !fs::is_directory(replaced_name(path), ignored)) return;
+  // If the writer is alive and has gone on, this fails, as it should: a folder does not take the place of a full one.
+  fs::rename(replaced_name(path), path, ignored);
 }
 
 }  // namespace inkling
