@@ -103,6 +103,6 @@ class OutputFolder {
 };
 
 void sync_folder(const fs::path& folder);     // fsync of the directory entry list
-void create_folders(const fs::path& folder);  // Error environment saying why it cannot
+void create_folders(const fs::path& folder);  // each synced into its parent; Error environment saying why it cannot
 
 }  // namespace inkling

@@ -36,6 +36,22 @@ void sync_tree(const fs::path& folder) {
   sync_folder(folder);
 }
 
+// Returns errno, or 0 where the folder is there now. A new folder lasts only when its parent has been synced.
+int make_folders(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::is_directory(folder, ignored)) return 0;
+  const fs::path parent = folder_of(folder);
+  if (parent == folder) return ENOENT;  // a working folder that has been removed
+  if (const int code = make_folders(parent); code != 0) return code;
+  if (::mkdir(folder.c_str(), 0777) == 0) {
+    sync_folder(parent);
+    return 0;
+  }
+  const int code = errno;
+  if (fs::is_directory(folder, ignored)) return 0;  // another process was faster
+  return code == EEXIST ? ENOTDIR : code;
+}
+
 }  // namespace
 
 OutputFolder::OutputFolder(const fs::path& path) : OutputFolder(path, remove_everything) {}
@@ -119,10 +135,8 @@ void OutputFolder::sync_contents() const {
 }
 
 void create_folders(const fs::path& folder) {
-  std::error_code code;
-  fs::create_directories(folder, code);
-  if (code) throw_write_error("create the folder", folder, code.value());
-  if (!fs::is_directory(folder, code)) throw_write_error("create the folder", folder, ENOTDIR);
+  const int code = make_folders(folder.has_filename() ? folder : folder.parent_path());
+  if (code != 0) throw_write_error("create the folder", folder, code);
 }
 
 }  // namespace inkling

@@ -161,5 +161,25 @@ TEST(ReplaceInTwoSteps, ThatFailsInTheMiddleBringsTheOldOneBack) {
   EXPECT_EQ(count_in(folder.path()), 1u);
 }
 
+TEST(CreateFolders, SyncsTheParentOfEachNewFolder) {
+  const TemporaryFolder folder;
+  create_folders(folder / "a");
+  std::vector<std::string> calls;
+  const SystemCalls watched([&](std::string_view call, const std::string& path) {
+    calls.push_back(str(call, " ", fs::path(path).lexically_relative(folder.path()).string()));
+    return 0;
+  });
+  create_folders(folder / "a/b/c/");
+  EXPECT_EQ(calls, (std::vector<std::string>{"mkdir a/b", "fsync a", "mkdir a/b/c", "fsync a/b"}));
+}
+
+TEST(CreateFolders, OfAParentThatCannotBeSyncedIsAnError) {
+  const TemporaryFolder folder;
+  const SystemCalls watched([](std::string_view call, const std::string&) { return call == "fsync" ? EIO : 0; });
+  const auto error = error_of([&] { create_folders(folder / "a/b"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), ErrorKind::environment);
+}
+
 }  // namespace
 }  // namespace inkling
