@@ -106,7 +106,7 @@ constexpr std::int64_t observed_steps = 10;
 Times measure(const Config& config, const Flags& flags, const Runtime& runtime, const GptShape& shape,
               std::int64_t rows) {
   const RandomTokens random(static_cast<std::uint64_t>(shape.vocab_size), 200000 + static_cast<std::uint64_t>(rows));
-  const TokenSequence tokens({random.path});
+  const TokenSequence tokens({random.path}, static_cast<std::uint64_t>(shape.vocab_size));
   const WindowOrder order(WindowKind::random, 1, tokens.count(), static_cast<std::uint64_t>(shape.block_size));
   Trainer trainer(config, shape, runtime);
   initialize(trainer.arena(), shape, config.training.seed);

@@ -121,8 +121,8 @@ Dataset reused(const Job& job, Reuse reuse) {
 }
 
 // Error input if the shards are not what the manifest records.
-void check_shards(const SplitSummary& split, const fs::path& folder) {
-  if (TokenSequence(split.shards).count() == split.tokens) return;
+void check_shards(const SplitSummary& split, std::uint64_t vocab_size, const fs::path& folder) {
+  if (TokenSequence(split.shards, vocab_size).count() == split.tokens) return;
   throw Error::input(str("the token files of ", folder.string(), " do not hold as many tokens as its ", manifest_name,
                          " records; inkling-prepare makes them anew"));
 }
@@ -161,9 +161,13 @@ Dataset open_dataset(const fs::path& folder) {
                              " is not the one its token files were made with; "
                              "inkling-prepare makes both anew"));
     }
+    if (dataset.tokenizer->vocab_size() != manifest.vocab_size) {
+      throw Error::input(str("the tokenizer in ", folder.string(), " has ", dataset.tokenizer->vocab_size(),
+                             " tokens, and its ", manifest_name, " says ", manifest.vocab_size));
+    }
   }
-  check_shards(manifest.train, folder);
-  check_shards(manifest.validation, folder);
+  check_shards(manifest.train, manifest.vocab_size, folder);
+  check_shards(manifest.validation, manifest.vocab_size, folder);
   if (manifest.has_bound) dataset.bound_file = folder / bound_name;
   dataset.train = std::move(manifest.train);
   dataset.validation = std::move(manifest.validation);

@@ -27,16 +27,6 @@ void read_shard(const TokenShard& shard, Visit visit) {
   }
 }
 
-void refuse_unknown_token(const TokenShard& shard, std::uint64_t first, std::span<const Token> tokens,
-                          std::uint64_t vocab_size) {
-  const auto unknown = std::find_if(tokens.begin(), tokens.end(), [&](Token token) { return token >= vocab_size; });
-  if (unknown == tokens.end()) return;
-  const std::uint64_t position = first + static_cast<std::uint64_t>(unknown - tokens.begin());
-  throw Error::input(str(shard.path().string(), ": token number ", position, " is ", *unknown,
-                         ", and data.vocab_size is ", vocab_size,
-                         ": ids must be below it; set it to the vocabulary these files were made with"));
-}
-
 void add_shard(SplitSummary& split, const TokenShard& shard, const std::string& hash) {
   split.tokens += shard.count();
   split.shards.push_back(fs::absolute(shard.path()).lexically_normal());
@@ -56,7 +46,7 @@ Manifest check_token_files(const Corpus& corpus, std::uint64_t vocab_size) {
     const TokenShard shard(planned.file.path);
     Hasher hasher;
     read_shard(shard, [&](std::uint64_t first, std::span<const Token> tokens) {
-      refuse_unknown_token(shard, first, tokens, vocab_size);
+      shard.require_below(vocab_size, first, tokens);
       hasher.update(std::as_bytes(tokens));
       progress.update(done += tokens.size() * static_cast<std::uint64_t>(shard.width()));
     });

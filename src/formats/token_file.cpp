@@ -125,7 +125,20 @@ void TokenShard::read(std::uint64_t first, std::span<Token> out) const {
   }
 }
 
-TokenSequence::TokenSequence(const std::vector<fs::path>& shards) {
+void TokenShard::require_below(std::uint64_t vocab_size, std::uint64_t first, std::span<const Token> tokens) const {
+  Token largest = 0;  // a loop without an exit, of which the compiler makes a few instructions for many tokens
+  for (const Token token : tokens) largest = std::max(largest, token);
+  if (largest < vocab_size || tokens.empty()) return;
+  const auto unknown = std::find_if(tokens.begin(), tokens.end(), [&](Token token) { return token >= vocab_size; });
+  const std::uint64_t number = first + static_cast<std::uint64_t>(unknown - tokens.begin());
+  throw Error::input(str(path().string(), ": token number ", number, ", at byte ",
+                         sizeof(Header) + number * bytes_of(width_), ", is ", *unknown, ", and the vocabulary has ",
+                         vocab_size,
+                         " tokens, whose ids are below that: the file is damaged or was made with another "
+                         "vocabulary (data.vocab_size says which ready token files have); make or fetch it again"));
+}
+
+TokenSequence::TokenSequence(const std::vector<fs::path>& shards, std::uint64_t vocab_size) : vocab_size_(vocab_size) {
   shards_.reserve(shards.size());
   for (const fs::path& path : shards) {
     starts_.push_back(total_);
@@ -143,6 +156,7 @@ void TokenSequence::read(std::uint64_t first, std::span<Token> out) const {
     const std::uint64_t available = shards_[shard].count() - within;
     const auto part = out.first(static_cast<std::size_t>(std::min<std::uint64_t>(available, out.size())));
     shards_[shard].read(within, part);
+    shards_[shard].require_below(vocab_size_, within, part);
     out = out.subspan(part.size());
     first += part.size();
   }

@@ -45,24 +45,30 @@ class TokenShard {
   std::uint64_t count() const { return count_; }
   void read(std::uint64_t first, std::span<Token> out) const;  // Error internal past the end
 
+  // Error input, naming the place in the file, if one of `tokens`, read from token number `first` on, is vocab_size or
+  // more.
+  void require_below(std::uint64_t vocab_size, std::uint64_t first, std::span<const Token> tokens) const;
+
  private:
   InputFile file_;
   TokenWidth width_ = TokenWidth::u16;
   std::uint64_t count_ = 0;
 };
 
-// Several shards read as one sequence.
+// Several shards read as one sequence of tokens below vocab_size.
 class TokenSequence {
  public:
-  explicit TokenSequence(const std::vector<std::filesystem::path>& shards);
+  TokenSequence(const std::vector<std::filesystem::path>& shards, std::uint64_t vocab_size);
 
   std::uint64_t count() const { return total_; }
-  void read(std::uint64_t first, std::span<Token> out) const;  // Error internal past the end
+  // Error internal past the end; Error input for a token of vocab_size or more: it is what kernels find rows by.
+  void read(std::uint64_t first, std::span<Token> out) const;
 
  private:
   std::vector<TokenShard> shards_;
   std::vector<std::uint64_t> starts_;  // of each shard, in tokens
   std::uint64_t total_ = 0;
+  std::uint64_t vocab_size_;
 };
 
 }  // namespace inkling

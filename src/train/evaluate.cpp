@@ -183,7 +183,7 @@ Evaluation evaluate_validation(const Gpt& model, const Runtime& runtime, const D
                            format_count(dataset.vocab_size), " tokens and the model knows ", model.shape().vocab_size,
                            ": it was trained on other data"));
   }
-  const TokenSequence sequence(dataset.validation.shards);
+  const TokenSequence sequence(dataset.validation.shards, dataset.vocab_size);
   Evaluation evaluation;
   std::vector<StoryBound> stories;
   if (dataset.bound_file) stories = read_validation_bound(*dataset.bound_file).stories;

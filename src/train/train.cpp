@@ -132,8 +132,8 @@ class Run {
         dataset_(dataset),
         runtime_(runtime),
         shape_(shape),
-        train_tokens_(dataset.train.shards),
-        validation_tokens_(dataset.validation.shards),
+        train_tokens_(dataset.train.shards, dataset.vocab_size),
+        validation_tokens_(dataset.validation.shards, dataset.vocab_size),
         order_(parse_window_kind(config.data.order), config.training.seed, train_tokens_.count(),
                static_cast<std::uint64_t>(config.model.block_size)),
         trainer_(config, shape, runtime) {

@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,10 @@ void print_logits(const std::string& folder, const std::vector<std::string>& wor
   ParameterArena arena(gpt_parameters(shape), at::kCPU, at::kFloat, Gradients::none);
   load_weights(folder, shape, arena);
   std::vector<std::int64_t> tokens;
-  for (const std::string& word : words) tokens.push_back(std::stoll(word));
+  for (const std::string& word : words) {
+    tokens.push_back(std::stoll(word));
+    if (tokens.back() < 0 || tokens.back() >= shape.vocab_size) throw std::out_of_range(word + " is no token");
+  }
   Context context;
   const std::int64_t count = static_cast<std::int64_t>(tokens.size());
   const at::Tensor row = at::from_blob(tokens.data(), {1, count}, at::kLong);

@@ -21,7 +21,7 @@ DataConfig settings(const TemporaryFolder& folder, std::vector<std::string> sour
 }
 
 std::vector<Token> tokens_of(const SplitSummary& split) {
-  const TokenSequence sequence(split.shards);
+  const TokenSequence sequence(split.shards, std::uint64_t{1} << 32);
   std::vector<Token> tokens(sequence.count());
   sequence.read(0, tokens);
   return tokens;

@@ -53,7 +53,7 @@ TEST(ReadyTokenFiles, ATokenOutsideTheVocabularyIsNamedWithItsPlace) {
   const DataConfig config =
       shard_settings(folder, {write_shard(folder / "train.bin", {1, 2, 3, 10}), write_shard(folder / "val.bin", {1})});
   const std::string message = input_error([&] { prepare_dataset(config, {}); });
-  EXPECT_TRUE(contains(message, "train.bin: token number 3 is 10, and data.vocab_size is 10"));
+  EXPECT_TRUE(contains(message, "train.bin: token number 3, at byte 1030, is 10, and the vocabulary has 10 tokens"));
   EXPECT_FALSE(fs::exists(folder / "prepared"));
 }
 
@@ -88,7 +88,7 @@ TEST(ReadyTokenFiles, AreReadAgainWhenTheyOrTheVocabularyChange) {
   const std::string before = prepare_dataset(config, {}).hash;
   EXPECT_EQ(prepare_dataset(config, {.verify = true}).hash, before);
   config.vocab_size = 3;
-  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {}); }), "token number 2 is 3"));
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {}); }), "token number 2, at byte 1028, is 3"));
   config.vocab_size = 10;
   write_shard(folder / "train.bin", {1, 2, 4});
   EXPECT_NE(prepare_dataset(config, {}).hash, before);

@@ -47,7 +47,7 @@ TEST(GrammarCorpus, TheBoundIsTheProbabilityOfTheVeryStoriesOfTheSplit) {
     EXPECT_EQ(bound.tokens(), dataset.validation.tokens);
     ASSERT_EQ(bound.stories.size(), dataset.validation.documents);
 
-    const TokenSequence sequence(dataset.validation.shards);
+    const TokenSequence sequence(dataset.validation.shards, dataset.vocab_size);
     std::uint64_t begin = 0;
     for (const StoryBound& story : bound.stories) {
       std::vector<Token> tokens(story.tokens);

@@ -158,7 +158,7 @@ TEST(TokenSequence, ReadsAcrossShardsAsOne) {
     write_shard(paths.back(), i % 2 == 0 ? TokenWidth::u16 : TokenWidth::u32, tokens);
     all.insert(all.end(), tokens.begin(), tokens.end());
   }
-  const TokenSequence sequence(paths);
+  const TokenSequence sequence(paths, 60000);
   ASSERT_EQ(sequence.count(), all.size());
   EXPECT_TRUE(rc::check([&] {
     const std::size_t first = *rc::gen::inRange<std::size_t>(0, all.size() + 1);
@@ -171,8 +171,33 @@ TEST(TokenSequence, ReadsAcrossShardsAsOne) {
   EXPECT_TRUE(error_of([&] { sequence.read(~std::uint64_t{0}, one); }));
 }
 
+// The largest id is as good as any, at the window's ends as in its middle; the next one is refused with its place.
+TEST(TokenSequence, ReadsNoTokenOutsideTheVocabulary) {
+  const TemporaryFolder folder;
+  for (const auto& [width, byte] : {std::pair(TokenWidth::u16, 1024 + 2 * 70), {TokenWidth::u32, 1024 + 4 * 70}}) {
+    std::vector<Token> tokens = random_tokens(1, 200, 500);
+    tokens[70] = 499;
+    write_shard(folder / "whole", width, tokens);
+    tokens[70] = 500;
+    write_shard(folder / "damaged", width, tokens);
+    const TokenSequence sequence({folder / "whole", folder / "damaged"}, 500);
+    const auto read = [&](std::uint64_t first, std::size_t count) {
+      std::vector<Token> window(count);
+      sequence.read(first, window);
+    };
+    EXPECT_NO_THROW(read(0, 200));
+    EXPECT_NO_THROW(read(150, 120));
+    EXPECT_NO_THROW(read(271, 129));
+    const std::string expected = (folder / "damaged").string() + ": token number 70, at byte " + std::to_string(byte) +
+                                 ", is 500, and the vocabulary has 500 tokens";
+    for (const auto& [first, count] : {std::pair(0, 400), {150, 121}, {270, 1}, {270, 130}, {261, 40}}) {
+      EXPECT_TRUE(contains(input_error([&, at = first, n = count] { read(at, n); }), expected));
+    }
+  }
+}
+
 TEST(TokenSequence, OfNoShardsIsEmpty) {
-  const TokenSequence sequence({});
+  const TokenSequence sequence({}, 1);
   EXPECT_EQ(sequence.count(), 0U);
   EXPECT_NO_THROW(sequence.read(0, {}));
 }

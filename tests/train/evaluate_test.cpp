@@ -30,7 +30,7 @@ TokenSequence write_tokens(const fs::path& path, const std::vector<Token>& token
   TokenShardWriter writer(path, TokenWidth::u16);
   writer.append(tokens);
   writer.commit();
-  return TokenSequence({path});
+  return TokenSequence({path}, 41);
 }
 
 // -log p of tokens[1..] given those before, from the model's logits, one text at a time, in double.

@@ -25,7 +25,7 @@ class GraphedStepTest : public testing::Test {
     for (std::uint64_t i = 0; i < 500; ++i) drawn.push_back(static_cast<Token>(random_below(1, i, 30)));
     writer.append(drawn);
     writer.commit();
-    tokens_.emplace(TokenSequence({folder_ / "tokens.bin"}));
+    tokens_.emplace(std::vector{folder_ / "tokens.bin"}, 30);
     order_.emplace(WindowKind::random, 1, tokens_->count(), 16);
     config_.model = {.n_layer = 2, .n_head = 2, .n_embd = 24, .block_size = 16, .dropout = 0.1};
     config_.training.batch_size = 6;

@@ -5,6 +5,7 @@
 
 #include "ops/cpu_memory.h"
 #include "tests/temporary_folder.h"
+#include "train/evaluate.h"
 
 namespace inkling {
 namespace {
@@ -17,7 +18,7 @@ TEST_P(TrainerMemory, NoTensorMemoryIsTakenFromTheSystemAfterTheSecondStep) {
   TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
   writer.append(std::vector<Token>(500, 7));
   writer.commit();
-  const TokenSequence tokens({folder / "tokens.bin"});
+  const TokenSequence tokens({folder / "tokens.bin"}, 50);
 
   Config config;
   config.model = {.n_layer = 3, .n_head = 3, .n_embd = 48, .block_size = 17, .dropout = GetParam()};
@@ -37,6 +38,31 @@ TEST_P(TrainerMemory, NoTensorMemoryIsTakenFromTheSystemAfterTheSecondStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutDropout, TrainerMemory, testing::Values(0.0, 0.2));
+
+// A row of the embedding is found by its token: one outside the vocabulary must not come that far.
+TEST(Training, RefusesATokenOutsideTheVocabularyWithItsPlace) {
+  const TemporaryFolder folder;
+  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
+  writer.append(std::vector<Token>(100, 50));
+  writer.commit();
+  const TokenSequence tokens({folder / "tokens.bin"}, 50);
+  Config config;
+  config.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 16};
+  config.training.batch_size = 2;
+  config.training.micro_batch_size = 1;
+  config.training.max_steps = 10;
+  const WindowOrder order(WindowKind::random, 1, tokens.count(), 16);
+  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+    const GptShape shape = shape_from(config.model, 50);
+    const Runtime runtime = {.kernels = kernels, .threads = 1};
+    Trainer trainer(config, shape, runtime);
+    initialize(trainer.arena(), shape, 1);
+    const std::string place = "tokens.bin: token number ";
+    EXPECT_TRUE(contains(input_error([&] { trainer.step(0, tokens, order); }), place));
+    EXPECT_TRUE(contains(input_error([&] { trainer.estimate_loss(tokens); }), place));
+    EXPECT_TRUE(contains(input_error([&] { score_windows(trainer.model(), runtime, tokens); }), place));
+  }
+}
 
 }  // namespace
 }  // namespace inkling
