@@ -44,7 +44,7 @@ class Process {
     int status = 0;
     waitpid(pid_, &status, 0);
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return {code, read_file(folder_ / ".stdout"), read_file(folder_ / ".stderr")};
+    return {code, read_small_file(folder_ / ".stdout"), read_file(folder_ / ".stderr")};
   }
 
   // Waits until stderr holds `text`, at most a minute; returns whether it does.
