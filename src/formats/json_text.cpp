@@ -1,7 +1,7 @@
 #include "formats/json_text.h"
 
-#include <cstddef>
-#include <set>
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -12,48 +12,113 @@ namespace inkling {
 
 namespace {
 
-// Looks on while the text is read, and refuses what the finished value no longer shows, or what it would cost too much
-// to finish: code that walks a value calls itself once for every level.
-class JsonWatch {
- public:
-  bool operator()(int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
-    using Event = nlohmann::json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      if (depth >= deepest_json) throw Error::input(str("this JSON nests deeper than ", deepest_json, " levels"));
-      names_.resize(static_cast<std::size_t>(depth));
-      names_.emplace_back();
-    }
-    if (event == Event::key) {
-      const auto& name = value.get_ref<const std::string&>();
-      names_.resize(static_cast<std::size_t>(depth));  // those of what is closed go
-      if (!names_.back().insert(name).second) throw Error::input(str(quote(name), " is given twice"));
-    }
-    return true;
-  }
-
- private:
-  std::vector<std::set<std::string>> names_;  // given so far, in each object or list that is open
-};
+using Json = nlohmann::json;
 
 [[noreturn]] void refuse_from(std::size_t byte) {
   throw Error::input(str("this is not JSON, from byte ", byte, " on"));
 }
 
-}  // namespace
+// The library's events as ours.
+class LibraryEvents final : public nlohmann::json_sax<Json> {
+ public:
+  explicit LibraryEvents(JsonEvents& events) : events_(events) {}
 
-nlohmann::json parse_json(std::string_view text) {
-  // The library takes a zero byte for the end of its input and would not look at what follows.
-  if (const std::size_t zero = text.find('\0'); zero != text.npos) refuse_from(zero + 1);
-  try {
-    JsonWatch watch;
-    return nlohmann::json::parse(text.begin(), text.end(), [&](int depth, auto event, nlohmann::json& value) {
-      return watch(depth, event, value);
-    });
-  } catch (const nlohmann::json::parse_error& error) {
-    refuse_from(error.byte);
-  } catch (const nlohmann::json::exception&) {
+  bool null() override { return pass(nullptr); }
+  bool boolean(bool value) override { return pass(value); }
+  bool number_integer(std::int64_t value) override { return pass(value); }
+  bool number_unsigned(std::uint64_t value) override { return pass(value); }
+  bool number_float(double value, const std::string&) override { return pass(value); }
+  bool string(std::string& value) override { return pass(std::string_view(value)); }
+  bool binary(Json::binary_t&) override { return true; }  // never in a text
+
+  bool start_object(std::size_t) override { return events_.open_object(), true; }
+  bool start_array(std::size_t) override { return events_.open_list(), true; }
+  bool end_object() override { return events_.close(), true; }
+  bool end_array() override { return events_.close(), true; }
+  bool key(std::string& name) override { return events_.name(name), true; }
+
+  bool parse_error(std::size_t byte, const std::string&, const Json::exception& error) override {
+    if (dynamic_cast<const Json::parse_error*>(&error) != nullptr) refuse_from(byte);
     throw Error::input("this JSON holds a number out of range");
   }
+
+ private:
+  bool pass(const JsonScalar& value) { return events_.scalar(value), true; }
+
+  JsonEvents& events_;
+};
+
+// Names one behind the other: a set would take ten times the memory of short ones.
+class Names {
+ public:
+  void add(std::string_view name) {
+    text_ += name;
+    ends_.push_back(text_.size());
+  }
+
+  void refuse_twice_given() const {
+    std::vector<std::string_view> sorted;
+    sorted.reserve(ends_.size());
+    std::size_t begin = 0;
+    for (const std::size_t end : ends_) {
+      sorted.push_back(std::string_view(text_).substr(begin, end - begin));
+      begin = end;
+    }
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) throw Error::input(str("the name ", quote(*twice), " is given twice"));
+  }
+
+ private:
+  std::string text_;
+  std::vector<std::size_t> ends_;
+};
+
+class RuleEvents final : public JsonEvents {
+ public:
+  explicit RuleEvents(JsonRules rules) : rules_(rules) {}
+
+  void open_object() override { open(); }
+  void open_list() override { open(); }
+  void close() override {
+    open_.back().refuse_twice_given();
+    open_.pop_back();
+  }
+  void name(std::string_view name) override {
+    if (open_.size() <= rules_.deepest_unique) open_.back().add(name);
+  }
+  void scalar(const JsonScalar&) override {}
+
+ private:
+  // What walks through a value calls itself once a level, so that deep nesting would overflow the stack.
+  void open() {
+    if (open_.size() == rules_.deepest) {
+      throw Error::input(str("this JSON nests deeper than ", rules_.deepest, " levels"));
+    }
+    open_.emplace_back();
+  }
+
+  JsonRules rules_;
+  std::vector<Names> open_;  // names given so far, in each object or list that is open
+};
+
+}  // namespace
+
+void read_json(std::string_view text, JsonEvents& events) {
+  // The library takes a zero byte for the end of its input and would not look at what follows.
+  if (const std::size_t zero = text.find('\0'); zero != text.npos) refuse_from(zero + 1);
+  LibraryEvents library(events);
+  Json::sax_parse(text.begin(), text.end(), &library);
+}
+
+void check_json(std::string_view text, JsonRules rules) {
+  RuleEvents events(rules);
+  read_json(text, events);
+}
+
+Json parse_json(std::string_view text) {
+  check_json(text);
+  return Json::parse(text.begin(), text.end());
 }
 
 }  // namespace inkling

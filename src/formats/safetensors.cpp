@@ -79,12 +79,15 @@ void check_head(std::string_view head, const std::vector<TensorToWrite>& tensors
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path), header_(read_header(file_)) {}
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path), header_(read_header(file_)) {
+  for (const TensorEntry& tensor : header_.tensors) by_name_.push_back(&tensor);
+  std::sort(by_name_.begin(), by_name_.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
+}
 
 const TensorEntry* SafetensorsFile::find(std::string_view name) const {
-  const auto& tensors = header_.tensors;
-  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& one) { return one.name == name; });
-  return found == tensors.end() ? nullptr : &*found;
+  const auto is_before = [](const TensorEntry* tensor, std::string_view other) { return tensor->name < other; };
+  const auto found = std::lower_bound(by_name_.begin(), by_name_.end(), name, is_before);
+  return found == by_name_.end() || (*found)->name != name ? nullptr : *found;
 }
 
 void SafetensorsFile::read(const TensorEntry& tensor, std::span<std::byte> out) const {

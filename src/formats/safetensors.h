@@ -32,6 +32,7 @@ struct SafetensorsHeader {
 };
 
 // Checks everything the reference reader checks, and refuses duplicate names besides.
+// Takes time n log n and memory of a few times the header, whatever it holds.
 // `head` is the first bytes of the file: 8 + header length at least. Error input naming `path`.
 SafetensorsHeader parse_safetensors_header(std::span<const std::byte> head, std::uint64_t file_size,
                                            const std::filesystem::path& path);
@@ -48,6 +49,7 @@ class SafetensorsFile {
  private:
   InputFile file_;
   SafetensorsHeader header_;
+  std::vector<const TensorEntry*> by_name_;
 };
 
 struct TensorToWrite {
