@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -9,6 +10,8 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/strings.h"
+#include "formats/json_fields.h"
+#include "formats/token_file.h"
 
 namespace inkling {
 
@@ -18,6 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view format_mark = "inkling-dataset";
 constexpr int format_version = 1;
+constexpr std::int64_t most_of_anything = std::numeric_limits<std::int64_t>::max();  // tokens, bytes, documents, ns
 
 std::string utf8_name(const fs::path& path) {
   std::string name = path.string();
@@ -34,14 +38,14 @@ Json split_to_json(const SplitSummary& split, const fs::path& folder) {
               {"ends_at", split.ends_at}, {"hash", split.hash},   {"shards", shards}};
 }
 
-SplitSummary split_from_json(const Json& json, const fs::path& folder) {
+SplitSummary split_from(const JsonFields& json, const fs::path& folder) {
   SplitSummary split;
-  json.at("tokens").get_to(split.tokens);
-  json.at("bytes").get_to(split.bytes);
-  json.at("documents").get_to(split.documents);
-  json.at("ends_at").get_to(split.ends_at);
-  json.at("hash").get_to(split.hash);
-  for (const Json& shard : json.at("shards")) split.shards.push_back(folder / shard.get<std::string>());
+  split.tokens = json.count("tokens", most_of_anything);
+  split.bytes = json.count("bytes", most_of_anything);
+  split.documents = json.count("documents", most_of_anything);
+  split.ends_at = json.text("ends_at");
+  split.hash = json.text("hash");
+  for (const std::string& shard : json.texts("shards")) split.shards.push_back(folder / shard);
   return split;
 }
 
@@ -53,26 +57,26 @@ Json source_to_json(const RecordedSource& source) {
               {"hash", source.hash}};
 }
 
-RecordedSource source_from_json(const Json& json) {
+RecordedSource source_from(const JsonFields& json) {
   RecordedSource source;
-  json.at("path").get_to(source.path);
-  json.at("size").get_to(source.size);
-  json.at("mtime_ns").get_to(source.mtime_ns);
-  json.at("inode").get_to(source.inode);
-  json.at("hash").get_to(source.hash);
+  source.path = json.text("path");
+  source.size = json.count("size", most_of_anything);
+  source.mtime_ns = json.whole("mtime_ns", std::numeric_limits<std::int64_t>::min(), most_of_anything);
+  source.inode = json.count("inode", std::numeric_limits<std::uint64_t>::max());
+  source.hash = json.text("hash");
   return source;
 }
 
-Manifest manifest_from_json(const Json& json, const fs::path& folder) {
+Manifest manifest_from(const JsonFields& json, const fs::path& folder) {
   Manifest manifest;
-  for (const auto& [key, value] : json.at("settings").items()) manifest.settings[key] = value.get<std::string>();
-  for (const Json& source : json.at("sources")) manifest.sources.push_back(source_from_json(source));
-  json.at("tokenizer_hash").get_to(manifest.tokenizer_hash);
-  json.at("vocab_size").get_to(manifest.vocab_size);
-  manifest.train = split_from_json(json.at("train"), folder);
-  manifest.validation = split_from_json(json.at("validation"), folder);
-  json.at("validation_bound").get_to(manifest.has_bound);
-  if (json.at("hash").get<std::string>() != manifest.hash()) throw Error::input("its hashes disagree");
+  manifest.settings = json.named_texts("settings");
+  for (const JsonFields& source : json.sections("sources")) manifest.sources.push_back(source_from(source));
+  manifest.tokenizer_hash = json.text("tokenizer_hash");
+  manifest.vocab_size = static_cast<std::uint64_t>(json.whole("vocab_size", 1, std::numeric_limits<Token>::max()));
+  manifest.train = split_from(json.section("train"), folder);
+  manifest.validation = split_from(json.section("validation"), folder);
+  manifest.has_bound = json.flag("validation_bound");
+  if (json.text("hash") != manifest.hash()) json.refuse("its hashes disagree");
   return manifest;
 }
 
@@ -106,21 +110,13 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
 }
 
 Manifest read_manifest(const fs::path& folder) {
-  const fs::path path = folder / manifest_name;
-  const std::string text = read_small_file(path);
-  try {
-    const Json json = Json::parse(text);
-    if (json.at("format") != format_mark) throw Error::input("it describes something else");
-    if (json.at("version") != format_version) {
-      throw Error::input(
-          str("it is of version ", json.at("version").dump(), ", and this program knows version ", format_version));
-    }
-    return manifest_from_json(json, folder);
-  } catch (const Error& error) {
-    throw Error::input(str(path.string(), " is no use: ", error.message(), "; inkling-prepare makes it anew"));
-  } catch (const nlohmann::json::exception&) {
-    throw Error::input(str(path.string(), " is damaged; inkling-prepare makes it anew"));
+  const JsonFields json(folder / manifest_name, "inkling-prepare makes it anew");
+  if (json.text("format") != format_mark) json.refuse("it describes something else");
+  const std::int64_t version = json.whole("version", 1, most_of_anything);
+  if (version != format_version) {
+    json.refuse(str("it is of version ", version, ", and this program knows version ", format_version));
   }
+  return manifest_from(json, folder);
 }
 
 bool is_dataset_folder(const fs::path& folder) {

@@ -151,10 +151,17 @@ TEST(Reuse, AFolderWithoutItsDatasetJsonIsNotBelieved) {
 TEST(Reuse, ADamagedDatasetJsonIsNotBelieved) {
   Prepared data;
   const std::string json = read_file(data.folder / "prepared/dataset.json");
+  const auto with = [&](const std::string& name, const std::string& value) {  // in place of a number or text
+    const std::size_t begin = json.find(": ", json.find('"' + name + '"')) + 2;
+    return json.substr(0, begin) + value + json.substr(json.find_first_of(",\n", begin));
+  };
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   for (const std::string& damaged :
-       {json.substr(0, json.size() / 2), std::string("{\"format\": \"inkling-dataset\"}")}) {
+       {json.substr(0, json.size() / 2), std::string("{\"format\": \"inkling-dataset\"}"), with("version", deep),
+        with("ends_at", deep), with("vocab_size", "18446744073709551615"), with("tokens", "18446744073709551615"),
+        with("version", "18446744073709551617"), with("size", "-1"), json + std::string("\0x", 2)}) {
     data.folder.write("prepared/dataset.json", damaged);
-    EXPECT_TRUE(contains(data.again(), "dataset.json is"));
+    EXPECT_TRUE(contains(data.again(), "dataset.json: "));
     EXPECT_EQ(data.again(), "");
   }
 }

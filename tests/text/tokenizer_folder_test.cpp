@@ -121,19 +121,25 @@ TEST(TokenizerFolder, EachImpossibleFieldIsNamed) {
     return input_error([&] { load_tokenizer(folder.path()); });
   };
   const std::string head = R"({"format": "inkling-tokenizer", "version": 1, )";
-  EXPECT_TRUE(contains(refusal("[1]"), "not a JSON object"));
+  EXPECT_TRUE(contains(refusal("[1]"), "not an object"));
   EXPECT_TRUE(contains(refusal("{\"a\": "), "not JSON"));
   EXPECT_TRUE(contains(refusal(R"({"format": "other"})"), "format"));
   EXPECT_TRUE(contains(refusal(R"({"format": "inkling-tokenizer", "version": 2})"), "version 2"));
   EXPECT_TRUE(contains(refusal(head + R"("kind": "wordpiece", "separator": true})"), "\"wordpiece\""));
-  EXPECT_TRUE(contains(refusal(head + R"("kind": "byte"})"), "\"separator\" is missing"));
-  EXPECT_TRUE(contains(refusal(head + R"("kind": "byte", "separator": 1})"), "\"separator\" is of the wrong type"));
+  EXPECT_TRUE(contains(refusal(head + R"("kind": "byte"})"), "separator is missing"));
+  EXPECT_TRUE(
+      contains(refusal(head + R"("kind": "byte", "separator": 1})"), "separator is 1, and must be true or false"));
   EXPECT_TRUE(contains(refusal(head + R"("kind": "byte", "separator": true, "x": 1})"), "\"x\""));
   EXPECT_TRUE(contains(refusal(head + R"("kind": "char", "separator": true})"), "\"characters\" is missing"));
   EXPECT_TRUE(contains(refusal(head + R"("kind": "char", "separator": true, "characters": "ba"})"), "ascending"));
   EXPECT_TRUE(contains(refusal(head + R"("kind": "char", "separator": true, "characters": "aa"})"), "ascending"));
   EXPECT_TRUE(contains(refusal(head + R"("kind": "sentencepiece", "separator": true})"), "\"model_hash\" is missing"));
-  EXPECT_TRUE(refusal(std::string(100000, '[')).size() < 1000);
+  EXPECT_TRUE(contains(refusal(head + R"("kind": )" + std::string(100000, '[') + std::string(100000, ']') + "}"),
+                       "nests deeper than 64"));
+  EXPECT_TRUE(contains(refusal(head + R"("kind": "byte", "separator": true})" + std::string("\0x", 2)), "not JSON"));
+  EXPECT_TRUE(contains(refusal(head + R"("kind": "byte", "kind": "char"})"), "\"kind\" is given twice"));
+  const std::string newest = R"({"format": "inkling-tokenizer", "version": 18446744073709551615})";
+  EXPECT_TRUE(contains(refusal(newest), "must be a whole number from 1"));
 }
 
 TEST(TokenizerFolder, AModelOfAnotherFolderIsRefused) {
