@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "formats/json_text.h"
 
 namespace inkling {
 
@@ -19,6 +22,57 @@ std::uint64_t count_characters(std::string_view text) {
   return static_cast<std::uint64_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
+
+[[noreturn]] void refuse() { throw Error::input("it is not what inkling-prepare writes"); }
+
+// Fills a bound while its text is read, which has a line's worth of characters for every story there is.
+class BoundEvents final : public JsonEvents {
+ public:
+  ValidationBound take() {
+    if (format_ != format_mark || tokens_ != bound_.tokens() || characters_ != bound_.characters()) refuse();
+    return std::move(bound_);
+  }
+
+  void open_object() override {
+    if (level_++ != 0) refuse();
+  }
+  void open_list() override {
+    if (level_ == 0 || level_ == 3 || name_ != "stories") refuse();
+    if (level_++ == 2) numbers_ = 0;
+  }
+  void close() override {
+    if (level_-- == 3 && numbers_ != 3) refuse();
+  }
+  void name(std::string_view name) override { name_ = name; }
+
+  void scalar(const JsonScalar& value) override {
+    if (level_ == 3) return read_story(value);
+    if (level_ != 1) refuse();
+    if (name_ == "format") format_ = of_type<std::string_view>(value);
+    if (name_ == "tokens") tokens_ = of_type<std::uint64_t>(value);
+    if (name_ == "characters") characters_ = of_type<std::uint64_t>(value);
+  }
+
+ private:
+  template <typename Type>
+  static Type of_type(const JsonScalar& value) {
+    if (!std::holds_alternative<Type>(value)) refuse();
+    return std::get<Type>(value);
+  }
+
+  void read_story(const JsonScalar& value) {
+    ++numbers_;
+    if (numbers_ == 1) bound_.stories.push_back({of_type<std::uint64_t>(value), 0, 0});
+    if (numbers_ == 2) bound_.stories.back().characters = of_type<std::uint64_t>(value);
+    if (numbers_ == 3) bound_.stories.back().nats = of_type<double>(value);
+  }
+
+  ValidationBound bound_;
+  std::string format_, name_;
+  std::uint64_t tokens_ = 0, characters_ = 0;
+  int level_ = 0;    // 1 in the object, 2 in the list of stories, 3 in a story
+  int numbers_ = 0;  // read of the story
+};
 
 }  // namespace
 
@@ -62,18 +116,18 @@ void write_validation_bound(const fs::path& path, const ValidationBound& bound) 
 }
 
 ValidationBound read_validation_bound(const fs::path& path) {
-  const std::string text = read_small_file(path);
-  ValidationBound bound;
+  const InputFile file(path);
+  std::string text(file.size(), '\0');
+  file.read_exactly(0, std::as_writable_bytes(std::span(text)));
   try {
-    const nlohmann::json json = nlohmann::json::parse(text);
-    if (json.at("format") != format_mark) throw Error::input(str(path.string(), " holds no bound"));
-    for (const nlohmann::json& story : json.at("stories")) {
-      bound.stories.push_back({story.at(0).get<std::uint64_t>(), story.at(1).get<std::uint64_t>(), story.at(2)});
-    }
-  } catch (const nlohmann::json::exception&) {
-    throw Error::input(str(path.string(), " is damaged: run inkling-prepare again with --verify"));
+    check_json(text);
+    BoundEvents events;
+    read_json(text, events);
+    return events.take();
+  } catch (const Error& error) {
+    throw Error::input(
+        str(path.string(), " is damaged: ", error.message(), "; run inkling-prepare again with --verify"));
   }
-  return bound;
 }
 
 }  // namespace inkling

@@ -90,9 +90,18 @@ TEST(ValidationBound, ReturnsFromItsFile) {
 
 TEST(ValidationBound, ADamagedFileIsRefusedByName) {
   const TemporaryFolder folder;
-  for (const char* text : {"", "[]", "{}", "{\"format\":\"inkling-validation-bound\",\"stories\":[[1]]}"}) {
+  const std::string mark = R"("format":"inkling-validation-bound")";
+  const std::string whole = "{" + mark + R"(,"nats":1.5,"characters":2,"tokens":3,"stories":[[3,2,1.5]]})";
+  EXPECT_EQ(read_validation_bound(folder.write("bound.json", whole)).tokens(), 3u);
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  for (const std::string& text :
+       {std::string(), std::string("[]"), std::string("{}"), "{" + mark + R"(,"stories":[[1]]})",
+        "{" + mark + R"(,"tokens":18446744073709551615,"stories":[[-1,1,1.5]]})",
+        "{" + mark + R"(,"tokens":3,"characters":2,"stories":[[3,2,null]]})",
+        "{" + mark + R"(,"tokens":4,"characters":2,"stories":[[3,2,1.5]]})", "{" + mark + ",\"stories\":" + deep + "}",
+        whole + std::string("\0x", 2)}) {
     const fs::path path = folder.write("bound.json", text);
-    EXPECT_TRUE(contains(input_error([&] { read_validation_bound(path); }), "bound.json is damaged"));
+    EXPECT_TRUE(contains(input_error([&] { read_validation_bound(path); }), "bound.json is damaged")) << text;
   }
 }
 
