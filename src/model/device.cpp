@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <sched.h>
 #include <unistd.h>
@@ -12,28 +13,45 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/strings.h"
 
 namespace inkling {
 namespace {
 
+bool has_driver() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0; }
+
+// LibTorch says why it finds no GPU in a warning.
+struct HeardWarning : c10::WarningHandler {
+  void process(const c10::Warning& warning) override { message = warning.msg(); }
+  std::string message;
+};
+
 // LibTorch's CUDA half registers itself when it is loaded.
-bool load_cuda() {
-  static const bool loaded = [] {
-    if (access("/dev/nvidiactl", F_OK) != 0 && access("/dev/dxg", F_OK) != 0) return false;
-    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);  // cuBLAS is deterministic only with a fixed workspace
-    return dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) != nullptr && at::globalContext().hasCUDA();
-  }();
-  return loaded;
+std::string load_cuda() {
+  if (!has_driver()) return "no NVIDIA driver runs here: there is no /dev/nvidiactl";
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);  // cuBLAS is deterministic only with a fixed workspace
+  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    const char* const reason = dlerror();
+    return str("LibTorch's CUDA half cannot be loaded: ", reason == nullptr ? "no reason given" : reason);
+  }
+  HeardWarning heard;
+  const c10::WarningUtils::WarningHandlerGuard hearing(&heard);
+  if (at::globalContext().hasCUDA()) return "";
+  return str("LibTorch finds no GPU", heard.message.empty() ? "" : ": ", heard.message);
 }
 
 at::Device resolve_device(const std::string& wanted) {
   if (wanted == "cpu") return at::kCPU;
-  if (wanted == "auto") return load_cuda() ? at::Device("cuda:0") : at::Device(at::kCPU);
-  if (!load_cuda()) {
-    throw Error::environment(str("runtime.device is ", wanted,
-                                 ", but no usable NVIDIA GPU and driver were found on this machine; "
-                                 "set runtime.device to cpu or auto"));
+  const std::string& why_not = why_no_cuda();
+  if (wanted == "auto") {
+    if (why_not.empty()) return at::Device("cuda:0");
+    if (has_driver()) log_warning(str("the GPU is not used: ", why_not));
+    return at::kCPU;
+  }
+  if (!why_not.empty()) {
+    throw Error::environment(str("runtime.device is ", wanted, ", but no GPU can be used: ", why_not,
+                                 "; set runtime.device to cpu or auto"));
   }
   const at::Device device(wanted == "cuda" ? "cuda:0" : wanted);
   const auto count = static_cast<int>(at::getNumGPUs());
@@ -65,6 +83,11 @@ Kernels resolve_kernels(const std::string& wanted, at::Device device, at::Scalar
 }
 
 }  // namespace
+
+const std::string& why_no_cuda() {
+  static const std::string why = load_cuda();
+  return why;
+}
 
 int physical_cores() {
   cpu_set_t allowed;

@@ -24,6 +24,10 @@ struct Runtime {
   std::string device_name() const;  // "cpu (2 threads)", "cuda:0 (NVIDIA H100)"
 };
 
+// Why no NVIDIA GPU can be used here; empty where one can. The first call loads LibTorch's CUDA half. In a process that
+// may use a GPU it comes before the first backward pass on any device: autograd counts the devices once, then.
+const std::string& why_no_cuda();
+
 // Resolves `auto`, sets LibTorch's thread count and determinism, and for a GPU loads LibTorch's CUDA half; from then on
 // this thread's work goes to a stream of its own, as graphs cannot be recorded on the default one.
 // Error environment if the device asked for is not there; Error input if the settings do not go together.

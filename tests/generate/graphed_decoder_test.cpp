@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "generate/generator.h"
+#include "tests/cuda_first.h"
 #include "tests/generate/loaded_model.h"
+#include "tests/needs_gpu.h"
 #include "tests/oracle/emulated_library.h"
 #include "tests/temporary_folder.h"
 
@@ -47,16 +49,12 @@ class GraphedDecoderTest : public testing::TestWithParam<const char*> {
       gpu_.emplace();
       return;
     }
+    INKLING_NEEDS_GPU(why_no_cuda());
     RuntimeConfig wanted;
     wanted.device = GetParam();
     wanted.dtype = "float32";
     wanted.kernels = "fused";
-    try {
-      runtime_ = resolve_runtime(wanted, Use::inference);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::environment) throw;
-      GTEST_SKIP() << error.message();
-    }
+    runtime_ = resolve_runtime(wanted, Use::inference);
   }
   void TearDown() override { gpu_.reset(); }
 

@@ -2,9 +2,13 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "base/error.h"
+#include "tests/needs_gpu.h"
 
 namespace inkling {
 namespace {
@@ -75,6 +79,17 @@ TEST(Runtime, AGpuThatIsNotThereIsTheEnvironmentsFault) {
   const Error error = refusal(runtime_config("cuda:99", "auto", "auto"));
   EXPECT_EQ(error.kind(), ErrorKind::environment);
   EXPECT_NE(error.message().find("runtime.device is cuda:99"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find(why_no_cuda()), std::string::npos) << error.message();
+}
+
+void need_a_gpu() { INKLING_NEEDS_GPU("the library did not load"); }
+
+TEST(NeedsGpu, WhereOneIsExpectedATestWithoutItFailsAndSaysWhy) {
+  const char* const before = std::getenv("INKLING_EXPECT_CUDA");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("INKLING_EXPECT_CUDA", "1", 1);
+  EXPECT_FATAL_FAILURE(need_a_gpu(), "the library did not load");
+  setenv("INKLING_EXPECT_CUDA", kept.c_str(), 1);
 }
 
 // LibTorch's deterministic mode fills all new memory with NaN unless told not to: a whole pass for every tensor.

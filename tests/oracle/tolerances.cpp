@@ -3,8 +3,9 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 
-#include "base/error.h"
 #include "model/device.h"
+#include "tests/cuda_first.h"
+#include "tests/needs_gpu.h"
 
 namespace inkling::oracle {
 
@@ -14,12 +15,8 @@ void OnEverySetting::SetUp() {
   runtime.dtype = setting().dtype == at::kFloat ? "float32" : "bfloat16";
   runtime.kernels = setting().kernels == Kernels::fused && setting().gpu == Setting::real ? "fused" : "auto";
   runtime.threads = 3;
-  try {
-    resolve_runtime(runtime, Use::inference);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::environment) throw;
-    GTEST_SKIP() << error.message();
-  }
+  if (runtime.device != "cpu") INKLING_NEEDS_GPU(why_no_cuda());
+  resolve_runtime(runtime, Use::inference);
   if (setting().gpu != Setting::real) gpu_.emplace(setting().gpu == Setting::emulated);
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/random.h"
 #include "kernels/cuda_kernels.h"
+#include "tests/needs_gpu.h"
 
 namespace inkling {
 
@@ -142,7 +143,8 @@ class DeviceKernels : public testing::TestWithParam<Shape> {
  protected:
   void SetUp() override {
     int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU on this machine";
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    INKLING_NEEDS_GPU(error != cudaSuccess ? cudaGetErrorString(error) : count == 0 ? "CUDA counts no GPU" : "");
     rows = GetParam().rows;
     channels = GetParam().channels;
   }
