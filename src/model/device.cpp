@@ -41,6 +41,14 @@ std::string load_cuda() {
   return str("LibTorch finds no GPU", heard.message.empty() ? "" : ": ", heard.message);
 }
 
+// The first number of the GPU's compute capability: 9 for Hopper. From CUDA's runtime, which came with LibTorch.
+int compute_capability(at::Device device) {
+  constexpr int major = 75;  // cudaDevAttrComputeCapabilityMajor
+  const auto get = reinterpret_cast<int (*)(int*, int, int)>(dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
+  int value = 0;
+  return get != nullptr && get(&value, major, device.index()) == 0 ? value : 0;
+}
+
 at::Device resolve_device(const std::string& wanted) {
   if (wanted == "cpu") return at::kCPU;
   const std::string& why_not = why_no_cuda();
@@ -62,11 +70,10 @@ at::Device resolve_device(const std::string& wanted) {
   return device;
 }
 
-// bfloat16 where the GPU computes with it: compute capability 8.0 (Ampere) and later have it; older ones emulate.
 at::ScalarType resolve_dtype(const std::string& wanted, at::Device device) {
   if (wanted == "float32") return at::kFloat;
   if (wanted == "bfloat16") return at::kBFloat16;
-  return device.is_cuda() ? at::kBFloat16 : at::kFloat;
+  return device.is_cuda() ? fastest_dtype(compute_capability(device)) : at::kFloat;
 }
 
 Kernels resolve_kernels(const std::string& wanted, at::Device device, at::ScalarType dtype, Use use) {
@@ -88,6 +95,8 @@ const std::string& why_no_cuda() {
   static const std::string why = load_cuda();
   return why;
 }
+
+at::ScalarType fastest_dtype(int capability) { return capability >= 8 ? at::kBFloat16 : at::kFloat; }
 
 int physical_cores() {
   cpu_set_t allowed;

@@ -28,6 +28,10 @@ struct Runtime {
 // may use a GPU it comes before the first backward pass on any device: autograd counts the devices once, then.
 const std::string& why_no_cuda();
 
+// What `auto` computes with on a GPU, by the first number of its compute capability: bfloat16 from 8 (Ampere) on. GPUs
+// before it take bfloat16 too, and emulate it.
+at::ScalarType fastest_dtype(int capability);
+
 // Resolves `auto`, sets LibTorch's thread count and determinism, and for a GPU loads LibTorch's CUDA half; from then on
 // this thread's work goes to a stream of its own, as graphs cannot be recorded on the default one.
 // Error environment if the device asked for is not there; Error input if the settings do not go together.

@@ -82,6 +82,14 @@ TEST(Runtime, AGpuThatIsNotThereIsTheEnvironmentsFault) {
   EXPECT_NE(error.message().find(why_no_cuda()), std::string::npos) << error.message();
 }
 
+// GPUs before compute capability 8.0 emulate bfloat16.
+TEST(Runtime, AGpuComputesInBfloat16WhereItHasIt) {
+  EXPECT_EQ(fastest_dtype(7), at::kFloat);
+  EXPECT_EQ(fastest_dtype(8), at::kBFloat16);
+  EXPECT_EQ(fastest_dtype(12), at::kBFloat16);
+  EXPECT_EQ(fastest_dtype(0), at::kFloat);  // unknown
+}
+
 void need_a_gpu() { INKLING_NEEDS_GPU("the library did not load"); }
 
 TEST(NeedsGpu, WhereOneIsExpectedATestWithoutItFailsAndSaysWhy) {
