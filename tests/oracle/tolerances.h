@@ -4,10 +4,13 @@
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <ostream>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "model/arena.h"
 #include "ops/context.h"
@@ -63,6 +66,22 @@ inline constexpr Setting inference_settings[] = {
 
 inline void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
 
+inline bool is_fused(const Setting& setting) { return setting.kernels == Kernels::fused; }
+// Whether the numbers of dropout are ours everywhere. Elsewhere LibTorch draws some, on a GPU those inside its
+// attention.
+inline bool numbers_are_ours(const Setting& setting) {
+  const bool in_float32 = setting.dtype == at::kFloat;
+  return at::Device(setting.device).is_cpu() ? is_fused(setting) || in_float32 : is_fused(setting) && in_float32;
+}
+
+// Those of the rows that a test is about.
+template <std::size_t count>
+std::vector<Setting> rows_where(bool (*wanted)(const Setting&), const Setting (&rows)[count]) {
+  std::vector<Setting> chosen;
+  std::copy_if(std::begin(rows), std::end(rows), std::back_inserter(chosen), wanted);
+  return chosen;
+}
+
 // A test over the table: skips what this machine cannot run. Runs with three threads, so that work is split unevenly.
 class OnEverySetting : public testing::TestWithParam<Setting> {
  protected:
@@ -74,10 +93,9 @@ class OnEverySetting : public testing::TestWithParam<Setting> {
   Context with_dropout(double probability, std::uint64_t key) const;
   at::TensorOptions options() const;  // dtype and device
   Gradients gradients() const { return fused() ? Gradients::in_float32 : Gradients::as_weights; }
-  bool fused() const { return setting().kernels == Kernels::fused; }
+  bool fused() const { return is_fused(setting()); }
   bool on_gpu() const { return options().device().is_cuda() || setting().gpu != Setting::real; }
-  // LibTorch draws the numbers of dropout elsewhere.
-  bool numbers_are_ours() const { return options().device().is_cpu() && (fused() || setting().dtype == at::kFloat); }
+  bool numbers_are_ours() const { return oracle::numbers_are_ours(setting()); }
 
  private:
   std::optional<EmulatedGpu> gpu_;
@@ -86,10 +104,12 @@ class OnEverySetting : public testing::TestWithParam<Setting> {
 }  // namespace inkling::oracle
 
 // Tests of the instantiation Cuda get the label cuda.
-#define INKLING_ON_EVERY_SETTING(Suite)                                                              \
-  INSTANTIATE_TEST_SUITE_P(Cpu, Suite, testing::ValuesIn(::inkling::oracle::cpu_settings),           \
-                           [](const auto& instance) { return std::string(instance.param.name); });   \
-  INSTANTIATE_TEST_SUITE_P(Emulated, Suite, testing::ValuesIn(::inkling::oracle::emulated_settings), \
-                           [](const auto& instance) { return std::string(instance.param.name); });   \
-  INSTANTIATE_TEST_SUITE_P(Cuda, Suite, testing::ValuesIn(::inkling::oracle::cuda_settings),         \
+#define INKLING_ON_EVERY_SETTING(Suite) \
+  INKLING_ON_SETTINGS_WHERE(Suite, [](const ::inkling::oracle::Setting&) { return true; })
+#define INKLING_ON_SETTINGS_WHERE(Suite, wanted)                                  \
+  INKLING_ON_ROWS(Cpu, Suite, wanted, ::inkling::oracle::cpu_settings);           \
+  INKLING_ON_ROWS(Emulated, Suite, wanted, ::inkling::oracle::emulated_settings); \
+  INKLING_ON_ROWS(Cuda, Suite, wanted, ::inkling::oracle::cuda_settings)
+#define INKLING_ON_ROWS(Rows, Suite, wanted, settings)                                                      \
+  INSTANTIATE_TEST_SUITE_P(Rows, Suite, testing::ValuesIn(::inkling::oracle::rows_where(wanted, settings)), \
                            [](const auto& instance) { return std::string(instance.param.name); })
