@@ -4,15 +4,19 @@
 
 #include <ATen/record_function.h>
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
 namespace inkling {
 
-// Observes the thread that made it, as long as it lives. On a GPU times are those of starting work, not of the work.
+// Observes the thread that made it, as long as it lives, and the threads that LibTorch lets compute for it: on a GPU
+// the backward pass has one of its own, and takes the observers along. One at a time. On a GPU times are those of
+// starting work, not of the work.
 class OperationTimes {
  public:
   OperationTimes() {
@@ -20,11 +24,17 @@ class OperationTimes {
     handle_ = at::addThreadLocalCallback(
         at::RecordFunctionCallback(begin, end).scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
   }
-  ~OperationTimes() { at::removeCallback(handle_); }
+  ~OperationTimes() {
+    at::removeCallback(handle_);
+    current() = nullptr;
+  }
   OperationTimes(const OperationTimes&) = delete;
   OperationTimes& operator=(const OperationTimes&) = delete;
 
-  const std::map<std::string, double>& seconds() const { return seconds_; }
+  std::map<std::string, double> seconds() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return seconds_;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -32,21 +42,28 @@ class OperationTimes {
     Clock::time_point at = Clock::now();
   };
 
-  static OperationTimes*& current() {
-    static thread_local OperationTimes* times = nullptr;
+  static std::atomic<OperationTimes*>& current() {
+    static std::atomic<OperationTimes*> times = nullptr;
     return times;
   }
 
+  // Of the operations that this thread is in.
+  static int& depth() {
+    static thread_local int operations = 0;
+    return operations;
+  }
+
   static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction&) {
-    ++current()->depth_;
+    ++depth();
     return std::make_unique<Started>();
   }
 
   static void end(const at::RecordFunction& function, at::ObserverContext* started) {
-    OperationTimes& times = *current();
-    if (--times.depth_ > 0) return;
+    OperationTimes* const times = current();
+    if (--depth() > 0 || times == nullptr) return;
     const std::chrono::duration<double> taken = Clock::now() - static_cast<Started*>(started)->at;
-    times.seconds_[short_name(function.name())] += taken.count();
+    const std::lock_guard<std::mutex> lock(times->mutex_);
+    times->seconds_[short_name(function.name())] += taken.count();
   }
 
   // "autograd::engine::evaluate_function: torch::autograd::CppNode<inkling::(anonymous namespace)::FusedMlp>"
@@ -58,7 +75,7 @@ class OperationTimes {
   }
 
   at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
-  int depth_ = 0;
+  mutable std::mutex mutex_;
   std::map<std::string, double> seconds_;
 };
 
