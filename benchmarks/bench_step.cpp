@@ -50,18 +50,29 @@ struct RandomTokens {
   ~RandomTokens() { fs::remove(path); }
 };
 
-// The products of one step's linear layers and head: forward, gradient of the input, gradient of the weight.
+// The products of one step's linear layers and head: forward, gradient of the input, gradient of the weight. Each layer
+// has inputs and outputs of its own, as in a step, up to a limit of memory; beyond it layers take turns with them,
+// which no cache is large enough to notice.
 class MatrixProducts {
  public:
   MatrixProducts(const GptShape& shape, std::int64_t rows, std::int64_t micro_batches, const at::TensorOptions& options)
       : micro_batches_(micro_batches) {
     const std::int64_t c = shape.n_embd;
+    const std::vector<std::pair<std::int64_t, std::int64_t>> of_a_layer = {{c, 3 * c}, {c, c}, {c, 4 * c}, {4 * c, c}};
+    std::int64_t layer_bytes = 0;
+    for (const auto& [in, out] : of_a_layer) {
+      layer_bytes += rows * (2 * in + out) * static_cast<std::int64_t>(options.dtype().itemsize());
+    }
+    const std::size_t own =
+        of_a_layer.size() * static_cast<std::size_t>(std::max<std::int64_t>(most_bytes / layer_bytes, 1));
     for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
-      for (const auto& [in, out] : {std::pair{c, 3 * c}, std::pair{c, c}, std::pair{c, 4 * c}, std::pair{4 * c, c}}) {
-        add(rows, in, out, options);
+      for (const auto& [in, out] : of_a_layer) {
+        add(rows, in, out, options, products_.size() < own ? nullptr : &products_[products_.size() - own]);
       }
     }
-    add(rows, c, shape.vocab_size, options);
+    // cuBLAS is slow where rows do not begin at multiples of 16 bytes, which the model's head takes care of.
+    const std::int64_t unit = options.device().is_cuda() ? 64 : 1;
+    add(rows, c, (shape.vocab_size + unit - 1) / unit * unit, options, nullptr);
   }
 
   void run() {
@@ -75,13 +86,20 @@ class MatrixProducts {
   }
 
  private:
+  static constexpr std::int64_t most_bytes = std::int64_t{2} << 30;
+
   struct Product {
-    at::Tensor x, w, y, dx, dw;
+    at::Tensor x = {}, w = {}, y = {}, dx = {}, dw = {};
   };
-  void add(std::int64_t rows, std::int64_t in, std::int64_t out, const at::TensorOptions& options) {
-    const at::Tensor x = at::randn({rows, in}, options);
-    const at::Tensor w = at::randn({in, out}, options).mul_(0.02);
-    products_.push_back({x, w, at::empty({rows, out}, options), at::empty({rows, in}, options), at::zeros_like(w)});
+  void add(std::int64_t rows, std::int64_t in, std::int64_t out, const at::TensorOptions& options,
+           const Product* like) {
+    Product product = like != nullptr ? *like
+                                      : Product{.x = at::randn({rows, in}, options),
+                                                .y = at::empty({rows, out}, options),
+                                                .dx = at::empty({rows, in}, options)};
+    product.w = at::randn({in, out}, options).mul_(0.02);
+    product.dw = at::zeros_like(product.w);
+    products_.push_back(product);
   }
   std::vector<Product> products_;
   std::int64_t micro_batches_;
