@@ -110,20 +110,20 @@ struct FusedAttention : Function<FusedAttention> {
 };
 
 // LibTorch's attention on a GPU, on views of the packed tensor: FlashAttention 2 (Dao 2023), whose backward pass can be
-// deterministic, or cuDNN's, which is faster and is not. Called without LibTorch's autograd, whose backward pass
-// through the views would fill and add three tensors of the size of qkv.
+// deterministic, or cuDNN's, which is faster, is not, and cannot do everything. Called without LibTorch's autograd,
+// whose backward pass through the views would fill and add three tensors of the size of qkv.
 struct DeviceAttention : Function<DeviceAttention> {
   struct State {
     std::int64_t n_head;
     double dropout;
-    bool deterministic;
+    bool flash;
     c10::SymInt longest_queries = 0, longest_keys = 0;
   };
 
   static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv, State state) {
     const at::Tensor q = heads(qkv, state.n_head, 0), k = heads(qkv, state.n_head, 1), v = heads(qkv, state.n_head, 2);
     at::Tensor out, logsumexp, first_queries, first_keys, random, more_random;
-    if (state.deterministic) {
+    if (state.flash) {
       std::tie(out, logsumexp, first_queries, first_keys, state.longest_queries, state.longest_keys, random,
                more_random, std::ignore) = at::_scaled_dot_product_flash_attention(q, k, v, state.dropout, true);
     } else {
@@ -143,7 +143,7 @@ struct DeviceAttention : Function<DeviceAttention> {
     const at::Tensor q = heads(qkv, state.n_head, 0), k = heads(qkv, state.n_head, 1), v = heads(qkv, state.n_head, 2);
     const at::Tensor dout = upstream[0].contiguous().view({q.size(0), q.size(2), q.size(1), q.size(3)}).transpose(1, 2);
     at::Tensor dq, dk, dv;
-    if (state.deterministic) {
+    if (state.flash) {
       std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_backward_symint(
           dout, q, k, v, saved[1], saved[2], saved[3], saved[4], state.longest_queries, state.longest_keys,
           state.dropout, true, saved[5], saved[6]);
@@ -192,14 +192,19 @@ at::Tensor cached_attention_on_gpu(const CudaLibrary& cuda, const at::Tensor& qk
 
 }  // namespace
 
+bool cudnn_attends(std::int64_t time, double dropout) {
+  const double sixteenths = 16 * dropout;
+  return time > 1 && sixteenths == std::floor(sixteenths);
+}
+
 at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Context& context) {
   RECORD_FUNCTION("causal_attention", std::vector<c10::IValue>());
   const bool fused = context.kernels == Kernels::fused;
   if (fused && has_device_attention(qkv, n_head)) {
     if (context.dropout > 0.0)
       ++context.dropout_site;  // as where the numbers are ours, so that other sites have the same
-    const bool deterministic = at::globalContext().deterministicAlgorithms();
-    return DeviceAttention::apply(qkv.contiguous(), DeviceAttention::State{n_head, context.dropout, deterministic});
+    const bool flash = at::globalContext().deterministicAlgorithms() || !cudnn_attends(qkv.size(1), context.dropout);
+    return DeviceAttention::apply(qkv.contiguous(), DeviceAttention::State{n_head, context.dropout, flash});
   }
   if (fused_on_cpu(qkv, context)) {
     const std::uint64_t key = context.dropout > 0.0 ? context.next_dropout_key() : 0;

@@ -13,6 +13,10 @@ namespace inkling {
 // Position t sees positions 0..t: softmax(q k^T / sqrt(D) + mask) v. Dropout falls on the attention probabilities.
 at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Context& context);
 
+// Whether cuDNN's attention over `time` positions, which is used where results need not be deterministic, computes
+// this: some of its kernels round the probability of dropout to sixteenths, and none takes a single position.
+bool cudnn_attends(std::int64_t time, double dropout);
+
 // Keys and values of one layer for rows that have grown to different lengths.
 struct CachedLayer {
   at::Tensor keys, values;  // [B, H, block_size, D]

@@ -53,6 +53,13 @@ TEST(AttentionDropout, FallsOnTheProbabilities) {
   }
 }
 
+// cuDNN's attention would train with 3/16 where 0.2 is asked for.
+TEST(AttentionDropout, IsLeftToCudnnOnlyInSixteenths) {
+  for (const double exact : {0.0, 0.0625, 0.25, 0.5}) EXPECT_TRUE(cudnn_attends(64, exact)) << exact;
+  for (const double rounded : {0.1, 0.2, 0.3, 1.0 / 32}) EXPECT_FALSE(cudnn_attends(64, rounded)) << rounded;
+  EXPECT_FALSE(cudnn_attends(1, 0.0));
+}
+
 class DropoutOnEverySetting : public oracle::OnEverySetting {};
 
 class OurDropout : public DropoutOnEverySetting {};
