@@ -1,14 +1,18 @@
 #include "ops/cross_entropy.h"
 
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <limits>
 #include <vector>
 
 #include "kernels/cpu_kernels.h"
@@ -133,6 +137,16 @@ at::Tensor decode_logits(const at::Tensor& x, const at::Tensor& table) {
   return out.view(shape);
 }
 
+// x table^T with columns behind it, in whose place softmax finds nothing. Products in bfloat16 are slow on a GPU where
+// rows do not begin at multiples of 16 bytes, as those of GPT-2's 50,257 logits would not.
+at::Tensor padded_logits(const at::Tensor& rows, const at::Tensor& table) {
+  constexpr std::int64_t unit = 64;
+  const std::int64_t vocabulary = table.size(0), width = (vocabulary + unit - 1) / unit * unit;
+  const at::Tensor nothing = at::zeros({width}, table.options().requires_grad(false));
+  nothing.slice(0, vocabulary).fill_(-std::numeric_limits<float>::infinity());
+  return at::addmm(nothing, rows, at::constant_pad_nd(table, {0, 0, 0, width - vocabulary}).t());
+}
+
 }  // namespace
 
 at::Tensor head_cross_entropy(const at::Tensor& x, const Weight& table, const at::Tensor& targets,
@@ -142,7 +156,9 @@ at::Tensor head_cross_entropy(const at::Tensor& x, const Weight& table, const at
     return DeviceHead::apply(x, targets, DeviceHead::Head{table, context.overwrites});
   }
   if (context.kernels == Kernels::fused) return FusedHead::apply(x, table, targets, context.overwrites);
-  const at::Tensor logits = at::matmul(x, table.value.t()).reshape({-1, table.value.size(0)});
+  const at::Tensor rows = x.reshape({-1, x.size(-1)});
+  const bool padded = x.scalar_type() == at::kBFloat16 && table.value.size(0) % 8 != 0;
+  const at::Tensor logits = padded ? padded_logits(rows, table.value) : at::matmul(rows, table.value.t());
   // The softmax is taken in float32 whatever the dtype of the products is.
   return at::cross_entropy_loss(logits.to(at::kFloat), targets.reshape({-1}), {}, 1 /* mean */, not_scored);
 }
