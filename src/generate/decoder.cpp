@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
 #include <vector>
@@ -13,7 +14,7 @@ namespace inkling {
 namespace {
 
 constexpr std::int64_t most_rows = 16;
-constexpr std::int64_t most_cache_bytes = std::int64_t{512} << 20;
+constexpr std::int64_t cache_bytes_on_cpu = std::int64_t{512} << 20;
 
 }  // namespace
 
@@ -22,10 +23,16 @@ Decoder::Decoder(const Gpt& model, const Runtime& runtime, std::int64_t max_rows
   if (use_cache) rows_.emplace(model, runtime, max_rows);
 }
 
-std::int64_t Decoder::rows_together(const GptShape& shape, const Runtime& runtime) {
+std::int64_t Decoder::rows_together(const GptShape& shape, const Runtime& runtime, std::int64_t cache_bytes) {
   if (runtime.kernels == Kernels::aten) return 1;
-  const std::int64_t row_bytes = 2 * shape.n_layer * shape.n_embd * shape.block_size * std::int64_t{sizeof(float)};
-  return std::clamp<std::int64_t>(most_cache_bytes / row_bytes, 1, most_rows);
+  const auto element = static_cast<std::int64_t>(c10::elementSize(runtime.activation_dtype()));
+  const std::int64_t row_bytes = 2 * shape.n_layer * shape.n_embd * shape.block_size * element;
+  return std::clamp<std::int64_t>(cache_bytes / row_bytes, 1, most_rows);
+}
+
+std::int64_t Decoder::cache_bytes(at::Device device) {
+  if (device.is_cpu()) return cache_bytes_on_cpu;
+  return static_cast<std::int64_t>(c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first / 2);
 }
 
 at::Tensor Decoder::uncached_logits(std::span<const Token> text) const {

@@ -19,8 +19,10 @@ class Decoder {
   // `model` must outlive this. Without a cache every step encodes the whole context: slow, the judge of the cache.
   Decoder(const Gpt& model, const Runtime& runtime, std::int64_t max_rows, bool use_cache);
 
-  // How many rows may share a step here: bounded by the memory of their caches.
-  static std::int64_t rows_together(const GptShape& shape, const Runtime& runtime);
+  // How many rows may share a step whose caches may take so many bytes.
+  static std::int64_t rows_together(const GptShape& shape, const Runtime& runtime, std::int64_t cache_bytes);
+  // On the CPU a fixed number; on a GPU half of what is free there. Rows share nothing, so texts do not depend on it.
+  static std::int64_t cache_bytes(at::Device device);
 
   // texts[r]: the whole text of row r so far, not empty; at most max_rows. Between two calls a row either grows by one
   // token or is removed; new rows come at the end. -> the logits behind each last token, float32 on the CPU, [rows, V].

@@ -33,8 +33,9 @@ class Generation {
         settings_(settings),
         watcher_(watcher),
         samples_(prompts.size() * settings.count),
-        max_rows_(std::min(static_cast<std::int64_t>(std::max<std::size_t>(samples_.size(), 1)),
-                           Decoder::rows_together(model.gpt->shape(), model.runtime))),
+        max_rows_(std::min(
+            static_cast<std::int64_t>(std::max<std::size_t>(samples_.size(), 1)),
+            Decoder::rows_together(model.gpt->shape(), model.runtime, Decoder::cache_bytes(model.runtime.device)))),
         source_(make_token_source(*model.gpt, model.runtime,
                                   {.sampling = settings.sampling,
                                    .vocab_size = static_cast<std::uint64_t>(tokenizer_.vocab_size()),

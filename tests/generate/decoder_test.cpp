@@ -131,6 +131,21 @@ TEST(Decoder, AfterARowIsRemovedTheLastTakesItsPlaceAndNewOnesBeginAfresh) {
   EXPECT_TRUE(at::equal(both.narrow(0, 1, 1), logits_of(alone_c, {beginning(c, 8)})));
 }
 
+// Sixteen texts of GPT-2 in bfloat16 take 576 MiB, half of what they take in float32.
+TEST(Decoder, TakesAsManyTextsTogetherAsTheirCachesHaveRoom) {
+  const GptShape gpt2;
+  constexpr std::int64_t mib = std::int64_t{1} << 20;
+  Runtime runtime = test_runtime();
+  EXPECT_EQ(Decoder::rows_together(gpt2, runtime, Decoder::cache_bytes(at::kCPU)), 7);
+  runtime.device = at::Device("cuda:0");
+  EXPECT_EQ(Decoder::rows_together(gpt2, runtime, 576 * mib), 8);
+  runtime.dtype = at::kBFloat16;
+  EXPECT_EQ(Decoder::rows_together(gpt2, runtime, 576 * mib), 16);
+  EXPECT_EQ(Decoder::rows_together(gpt2, runtime, 575 * mib), 15);
+  EXPECT_EQ(Decoder::rows_together(gpt2, runtime, 40000 * mib), 16);
+  EXPECT_EQ(Decoder::rows_together(gpt2, runtime, mib), 1);
+}
+
 TEST(Decoder, LeavesTheWeightsWithoutGradients) {
   const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16);
   Decoder decoder(*model.gpt, model.runtime, 1, true);
