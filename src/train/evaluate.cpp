@@ -1,9 +1,12 @@
 #include "train/evaluate.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,9 +21,14 @@
 namespace inkling {
 namespace {
 
-// As much as a processor's caches hold: logits, and what a layer has at work.
-constexpr std::int64_t most_bytes_together = std::int64_t{8} << 20;
 constexpr std::int64_t most_pieces_together = 64;
+
+// Bytes of logits and of what a layer has at work: on the CPU as many as its caches hold. A GPU has a share of all its
+// memory for them, whatever is free: the numbers of an evaluation depend on how many pieces are computed together.
+std::int64_t bytes_together(at::Device device) {
+  if (device.is_cpu()) return std::int64_t{8} << 20;
+  return static_cast<std::int64_t>(c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).second / 64);
+}
 
 // What the model sees in front of the first target, and the targets.
 struct Piece {
@@ -28,8 +36,9 @@ struct Piece {
   std::vector<Token> targets;
 };
 
-// Pieces of at most block_size targets -> nats of each. Shorter ones are padded with what is not scored.
-std::vector<double> score_batch(const Gpt& model, const Runtime& runtime, const std::vector<Piece>& pieces) {
+// Pieces of at most block_size targets -> nats of each, where the model is. Shorter ones are padded with what is not
+// scored.
+at::Tensor score_batch(const Gpt& model, const Runtime& runtime, const std::vector<Piece>& pieces) {
   std::size_t longest = 0;
   for (const Piece& piece : pieces) longest = std::max(longest, piece.targets.size());
   const auto rows = static_cast<std::int64_t>(pieces.size());
@@ -48,8 +57,7 @@ std::vector<double> score_batch(const Gpt& model, const Runtime& runtime, const 
   const at::Tensor logits = model.logits(tokens.to(runtime.device), pass).flatten(0, 1).to(at::kFloat);
   const at::Tensor nats =
       at::cross_entropy_loss(logits, targets.to(runtime.device).flatten(), {}, 0 /* each alone */, not_scored);
-  const at::Tensor sums = nats.view({rows, width}).to(at::kDouble).sum(1).to(at::kCPU);
-  return {sums.data_ptr<double>(), sums.data_ptr<double>() + rows};
+  return nats.view({rows, width}).to(at::kDouble).sum(1);
 }
 
 // Scores pieces 0 to count - 1 in the given order, a batch at a time; read(i) makes piece i.
@@ -59,19 +67,22 @@ std::vector<ScoredPiece> score_all(const Gpt& model, const Runtime& runtime, con
   const GptShape& shape = model.shape();
   const std::int64_t piece_bytes =
       shape.block_size * (shape.vocab_size + 12 * shape.n_embd) * static_cast<std::int64_t>(sizeof(float));
-  const auto together =
-      static_cast<std::size_t>(std::clamp<std::int64_t>(most_bytes_together / piece_bytes, 1, most_pieces_together));
+  const auto together = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(bytes_together(runtime.device) / piece_bytes, 1, most_pieces_together));
   std::vector<ScoredPiece> scored(order.size());
+  std::vector<at::Tensor> nats = {at::empty({0}, at::TensorOptions().dtype(at::kDouble).device(runtime.device))};
   Progress progress("evaluating", order.size(), "pieces");
   for (std::size_t begin = 0; begin < order.size(); begin += together) {
     const std::size_t end = std::min(begin + together, order.size());
     std::vector<Piece> pieces;
     for (std::size_t i = begin; i < end; ++i) pieces.push_back(read(order[i]));
-    const std::vector<double> nats = score_batch(model, runtime, pieces);
-    for (std::size_t i = begin; i < end; ++i) scored[order[i]] = {nats[i - begin], pieces[i - begin].targets.size()};
+    nats.push_back(score_batch(model, runtime, pieces));
+    for (std::size_t i = begin; i < end; ++i) scored[order[i]].tokens = pieces[i - begin].targets.size();
     give_back_cpu_memory();  // the next batch has sizes of its own
     progress.update(end);
   }
+  const at::Tensor all = at::cat(nats).to(at::kCPU);  // a GPU is waited for once
+  for (std::size_t i = 0; i < order.size(); ++i) scored[order[i]].nats = all.data_ptr<double>()[i];
   return scored;
 }
 
