@@ -11,7 +11,9 @@
 #include <optional>
 
 #include "model/gpt.h"
+#include "tests/cuda_first.h"
 #include "tests/model/small_model.h"
+#include "tests/needs_gpu.h"
 #include "tests/oracle/emulated_library.h"
 #include "tests/oracle/tensors.h"
 
@@ -22,9 +24,9 @@ const OptimizerConfig settings = {
     .learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1, .grad_clip = 0.0};
 
 // A matrix that decays and a vector that does not, large enough for several threads.
-ParameterArena make_arena() {
+ParameterArena make_arena(at::Device device) {
   at::set_num_threads(3);
-  ParameterArena arena({{"matrix", {200, 301}, true}, {"vector", {77}, false}}, at::kCPU, at::kFloat,
+  ParameterArena arena({{"matrix", {200, 301}, true}, {"vector", {77}, false}}, device, at::kFloat,
                        Gradients::as_weights);
   arena.values().copy_(oracle::normal(1, {arena.size()}));
   return arena;
@@ -39,7 +41,7 @@ struct PlainAdamW {
   std::vector<double> value, moment1, moment2;
 
   void step(const at::Tensor& gradients, double clip, int t, std::int64_t decay_end) {
-    const at::Tensor g = gradients.to(at::kDouble).mul(clip);
+    const at::Tensor g = gradients.to(at::kCPU, at::kDouble).mul(clip);
     for (std::size_t i = 0; i < value.size(); ++i) {
       const double gradient = g.const_data_ptr<double>()[i];
       moment1[i] = settings.beta1 * moment1[i] + (1.0 - settings.beta1) * gradient;
@@ -54,7 +56,7 @@ struct PlainAdamW {
 
 double largest_difference(const at::Tensor& actual, const std::vector<double>& expected) {
   double largest = 0.0;
-  const at::Tensor values = actual.to(at::kDouble);
+  const at::Tensor values = actual.to(at::kCPU, at::kDouble);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const double difference = std::abs(values.const_data_ptr<double>()[i] - expected[i]);
     if (!(difference <= largest)) largest = difference;
@@ -65,31 +67,42 @@ double largest_difference(const at::Tensor& actual, const std::vector<double>& e
 struct Form {
   const char* name;
   Kernels kernels;
-  bool emulated_gpu;
+  enum { on_cpu, on_emulated_gpu, on_gpu } where;
 };
 
 class AdamWForm : public testing::TestWithParam<Form> {
  protected:
   void SetUp() override {
-    if (GetParam().emulated_gpu) gpu_.emplace();
+    if (GetParam().where == Form::on_gpu) INKLING_NEEDS_GPU(why_no_cuda());
+    if (GetParam().where == Form::on_emulated_gpu) gpu_.emplace();
   }
   Kernels kernels() const { return GetParam().kernels; }
+  at::Device device() const { return GetParam().where == Form::on_gpu ? at::Device("cuda:0") : at::Device(at::kCPU); }
+  ParameterArena make_arena() const { return test::make_arena(device()); }
 
  private:
   std::optional<oracle::EmulatedGpu> gpu_;
 };
 
-INSTANTIATE_TEST_SUITE_P(, AdamWForm,
-                         testing::Values(Form{"cpu_fused", Kernels::fused, false}, Form{"aten", Kernels::aten, false},
-                                         Form{"gpu_fused", Kernels::fused, true}),
-                         [](const auto& form) { return std::string(form.param.name); });
+std::string name_of(const testing::TestParamInfo<Form>& form) { return form.param.name; }
+INSTANTIATE_TEST_SUITE_P(Cpu, AdamWForm,
+                         testing::Values(Form{"fused", Kernels::fused, Form::on_cpu},
+                                         Form{"aten", Kernels::aten, Form::on_cpu}),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Emulated, AdamWForm, testing::Values(Form{"fused", Kernels::fused, Form::on_emulated_gpu}),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Cuda, AdamWForm,
+                         testing::Values(Form{"fused", Kernels::fused, Form::on_gpu},
+                                         Form{"aten", Kernels::aten, Form::on_gpu}),
+                         name_of);
 
 TEST_P(AdamWForm, IsThePaperInDoublePrecisionAndDecaysMatricesOnly) {
   ParameterArena arena = make_arena();
   AdamW optimizer(arena, settings, kernels());
   const auto size = static_cast<std::size_t>(arena.size());
   PlainAdamW plain{{}, std::vector<double>(size, 0.0), std::vector<double>(size, 0.0)};
-  for (std::int64_t i = 0; i < arena.size(); ++i) plain.value.push_back(arena.values()[i].item<double>());
+  const at::Tensor values = arena.values().to(at::kCPU, at::kDouble);
+  plain.value.assign(values.const_data_ptr<double>(), values.const_data_ptr<double>() + arena.size());
   for (int step = 1; step <= 5; ++step) {
     set_gradients(arena, static_cast<std::uint64_t>(step));
     optimizer.step(settings.learning_rate);
@@ -182,7 +195,7 @@ TEST_P(AdamWForm, GoesOnBitForBitFromItsMomentsAndStepCount) {
 }
 
 TEST_P(AdamWForm, KeepsFloat32WeightsBesideBfloat16Ones) {
-  ParameterArena arena({{"matrix", {20, 30}, true}}, at::kCPU, at::kBFloat16, Gradients::as_weights);
+  ParameterArena arena({{"matrix", {20, 30}, true}}, device(), at::kBFloat16, Gradients::as_weights);
   arena.values().copy_(oracle::normal(1, {arena.size()}));
   arena.refresh_compute();
   AdamW optimizer(arena, settings, kernels());

@@ -8,7 +8,10 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string_view>
 
+#include "tests/cuda_first.h"
+#include "tests/needs_gpu.h"
 #include "tests/oracle/emulated_library.h"
 #include "tests/oracle/tensors.h"
 #include "tests/temporary_folder.h"
@@ -17,15 +20,11 @@
 namespace inkling {
 namespace {
 
-class GraphedStepTest : public testing::Test {
+// On a GPU ("cuda"), or on what stands in for one ("cpu").
+class GraphedStepTest : public testing::TestWithParam<const char*> {
  protected:
   GraphedStepTest() {
-    TokenShardWriter writer(folder_ / "tokens.bin", TokenWidth::u16);
-    std::vector<Token> drawn;
-    for (std::uint64_t i = 0; i < 500; ++i) drawn.push_back(static_cast<Token>(random_below(1, i, 30)));
-    writer.append(drawn);
-    writer.commit();
-    tokens_.emplace(std::vector{folder_ / "tokens.bin"}, 30);
+    tokens_.emplace(write_tokens("tokens.bin", 500));
     order_.emplace(WindowKind::random, 1, tokens_->count(), 16);
     config_.model = {.n_layer = 2, .n_head = 2, .n_embd = 24, .block_size = 16, .dropout = 0.1};
     config_.training.batch_size = 6;
@@ -36,21 +35,49 @@ class GraphedStepTest : public testing::Test {
     config_.optimizer.grad_clip = 0.5;
   }
 
+  void SetUp() override {
+    if (!emulated()) INKLING_NEEDS_GPU(why_no_cuda());
+  }
+  bool emulated() const { return std::string_view(GetParam()) == "cpu"; }
+
+  TokenSequence write_tokens(const std::string& name, std::uint64_t count) const {
+    TokenShardWriter writer(folder_ / name, TokenWidth::u16);
+    std::vector<Token> drawn;
+    for (std::uint64_t i = 0; i < count; ++i) drawn.push_back(static_cast<Token>(random_below(1, i, 30)));
+    writer.append(drawn);
+    writer.commit();
+    return TokenSequence({folder_ / name}, 30);
+  }
+
+  // From here on trainers compute on the GPU.
+  void go_to_gpu() {
+    if (emulated()) {
+      gpu_.emplace();
+      return;
+    }
+    RuntimeConfig wanted;
+    wanted.device = GetParam();
+    wanted.dtype = "float32";
+    wanted.kernels = "fused";
+    wanted.threads = 2;
+    runtime_ = resolve_runtime(wanted);
+  }
+
   std::unique_ptr<Trainer> trainer() const {
     const GptShape shape = shape_from(config_.model, 30);
-    auto made = std::make_unique<Trainer>(config_, shape, Runtime{.threads = 2});
+    auto made = std::make_unique<Trainer>(config_, shape, runtime_);
     initialize(made->arena(), shape, 1);
     return made;
   }
   void step(Trainer& trainer, std::int64_t number) const { trainer.step(number, *tokens_, *order_); }
 
-  void expect_what_the_cpu_learns() const {
+  void expect_what_the_cpu_learns() {
     const auto on_cpu_owner = trainer();
     Trainer& on_cpu = *on_cpu_owner;
     for (std::int64_t number = 0; number < 8; ++number) step(on_cpu, number);
     const auto expected = on_cpu.results();
 
-    const oracle::EmulatedGpu gpu;
+    go_to_gpu();
     const auto on_gpu_owner = trainer();
     Trainer& on_gpu = *on_gpu_owner;
     for (std::int64_t number = 0; number < 5; ++number) step(on_gpu, number);
@@ -72,20 +99,26 @@ class GraphedStepTest : public testing::Test {
   }
 
   const TemporaryFolder folder_;
+  Runtime runtime_ = {.threads = 2};
+  std::optional<oracle::EmulatedGpu> gpu_;
   std::optional<TokenSequence> tokens_;
   std::optional<WindowOrder> order_;
   Config config_;
 };
 
-TEST_F(GraphedStepTest, LearnsWhatTheStepOnTheCpuLearns) { expect_what_the_cpu_learns(); }
+INSTANTIATE_TEST_SUITE_P(Emulated, GraphedStepTest, testing::Values("cpu"));
+INSTANTIATE_TEST_SUITE_P(Cuda, GraphedStepTest, testing::Values("cuda"));
 
-TEST_F(GraphedStepTest, WithTheWholeBatchAtOnceToo) {
+// Three micro-batches: the first is one graph, the others are repetitions of another.
+TEST_P(GraphedStepTest, LearnsWhatTheStepOnTheCpuLearns) { expect_what_the_cpu_learns(); }
+
+TEST_P(GraphedStepTest, WithTheWholeBatchAtOnceToo) {
   config_.training.micro_batch_size = config_.training.batch_size;
   expect_what_the_cpu_learns();
 }
 
-TEST_F(GraphedStepTest, MakingItChangesNeitherWeightsNorMoments) {
-  const oracle::EmulatedGpu gpu;
+TEST_P(GraphedStepTest, MakingItChangesNeitherWeightsNorMoments) {
+  go_to_gpu();
   const auto made_owner = trainer();
   Trainer& made = *made_owner;
   const at::Tensor before = made.arena().values().clone();
@@ -95,8 +128,8 @@ TEST_F(GraphedStepTest, MakingItChangesNeitherWeightsNorMoments) {
   EXPECT_EQ(made.optimizer().steps(), 0);
 }
 
-TEST_F(GraphedStepTest, AStepWhoseGradientIsNotFiniteIsSkippedAndNotCounted) {
-  const oracle::EmulatedGpu gpu;
+TEST_P(GraphedStepTest, AStepWhoseGradientIsNotFiniteIsSkippedAndNotCounted) {
+  go_to_gpu();
   const auto made_owner = trainer();
   Trainer& made = *made_owner;
   step(made, 0);
