@@ -1,5 +1,6 @@
 #include "train/graphed_step.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -32,6 +33,7 @@ GraphedStep::GraphedStep(const Config& config, const Gpt& model, ParameterArena&
   const auto options = arena.values().options();
   dropout_key_ = at::zeros({1}, options.dtype(at::kLong));
   loss_ = at::zeros({1}, options);
+  evaluated_ = at::zeros({}, options);
   results_ = at::zeros({most_pending, 2}, options);
   const at::Device device = options.device();
   if (device.is_cuda()) copies_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
@@ -47,6 +49,7 @@ GraphedStep::GraphedStep(const Config& config, const Gpt& model, ParameterArena&
   const bool accumulates = config.training.micro_batch_size < config.training.batch_size;
   pass(true);
   if (accumulates) pass(false);
+  evaluation_pass();
   arena_.gradients().select(0, 0).fill_(std::numeric_limits<double>::infinity());
   optimizer_.queue_update();
   if (device.is_cuda()) {  // graphs have memory of their own: what was kept for the passes above is given back first
@@ -56,6 +59,7 @@ GraphedStep::GraphedStep(const Config& config, const Gpt& model, ParameterArena&
   first_pass_ = cuda_.record(graph_family, [this] { pass(true); });
   if (accumulates) next_pass_ = cuda_.record(graph_family, [this] { pass(false); });
   update_ = cuda_.record(graph_family, [this] { optimizer_.queue_update(); });
+  evaluation_ = cuda_.record(graph_family, [this] { evaluation_pass(); });
 }
 
 Batch GraphedStep::empty_batch(bool pinned) const {
@@ -84,11 +88,18 @@ void GraphedStep::pass(bool first) {
   loss_.add_(loss.detach());
 }
 
-// Into the slot's tensors on the device; the current stream waits for them, the host for nothing but the slot.
-void GraphedStep::load(Slot& slot, std::int64_t step, std::int64_t first, const TokenSequence& tokens,
-                       const WindowOrder& order) {
+void GraphedStep::evaluation_pass() {
+  const at::NoGradGuard no_gradient;
+  Context context{.kernels = Kernels::fused};
+  evaluated_.copy_(model_.loss(batch_.tokens, batch_.targets, context));
+}
+
+// What `fill` writes goes into the tensors that the graphs read; the current stream waits for it, the host for nothing
+// but the next slot.
+void GraphedStep::load(const std::function<void(const Batch&)>& fill) {
+  Slot& slot = slots_[next_slot_++ % slots_.size()];
   if (slot.arrived) slot.arrived->synchronize();  // of slot_count batches ago: the host does not run further ahead
-  fill_training_batch(slot.pinned, tokens, order, step, config_.training.batch_size, first);
+  fill(slot.pinned);
   const auto copy = [](const Batch& from, const Batch& to) {
     to.tokens.copy_(from.tokens, true);
     to.targets.copy_(from.targets, true);
@@ -114,7 +125,7 @@ void GraphedStep::queue(std::int64_t step, double learning_rate, const TokenSequ
                         const WindowOrder& order) {
   const TrainingConfig& training = config_.training;
   for (std::int64_t first = 0; first < training.batch_size; first += training.micro_batch_size) {
-    load(slots_[next_slot_++ % slots_.size()], step, first, tokens, order);
+    load([&](const Batch& batch) { fill_training_batch(batch, tokens, order, step, training.batch_size, first); });
     const Context context{.dropout = config_.model.dropout, .dropout_key = dropout_key(training.seed, step, first)};
     dropout_key_.fill_(static_cast<std::int64_t>(context.dropout_key));
     seed_dropout(arena_.values().device(), context);
@@ -129,6 +140,17 @@ void GraphedStep::queue(std::int64_t step, double learning_rate, const TokenSequ
   if (static_cast<std::int64_t>(learning_rates_.size()) == most_pending) {
     for (const StepResult& one : results()) pending_.push_back(one);
   }
+}
+
+void GraphedStep::add_losses(const TokenSequence& tokens, const std::vector<std::uint64_t>& starts,
+                             const at::Tensor& total) {
+  load([&](const Batch& batch) {
+    const Batch read = read_batch(tokens, starts, config_.model.block_size, at::kCPU);
+    batch.tokens.copy_(read.tokens);
+    batch.targets.copy_(read.targets);
+  });
+  evaluation_();
+  total.add_(evaluated_.to(at::kDouble), static_cast<std::int64_t>(starts.size()));
 }
 
 std::vector<StepResult> GraphedStep::results() {

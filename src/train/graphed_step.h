@@ -30,6 +30,10 @@ class GraphedStep {
   // Of the steps queued since the last call, in order. Waits for the GPU.
   std::vector<StepResult> results();
 
+  // Queues total += the sum of the losses of the windows that begin at `starts`, a micro-batch of them, without
+  // dropout. total: float64 [].
+  void add_losses(const TokenSequence& tokens, const std::vector<std::uint64_t>& starts, const at::Tensor& total);
+
  private:
   // Where a batch waits between host and graph: copied on a stream of its own, beside what the GPU computes.
   struct Slot {
@@ -39,7 +43,8 @@ class GraphedStep {
 
   Batch empty_batch(bool pinned) const;
   void pass(bool first);
-  void load(Slot& slot, std::int64_t step, std::int64_t first, const TokenSequence& tokens, const WindowOrder& order);
+  void evaluation_pass();
+  void load(const std::function<void(const Batch&)>& fill);
 
   const Config& config_;
   const Gpt& model_;
@@ -50,13 +55,14 @@ class GraphedStep {
   Batch batch_;                         // what the graphs read
   at::Tensor dropout_key_;              // int64 [1]
   at::Tensor loss_;                     // float32 [1], of the step so far
+  at::Tensor evaluated_;                // float32 [], the loss of an evaluation's pass
   at::Tensor results_;                  // float32 [steps queued, 2]: loss, squared norm
   std::vector<double> learning_rates_;  // of these steps
   std::vector<StepResult> pending_;     // read, but not asked for yet
   std::optional<c10::Stream> copies_;
   std::vector<Slot> slots_;
   std::size_t next_slot_ = 0;
-  std::function<void()> first_pass_, next_pass_, update_;
+  std::function<void()> first_pass_, next_pass_, update_, evaluation_;
 };
 
 }  // namespace inkling

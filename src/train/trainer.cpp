@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -85,16 +86,22 @@ double Trainer::estimate_loss(const TokenSequence& tokens) const {
   const std::int64_t rows = config_.training.micro_batch_size;
   const auto starts = evaluation_windows(tokens.count(), config_.model.block_size,
                                          config_.evaluation.batches * config_.training.batch_size);
-  double total = 0.0;
+  const auto float64 = at::TensorOptions().dtype(at::kDouble).device(runtime_.device);
+  const at::Tensor total = at::zeros({}, float64);  // where the model is: a GPU is waited for once
   for (std::size_t first = 0; first < starts.size(); first += static_cast<std::size_t>(rows)) {
     const std::size_t end = std::min(starts.size(), first + static_cast<std::size_t>(rows));
     const std::vector<std::uint64_t> windows(starts.begin() + static_cast<std::ptrdiff_t>(first),
                                              starts.begin() + static_cast<std::ptrdiff_t>(end));
+    if (graphed_ && static_cast<std::int64_t>(windows.size()) == rows) {
+      graphed_->add_losses(tokens, windows, total);
+      continue;
+    }
     const Batch batch = read_batch(tokens, windows, config_.model.block_size, runtime_.device);
     Context context{.kernels = runtime_.kernels};
-    total += model_.loss(batch.tokens, batch.targets, context).item<double>() * static_cast<double>(windows.size());
+    const at::Tensor loss = model_.loss(batch.tokens, batch.targets, context);
+    total.add_(loss.to(at::kDouble), static_cast<std::int64_t>(windows.size()));
   }
-  return total / static_cast<double>(starts.size());
+  return total.item<double>() / static_cast<double>(starts.size());
 }
 
 }  // namespace inkling

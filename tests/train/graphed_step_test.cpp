@@ -1,8 +1,10 @@
-// The step on a GPU, recorded and repeated, against the step on the CPU. (Emulated: see
+// The step and the evaluation on a GPU, recorded and repeated, against those on the CPU. (Emulated: see
 // tests/oracle/emulated_library.h.)
 #include "train/graphed_step.h"
 
 #include <gtest/gtest.h>
+
+#include <ATen/record_function.h>
 
 #include <cmath>
 #include <limits>
@@ -146,6 +148,72 @@ TEST_P(GraphedStepTest, AStepWhoseGradientIsNotFiniteIsSkippedAndNotCounted) {
   EXPECT_TRUE(results[1].skipped);
   EXPECT_FALSE(results[2].skipped);
   EXPECT_EQ(made.optimizer().steps(), 2);
+}
+
+// Whole micro-batches are a graph's; of five windows one is left.
+TEST_P(GraphedStepTest, EvaluatesAsTheCpuDoesBetweenStepsThatItLeavesAsTheyAre) {
+  const TokenSequence five_windows = write_tokens("few.bin", 16 + 1 + 4);
+  config_.evaluation.batches = 3;
+  const auto losses = [&] {
+    const auto made = trainer();
+    std::vector<double> all;
+    for (std::int64_t number = 0; number < 3; ++number) {
+      step(*made, number);
+      all.push_back(made->estimate_loss(*tokens_));
+      all.push_back(made->estimate_loss(five_windows));
+    }
+    for (const StepResult& result : made->results()) all.push_back(result.loss);
+    return all;
+  };
+  const std::vector<double> on_cpu = losses();
+  go_to_gpu();
+  const std::vector<double> on_gpu = losses();
+  ASSERT_EQ(on_gpu.size(), 9u);
+  for (std::size_t i = 0; i < 9; ++i) EXPECT_NEAR(on_gpu[i], on_cpu[i], 2e-5) << i;
+}
+
+std::int64_t numbers_read = 0;
+std::unique_ptr<at::ObserverContext> count_numbers_read(const at::RecordFunction& function) {
+  if (std::string_view(function.name()) == "aten::_local_scalar_dense") ++numbers_read;
+  return nullptr;
+}
+
+std::int64_t passes_recorded = 0, passes_queued = 0;
+std::function<void()> count_passes(int, const std::function<void()>& work) {
+  ++passes_recorded;
+  return [work] {
+    ++passes_queued;
+    work();
+  };
+}
+
+// Reading a number waits for everything that is queued.
+TEST(GraphedEvaluation, QueuesAGraphForEachBatchAndReadsOneNumber) {
+  CudaLibrary library = oracle::emulated_library(true);
+  library.record = count_passes;
+  emulate_cuda_library(&library);
+  const TemporaryFolder folder;
+  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
+  writer.append(std::vector<Token>(200, 7));
+  writer.commit();
+  const TokenSequence tokens({folder / "tokens.bin"});
+  Config config;
+  config.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 8, .dropout = 0.0};
+  config.training.batch_size = 4;
+  config.training.micro_batch_size = 2;
+  config.training.max_steps = 2;
+  config.evaluation.batches = 5;
+  Trainer trainer(config, shape_from(config.model, 30), Runtime{.threads = 2});
+  initialize(trainer.arena(), shape_from(config.model, 30), 1);
+  trainer.step(0, tokens, WindowOrder(WindowKind::random, 1, tokens.count(), 8));
+  passes_queued = numbers_read = 0;
+  const auto counting = at::addThreadLocalCallback(at::RecordFunctionCallback(count_numbers_read));
+  trainer.estimate_loss(tokens);
+  at::removeCallback(counting);
+  emulate_cuda_library(nullptr);
+  EXPECT_EQ(passes_recorded, 4);  // the first micro-batch, the others, the update, the evaluation
+  EXPECT_EQ(passes_queued, 10);
+  EXPECT_EQ(numbers_read, 1);
 }
 
 }  // namespace
