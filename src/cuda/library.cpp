@@ -1,5 +1,8 @@
 // The one symbol of libinkling_cuda.so.
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 
 #include <exception>
 #include <functional>
@@ -11,12 +14,27 @@
 namespace inkling {
 namespace {
 
-// After an error the stream must not stay in capture, and a second error must not hide the first.
-void end_quietly(at::cuda::CUDAGraph& graph) {
+void try_to(const std::function<void()>& end) {
   try {
-    graph.capture_end();
-  } catch (const std::exception&) {
+    end();
+  } catch (const std::exception&) {  // a second error must not hide the first
   }
+}
+
+// After an error the stream must not stay in capture, nor may what is allocated from now on go to the graph's memory.
+// Where CUDA has given the capture up, capture_end() throws before it comes to the memory: then both allocators, the
+// device's and that of pinned memory, would ask a graph that is gone.
+void end_capture(at::cuda::CUDAGraph& graph, at::cuda::MempoolId_t pool) {
+  try_to([&] { graph.capture_end(); });
+  try_to([&] {  // it throws where this was done
+    const c10::DeviceIndex device = c10::cuda::current_device();
+    c10::cuda::CUDACachingAllocator::endAllocateToPool(device, pool);
+    c10::cuda::CUDACachingAllocator::releasePool(device, pool);
+  });
+  try_to([&] {
+    at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(pool);
+    at::getHostAllocator(at::kCUDA)->release_pool(pool);
+  });
 }
 
 // LibTorch's graphs: their memory comes from the caching allocator, and dropout inside attention draws new numbers each
@@ -29,11 +47,11 @@ std::function<void()> record(int family, const std::function<void()>& work) {
   graph->capture_begin(*pool);
   try {
     work();
+    graph->capture_end();
   } catch (...) {
-    end_quietly(*graph);
+    end_capture(*graph, *pool);
     throw;
   }
-  graph->capture_end();
   return [graph, pool] { graph->replay(); };
 }
 
