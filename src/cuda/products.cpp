@@ -35,9 +35,21 @@ Operand operand(const at::Tensor& matrix) {
           row_major ? matrix.stride(0) : matrix.stride(1), !row_major};
 }
 
+// Bytes of which the address is a multiple, up to more than any kernel asks for; all of them where there is nothing.
+std::uint32_t alignment(const at::Tensor& tensor) {
+  constexpr std::uintptr_t most = 256;
+  const std::uintptr_t address = tensor.defined() ? reinterpret_cast<std::uintptr_t>(tensor.data_ptr()) : 0;
+  return static_cast<std::uint32_t>((address | most) & (~(address | most) + 1));  // the lowest bit that is set
+}
+
+struct Alignments {
+  std::uint32_t first, second, out, vector, pre;
+  auto operator<=>(const Alignments&) const = default;
+};
+
 // Everything that a plan depends on.
 using Key = std::tuple<int, cudaDataType_t, cudaDataType_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                       std::int64_t, std::int64_t, std::int64_t, bool, bool, int, bool, bool>;
+                       std::int64_t, std::int64_t, std::int64_t, bool, bool, int, bool, bool, Alignments>;
 
 struct Plan {
   cublasLtMatmulDesc_t product = nullptr;
@@ -81,6 +93,8 @@ class Products {
 
   bool multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue) {
     const Operand first = operand(b), second = operand(a);
+    const Alignments aligned = {alignment(b), alignment(a), alignment(out), alignment(epilogue.vector),
+                                alignment(epilogue.pre)};
     const Key key = {a.device().index(),
                      data_type(a),
                      data_type(out),
@@ -95,7 +109,8 @@ class Products {
                      second.transposed,
                      static_cast<int>(epilogue.kind),
                      epilogue.vector.defined(),
-                     epilogue.accumulate};
+                     epilogue.accumulate,
+                     aligned};
     const std::lock_guard<std::mutex> lock(mutex_);
     auto [entry, is_new] = plans_.try_emplace(key);
     Plan& plan = entry->second;
@@ -106,7 +121,7 @@ class Products {
     if (epilogue.pre.defined()) {
       set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, static_cast<void*>(epilogue.pre.data_ptr()));
     }
-    if (is_new) choose_algorithm(plan);
+    if (is_new) choose_algorithm(plan, aligned);
     if (!plan.found) return false;
     const float one = 1.0f, kept = epilogue.accumulate ? 1.0f : 0.0f;
     check(cublasLtMatmul(handle_, plan.product, &one, first.data, plan.first, second.data, plan.second, &kept,
@@ -140,7 +155,8 @@ class Products {
     layout(plan.out, data_type(out), out.size(1), out.size(0), out.stride(0));
   }
 
-  void choose_algorithm(Plan& plan) {
+  // The pointers to vector and pre are in the description already, so that their alignment is seen.
+  void choose_algorithm(Plan& plan, const Alignments& aligned) {
     cublasLtMatmulPreference_t wanted = nullptr;
     check(cublasLtMatmulPreferenceCreate(&wanted), "describe what is wanted");
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
@@ -148,12 +164,10 @@ class Products {
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-    // A plan serves every tensor of its shape: what the arena promises of each weight, 16 elements.
-    for (const auto attribute :
-         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-      prefer(attribute, std::uint32_t{32});
-    }
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned.first);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned.second);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned.out);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, aligned.out);
     cublasLtMatmulHeuristicResult_t best = {};
     int count = 0;
     const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, plan.product, plan.first, plan.second,
