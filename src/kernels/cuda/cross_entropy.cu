@@ -55,8 +55,9 @@ __device__ inline void clear_row(Element* row, int rank, int stride) {
 }
 
 template <typename Element, int width, int threads>
-__global__ void cross_entropy_kernel(Element* logits, const std::int64_t* targets, float* losses, const float* scale,
-                                     std::int64_t rows, int vocabulary, int stride) {
+__global__ void __launch_bounds__(threads == warp_size ? block_size : threads)
+    cross_entropy_kernel(Element* logits, const std::int64_t* targets, float* losses, const float* scale,
+                         std::int64_t rows, int vocabulary, int stride) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * (blockDim.x / threads) + threadIdx.x / threads;
   if (row >= rows) return;  // all threads of a row
   const int rank = static_cast<int>(threadIdx.x) % threads;
