@@ -196,7 +196,7 @@ TEST(GraphedEvaluation, QueuesAGraphForEachBatchAndReadsOneNumber) {
   TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
   writer.append(std::vector<Token>(200, 7));
   writer.commit();
-  const TokenSequence tokens({folder / "tokens.bin"});
+  const TokenSequence tokens({folder / "tokens.bin"}, 30);
   Config config;
   config.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 8, .dropout = 0.0};
   config.training.batch_size = 4;
