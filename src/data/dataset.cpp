@@ -1,5 +1,7 @@
 #include "data/dataset.h"
 
+#include <unistd.h>
+
 #include <map>
 #include <string>
 #include <string_view>
@@ -9,10 +11,12 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/temporary.h"
 #include "data/dataset_build.h"
 #include "data/dataset_folder.h"
 #include "data/dataset_manifest.h"
 #include "data/dataset_reuse.h"
+#include "data/dataset_written.h"
 #include "data/grammar.h"
 #include "data/source_corpus.h"
 #include "data/validation_bound.h"
@@ -59,8 +63,23 @@ void write_bound(const Job& job, const Tokenizer& tokenizer, const fs::path& fol
                                                             corpus.training_stories, corpus.stories));
 }
 
+std::vector<SourceFile> sources_of(const Job& job) {
+  std::vector<SourceFile> sources;
+  for (const PlannedFile& planned : job.corpus.files) sources.push_back(planned.file);
+  return sources;
+}
+
+// In place of the older data set, if it is one still: the work may have taken hours. Only what has a dataset.json is
+// replaced, because an older folder without one would not be told from one that was never finished.
+void commit(OutputFolder& fresh, const Job& job) {
+  ::rmdir(job.folder.c_str());  // if it is empty
+  if (!fs::exists(job.folder)) return fresh.commit();
+  refuse_foreign_files(job.folder, sources_of(job));
+  fresh.replace();
+}
+
 void build(const Job& job) {
-  OutputFolder fresh(job.folder);
+  OutputFolder fresh(job.folder, remove_written);
   const fs::path& folder = fresh.temporary();
   Manifest manifest;
   if (job.corpus.kind == SourceKind::token_files) {
@@ -75,8 +94,9 @@ void build(const Job& job) {
   refuse_short(manifest.train, manifest.validation, job.options);
   job.options.check_hash(manifest.hash());
   manifest.settings = job.settings;
+  manifest.written = record_written(folder);
   write_manifest(folder, manifest);
-  replace_folder(fresh, job.folder);
+  commit(fresh, job);
 }
 
 // Everything build() would do that can be done without writing or training a vocabulary.
@@ -103,7 +123,10 @@ Dataset rehearse(const Job& job) {
   return dataset;
 }
 
-Reuse look(const Job& job) { return try_reuse(job.folder, job.corpus, job.settings, job.options.verify); }
+Reuse look(const Job& job) {
+  return try_reuse(job.folder, job.corpus, job.settings,
+                   {.verify = job.options.verify, .record = !job.options.dry_run});
+}
 
 void say_why(const Job& job, const std::string& reason) {
   const std::string_view verb = job.options.dry_run ? "would prepare " : "preparing ";
@@ -120,7 +143,7 @@ Dataset reused(const Job& job, Reuse reuse) {
   return std::move(*reuse.dataset);
 }
 
-// Error input if the shards are not what the manifest records.
+// Error input if the shards, which may be others' files, are not what the manifest records.
 void check_shards(const SplitSummary& split, std::uint64_t vocab_size, const fs::path& folder) {
   if (TokenSequence(split.shards, vocab_size).count() == split.tokens) return;
   throw Error::input(str("the token files of ", folder.string(), " do not hold as many tokens as its ", manifest_name,
@@ -131,9 +154,13 @@ void check_shards(const SplitSummary& split, std::uint64_t vocab_size, const fs:
 
 Dataset prepare_dataset(const DataConfig& config, const PrepareOptions& options) {
   const Job job = examine(config, options);
+  if (!options.dry_run) {
+    restore_replaced(job.folder);
+    remove_abandoned(job.folder / manifest_name);
+  }
   Reuse found = look(job);
   if (found.dataset) return reused(job, std::move(found));
-  refuse_foreign_files(job.folder);
+  refuse_foreign_files(job.folder, sources_of(job));
   if (options.dry_run) {
     say_why(job, found.reason);
     return rehearse(job);
@@ -149,7 +176,14 @@ Dataset prepare_dataset(const DataConfig& config, const PrepareOptions& options)
 }
 
 Dataset open_dataset(const fs::path& folder) {
+  restore_replaced(folder);
+  const SourceFile as_read = examine_file(folder / manifest_name);
   Manifest manifest = read_manifest(folder);
+  if (check_written(folder, manifest, false)) record_again(folder, manifest, as_read);
+  return open_recorded(folder, std::move(manifest));
+}
+
+Dataset open_recorded(const fs::path& folder, Manifest manifest) {
   Dataset dataset;
   dataset.folder = folder;
   dataset.vocab_size = manifest.vocab_size;

@@ -12,13 +12,13 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "data/dataset_manifest.h"
+#include "data/dataset_written.h"
 
 namespace inkling {
 
 namespace {
 
-// Temporary names of base/files.h begin like this, and so does ours for a data set that is being replaced.
+// Temporary names of base/files.h begin like this.
 std::string leftover_prefix(const fs::path& folder) { return str(".", folder.filename().string(), ".tmp-"); }
 
 fs::path parent_of(const fs::path& folder) { return folder.has_parent_path() ? folder.parent_path() : fs::path("."); }
@@ -38,11 +38,6 @@ bool lock_waiting(int descriptor, const fs::path& folder) {
 bool is_still_there(int descriptor, const fs::path& path) {
   struct stat mine{}, there{};
   return ::fstat(descriptor, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino;
-}
-
-bool is_ours(const std::string& name) {
-  if (name == manifest_name || name == bound_name || name == "tokenizer.json" || name == "tokenizer.model") return true;
-  return name.ends_with(".bin") && (name.starts_with("train-") || name.starts_with("validation-"));
 }
 
 }  // namespace
@@ -76,33 +71,7 @@ void remove_leftovers(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(parent_of(folder), ignored)) {
     if (entry.path().filename().string().starts_with(prefix)) leftovers.push_back(entry.path());
   }
-  for (const fs::path& leftover : leftovers) fs::remove_all(leftover, ignored);
-}
-
-void refuse_foreign_files(const fs::path& folder) {
-  if (!fs::exists(folder)) return;
-  if (!fs::is_directory(folder)) {
-    throw Error::input(str("data.dir: ", folder.string(), " is a file: name a folder that may be made or replaced"));
-  }
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (is_ours(name)) continue;
-    throw Error::input(str("data.dir: ", folder.string(), " holds ", name,
-                           ", which inkling-prepare did not write, and would be replaced: name another folder"));
-  }
-}
-
-void replace_folder(OutputFolder& fresh, const fs::path& folder) {
-  std::error_code code;
-  if (!fs::exists(folder)) return fresh.commit();
-  const fs::path aside = parent_of(folder) / str(leftover_prefix(folder), ::getpid(), "-replaced");
-  fs::rename(folder, aside, code);
-  if (code) {
-    throw Error::environment(
-        str("cannot replace ", folder.string(), ": ", code.message(), "; remove it and run again"));
-  }
-  fresh.commit();
-  fs::remove_all(aside, code);
+  for (const fs::path& leftover : leftovers) remove_written(leftover);
 }
 
 }  // namespace inkling

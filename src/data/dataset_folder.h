@@ -1,10 +1,7 @@
-// Making and replacing a data folder while other processes may want to do the same.
+// Making a data folder while other processes may want to do the same.
 #pragma once
 
 #include <filesystem>
-#include <string>
-
-#include "base/files.h"
 
 namespace inkling {
 
@@ -28,11 +25,5 @@ class FolderLock {
 
 // Removes what interrupted processes have left beside `folder`. Only for the holder of its lock.
 void remove_leftovers(const std::filesystem::path& folder);
-
-// Error input if `folder` holds anything that inkling-prepare does not write: it is about to be replaced.
-void refuse_foreign_files(const std::filesystem::path& folder);
-
-// Commits `fresh` under the name `folder`, in place of the older data set there, if any.
-void replace_folder(OutputFolder& fresh, const std::filesystem::path& folder);
 
 }  // namespace inkling

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 
 #include "base/error.h"
@@ -20,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view format_mark = "inkling-dataset";
-constexpr int format_version = 1;
+constexpr int format_version = 2;
 constexpr std::int64_t most_of_anything = std::numeric_limits<std::int64_t>::max();  // tokens, bytes, documents, ns
 
 std::string utf8_name(const fs::path& path) {
@@ -29,10 +30,12 @@ std::string utf8_name(const fs::path& path) {
   return name;
 }
 
+bool is_inside(const fs::path& file, const fs::path& folder) { return file == folder / file.filename(); }
+
 Json split_to_json(const SplitSummary& split, const fs::path& folder) {
   Json shards = Json::array();
   for (const fs::path& shard : split.shards) {
-    shards.push_back(utf8_name(shard.parent_path() == folder ? shard.filename() : shard));
+    shards.push_back(utf8_name(is_inside(shard, folder) ? shard.filename() : shard));
   }
   return Json{{"tokens", split.tokens},   {"bytes", split.bytes}, {"documents", split.documents},
               {"ends_at", split.ends_at}, {"hash", split.hash},   {"shards", shards}};
@@ -49,40 +52,74 @@ SplitSummary split_from(const JsonFields& json, const fs::path& folder) {
   return split;
 }
 
-Json source_to_json(const RecordedSource& source) {
-  return Json{{"path", source.path},
-              {"size", source.size},
-              {"mtime_ns", source.mtime_ns},
-              {"inode", source.inode},
-              {"hash", source.hash}};
+// `key`: "path" for sources, "name" for what was written.
+Json files_to_json(const std::vector<RecordedFile>& files, const char* key) {
+  Json list = Json::array();
+  for (const RecordedFile& file : files) {
+    list.push_back({{key, file.path},
+                    {"size", file.size},
+                    {"mtime_ns", file.mtime_ns},
+                    {"inode", file.inode},
+                    {"hash", file.hash}});
+  }
+  return list;
 }
 
-RecordedSource source_from(const JsonFields& json) {
-  RecordedSource source;
-  source.path = json.text("path");
-  source.size = json.count("size", most_of_anything);
-  source.mtime_ns = json.whole("mtime_ns", std::numeric_limits<std::int64_t>::min(), most_of_anything);
-  source.inode = json.count("inode", std::numeric_limits<std::uint64_t>::max());
-  source.hash = json.text("hash");
-  return source;
+std::vector<RecordedFile> files_from(const std::vector<JsonFields>& list, const char* key) {
+  std::vector<RecordedFile> files;
+  for (const JsonFields& json : list) {
+    RecordedFile& file = files.emplace_back();
+    file.path = json.text(key);
+    file.size = json.count("size", most_of_anything);
+    file.mtime_ns = json.whole("mtime_ns", std::numeric_limits<std::int64_t>::min(), most_of_anything);
+    file.inode = json.count("inode", std::numeric_limits<std::uint64_t>::max());
+    file.hash = json.text("hash");
+  }
+  return files;
+}
+
+// What is listed as written may be removed one day: nothing but a file of the folder itself can be. And what belongs to
+// the data must be listed.
+void check_written_names(const JsonFields& json, const Manifest& manifest, const fs::path& folder) {
+  std::set<std::string> names;
+  for (const RecordedFile& file : *manifest.written) {
+    const bool plain = file.path.find_first_of(std::string("/\0", 2)) == std::string::npos;
+    if (!plain || file.path.empty() || file.path == "." || file.path == ".." || file.path == manifest_name) {
+      json.refuse(str("it lists ", quote(file.path), " as written, which is no name of a file it can have"));
+    }
+    names.insert(file.path);
+  }
+  for (const SplitSummary* split : {&manifest.train, &manifest.validation}) {
+    for (const fs::path& shard : split->shards) {
+      if (is_inside(shard, folder) && !names.contains(shard.filename().string())) {
+        json.refuse(str("it does not list ", shard.filename().string(), " as written"));
+      }
+    }
+  }
 }
 
 Manifest manifest_from(const JsonFields& json, const fs::path& folder) {
   Manifest manifest;
   manifest.settings = json.named_texts("settings");
-  for (const JsonFields& source : json.sections("sources")) manifest.sources.push_back(source_from(source));
+  manifest.sources = files_from(json.sections("sources"), "path");
   manifest.tokenizer_hash = json.text("tokenizer_hash");
   manifest.vocab_size = static_cast<std::uint64_t>(json.whole("vocab_size", 1, std::numeric_limits<Token>::max()));
   manifest.train = split_from(json.section("train"), folder);
   manifest.validation = split_from(json.section("validation"), folder);
   manifest.has_bound = json.flag("validation_bound");
+  if (json.whole("version", 1, format_version) != 1) {
+    manifest.written = files_from(json.sections("written"), "name");
+    check_written_names(json, manifest, folder);
+  } else if (json.has("written")) {
+    json.refuse("it is of version 1, which has no list of written files, and has one");
+  }
   if (json.text("hash") != manifest.hash()) json.refuse("its hashes disagree");
   return manifest;
 }
 
 }  // namespace
 
-RecordedSource::RecordedSource(const SourceFile& file, std::string content_hash)
+RecordedFile::RecordedFile(const SourceFile& file, std::string content_hash)
     : path(utf8_name(file.path)),
       size(file.size),
       mtime_ns(file.mtime_ns),
@@ -94,8 +131,6 @@ std::string Manifest::hash() const {
 }
 
 void write_manifest(const fs::path& folder, const Manifest& manifest) {
-  Json sources = Json::array();
-  for (const RecordedSource& source : manifest.sources) sources.push_back(source_to_json(source));
   const Json json{{"format", format_mark},
                   {"version", format_version},
                   {"settings", manifest.settings},
@@ -105,16 +140,17 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
                   {"validation", split_to_json(manifest.validation, folder)},
                   {"validation_bound", manifest.has_bound},
                   {"hash", manifest.hash()},
-                  {"sources", sources}};
+                  {"sources", files_to_json(manifest.sources, "path")},
+                  {"written", files_to_json(manifest.written.value(), "name")}};
   write_file(folder / manifest_name, json.dump(2) + "\n");
 }
 
 Manifest read_manifest(const fs::path& folder) {
-  const JsonFields json(folder / manifest_name, "inkling-prepare makes it anew");
+  const JsonFields json(folder / manifest_name, "remove its folder, and inkling-prepare makes it anew");
   if (json.text("format") != format_mark) json.refuse("it describes something else");
   const std::int64_t version = json.whole("version", 1, most_of_anything);
-  if (version != format_version) {
-    json.refuse(str("it is of version ", version, ", and this program knows version ", format_version));
+  if (version > format_version) {
+    json.refuse(str("it is of version ", version, ", and this program knows 1 and ", format_version));
   }
   return manifest_from(json, folder);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,15 +14,16 @@
 
 namespace inkling {
 
-struct RecordedSource {
-  std::string path;  // as it was opened; bytes that are no UTF-8 as '?'
+// A file as it was when it was read or written.
+struct RecordedFile {
+  std::string path;  // of a source as it was opened, bytes that are no UTF-8 as '?'; of a written file its name
   std::uint64_t size = 0;
   std::int64_t mtime_ns = 0;
   std::uint64_t inode = 0;
   std::string hash;
 
-  RecordedSource() = default;
-  RecordedSource(const SourceFile& file, std::string content_hash);
+  RecordedFile() = default;
+  RecordedFile(const SourceFile& file, std::string content_hash);
   bool same_stat(const SourceFile& file) const {
     return size == file.size && mtime_ns == file.mtime_ns && inode == file.inode;
   }
@@ -29,11 +31,12 @@ struct RecordedSource {
 
 struct Manifest {
   std::map<std::string, std::string> settings;  // those that decide the tokens, as "data.val_fraction": "0.1"
-  std::vector<RecordedSource> sources;          // in the order they were read
+  std::vector<RecordedFile> sources;            // in the order they were read
   std::string tokenizer_hash;                   // empty for ready token files
   std::uint64_t vocab_size = 0;
   SplitSummary train, validation;
   bool has_bound = false;
+  std::optional<std::vector<RecordedFile>> written;  // all of the folder but dataset.json; version 1 did not record it
 
   std::string hash() const;  // Dataset::hash
 };
@@ -41,7 +44,8 @@ struct Manifest {
 inline constexpr std::string_view manifest_name = "dataset.json";
 inline constexpr std::string_view bound_name = "validation-bound.json";
 
-// Written last, so that a folder with one is complete. Shards inside `folder` are recorded by name.
+// Written last, so that a folder with one is complete. manifest.written must be there. Shards inside `folder` are
+// recorded by name.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
 // Error input if the folder has none or it is damaged.

@@ -1,7 +1,6 @@
 #include "data/dataset_reuse.h"
 
 #include <cctype>
-#include <span>
 #include <string_view>
 
 #include "base/error.h"
@@ -10,6 +9,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "data/dataset_build.h"
+#include "data/dataset_written.h"
 
 namespace inkling {
 
@@ -57,8 +57,8 @@ std::string changed_source(Manifest& manifest, const Corpus& corpus, bool verify
   for (std::size_t i = 0; i < corpus.files.size(); ++i) {
     const SourceFile& file = corpus.files[i].file;
     if (i >= manifest.sources.size()) return str(file.path.string(), " is new");
-    RecordedSource& recorded = manifest.sources[i];
-    RecordedSource current(file, recorded.hash);
+    RecordedFile& recorded = manifest.sources[i];
+    RecordedFile current(file, recorded.hash);
     if (current.path != recorded.path) return str(recorded.path, " is followed or replaced by ", current.path);
     if (!verify && recorded.same_stat(file)) continue;
     if (file.size != recorded.size || hash_source(file) != recorded.hash) return str(current.path, " has changed");
@@ -69,25 +69,6 @@ std::string changed_source(Manifest& manifest, const Corpus& corpus, bool verify
     return str(manifest.sources[corpus.files.size()].path, " is gone");
   }
   return "";
-}
-
-// Ready token files have no recorded hash over all shards: each is a source, and those have been compared.
-std::string damaged_split(const SplitSummary& split) {
-  return hash_tokens(split.shards) == split.hash ? "" : "its token files have changed";
-}
-
-std::string damage(const Dataset& dataset, bool verify) {
-  if (!verify || !dataset.tokenizer) return "";
-  const std::string train = damaged_split(dataset.train);
-  return train.empty() ? damaged_split(dataset.validation) : train;
-}
-
-void record_again(const fs::path& folder, const Manifest& manifest) {
-  try {
-    write_manifest(folder, manifest);
-  } catch (const Error&) {
-    // A folder that cannot be written is still good to read; the hashes are computed again next time.
-  }
 }
 
 }  // namespace
@@ -118,8 +99,9 @@ std::map<std::string, std::string> deciding_settings(const DataConfig& config, c
 
 fs::path choose_folder(const DataConfig& config, const std::map<std::string, std::string>& settings) {
   if (config.dir != "auto") {
-    const fs::path folder = fs::path(config.dir).lexically_normal();
-    return folder.has_filename() ? folder : folder.parent_path();
+    fs::path folder = fs::path(config.dir).lexically_normal();
+    if (!folder.has_filename()) folder = folder.parent_path();
+    return fs::is_symlink(folder) && fs::exists(folder) ? fs::canonical(folder) : folder;  // a link stays a link
   }
   Hasher hasher;
   for (const auto& [key, value] : settings) hasher.update(str(key, "=", value, "\n"));
@@ -129,19 +111,28 @@ fs::path choose_folder(const DataConfig& config, const std::map<std::string, std
 }
 
 Reuse try_reuse(const fs::path& folder, const Corpus& corpus, const std::map<std::string, std::string>& settings,
-                bool verify) {
+                const ReuseOptions& options) {
   if (!is_dataset_folder(folder)) return {};
   try {
+    const SourceFile as_read = examine_file(folder / manifest_name);
     Manifest manifest = read_manifest(folder);
     if (std::string reason = changed_setting(manifest.settings, settings); !reason.empty()) return {{}, reason};
     bool refreshed = false;
-    if (std::string reason = changed_source(manifest, corpus, verify, refreshed); !reason.empty()) return {{}, reason};
-    if (refreshed) record_again(folder, manifest);
-    Dataset dataset = open_dataset(folder);
-    if (std::string reason = damage(dataset, verify); !reason.empty()) return {{}, reason};
-    return {std::move(dataset), ""};
+    std::string reason = changed_source(manifest, corpus, options.verify, refreshed);
+    if (!reason.empty()) return {{}, reason};
+    refreshed = check_written(folder, manifest, options.verify) || refreshed;
+    if (refreshed && options.record) record_again(folder, manifest, as_read);
+    return {open_recorded(folder, std::move(manifest)), ""};
   } catch (const Error& error) {
     return {{}, error.message()};
+  }
+}
+
+void record_again(const fs::path& folder, const Manifest& manifest, const SourceFile& as_read) {
+  try {
+    if (examine_file(folder / manifest_name).same_stat(as_read)) write_manifest(folder, manifest);
+  } catch (const Error&) {
+    // The hashes are computed again next time.
   }
 }
 

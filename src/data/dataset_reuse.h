@@ -23,9 +23,21 @@ struct Reuse {
   std::string reason;              // else why not; empty if there was no data set at all
 };
 
-// Looks at `folder` and the sources. A source whose size, time or inode differ counts as unchanged if its hash is the
-// same, and its new size, time and inode are then recorded. With `verify` every hash is computed anew.
+struct ReuseOptions {
+  bool verify = false;  // compute every hash anew
+  bool record = true;   // record the new time and inode of a file that has the same contents
+};
+
+// Looks at `folder` and the sources. A source or a written file whose time or inode differ counts as unchanged if its
+// hash is the same.
 Reuse try_reuse(const std::filesystem::path& folder, const Corpus& corpus,
-                const std::map<std::string, std::string>& settings, bool verify);
+                const std::map<std::string, std::string>& settings, const ReuseOptions& options);
+
+// The data set of a manifest whose written files have been checked. Error input if something does not fit together.
+Dataset open_recorded(const std::filesystem::path& folder, Manifest manifest);
+
+// Writes the manifest in place of the folder's dataset.json if that is still the one that was read. Without an error: a
+// folder that cannot be written is still good to read.
+void record_again(const std::filesystem::path& folder, const Manifest& manifest, const SourceFile& as_read);
 
 }  // namespace inkling

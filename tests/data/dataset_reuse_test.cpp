@@ -98,23 +98,60 @@ TEST(Reuse, VerifyFindsAChangeThatHidesBehindSizeTimeAndInode) {
   EXPECT_TRUE(contains(data.again({.verify = true}), "a.txt has changed"));
 }
 
-TEST(Reuse, VerifyFindsADamagedTokenFile) {
-  Prepared data;
-  const fs::path shard = data.folder / "prepared/train-000000.bin";
-  FILE* file = std::fopen(shard.c_str(), "r+");
+// Changes one byte of a file, and its time unless that is to be hidden.
+void damage(const fs::path& path, bool hidden) {
+  const auto time = fs::last_write_time(path);
+  FILE* file = std::fopen(path.c_str(), "r+");
   std::fseek(file, 1030, SEEK_SET);
-  std::fputc(1, file);
-  std::fputc(0, file);
+  const int before = std::fgetc(file);
+  std::fseek(file, 1030, SEEK_SET);
+  std::fputc(before ^ 1, file);
   std::fclose(file);
-  EXPECT_TRUE(contains(data.again({.verify = true}), "token files have changed"));
-  EXPECT_EQ(data.again({.verify = true}), "");
+  fs::last_write_time(path, hidden ? time : time + std::chrono::hours(1));
+}
+
+// What is not as it was written is not removed either: it could be a person's. He says so by removing it himself.
+TEST(Reuse, ADamagedTokenFileIsNoticedByItsTimeAndMadeAnewWhenItIsGone) {
+  Prepared data;
+  damage(data.folder / "prepared/train-000000.bin", false);
+  const std::string damaged = read_file(data.folder / "prepared/train-000000.bin");
+  EXPECT_TRUE(contains(input_error([&] { data.again(); }), "train-000000.bin has been changed since it was written"));
+  testing::internal::GetCapturedStderr();
+  EXPECT_EQ(read_file(data.folder / "prepared/train-000000.bin"), damaged);
+  fs::remove(data.folder / "prepared/train-000000.bin");
+  EXPECT_TRUE(contains(data.again(), "preparing it again"));
+  EXPECT_EQ(data.again(), "");
+}
+
+TEST(Reuse, VerifyFindsADamagedTokenFileThatHidesBehindSizeTimeAndInode) {
+  Prepared data;
+  damage(data.folder / "prepared/validation-000000.bin", true);
+  EXPECT_EQ(data.again(), "");
+  EXPECT_TRUE(contains(data.again({.verify = true}), "validation-000000.bin has been changed"));
 }
 
 TEST(Reuse, AShardCutShortIsNoticedAtOnce) {
   Prepared data;
-  fs::resize_file(data.folder / "prepared/train-000000.bin", 1026);
-  EXPECT_TRUE(contains(data.again(), "train-000000.bin"));
+  const fs::path shard = data.folder / "prepared/train-000000.bin";
+  const auto time = fs::last_write_time(shard);
+  fs::resize_file(shard, 1026);
+  fs::last_write_time(shard, time);
+  EXPECT_TRUE(contains(input_error([&] { data.again(); }), "train-000000.bin holds 1026 bytes"));
+  testing::internal::GetCapturedStderr();
+}
+
+// A copy has other times and inodes. Its hashes are computed once, and no more after that.
+TEST(Reuse, ACopiedFolderIsRecognisedByItsHashesAndRecordedAnew) {
+  Prepared data;
+  fs::rename(data.folder / "prepared", data.folder / "original");
+  fs::copy(data.folder / "original", data.folder / "prepared", fs::copy_options::recursive);
+  const std::string before = read_file(data.folder / "prepared/dataset.json");
   EXPECT_EQ(data.again(), "");
+  const std::string after = read_file(data.folder / "prepared/dataset.json");
+  EXPECT_NE(after, before);
+  damage(data.folder / "prepared/train-000000.bin", true);
+  EXPECT_EQ(data.again(), "") << "a recorded time and inode are believed";
+  EXPECT_EQ(read_file(data.folder / "prepared/dataset.json"), after);
 }
 
 TEST(Reuse, AMissingOrForeignTokenizerIsNoticedAtOnce) {
@@ -141,11 +178,15 @@ TEST(Reuse, AnotherFileInAFolderIsNamed) {
   EXPECT_TRUE(contains(data.again(), "b.txt is gone"));
 }
 
+// Nor is anything removed then: nothing says any more what was written there.
 TEST(Reuse, AFolderWithoutItsDatasetJsonIsNotBelieved) {
   Prepared data;
   fs::remove(data.folder / "prepared/dataset.json");
+  EXPECT_TRUE(contains(input_error([&] { data.again(); }), "nothing says that inkling-prepare wrote tokenizer.json"));
+  testing::internal::GetCapturedStderr();
+  EXPECT_FALSE(data.remade());
+  fs::remove_all(data.folder / "prepared");
   EXPECT_TRUE(contains(data.again(), "preparing"));
-  EXPECT_TRUE(data.remade());
 }
 
 TEST(Reuse, ADamagedDatasetJsonIsNotBelieved) {
@@ -161,8 +202,9 @@ TEST(Reuse, ADamagedDatasetJsonIsNotBelieved) {
         with("ends_at", deep), with("vocab_size", "18446744073709551615"), with("tokens", "18446744073709551615"),
         with("version", "18446744073709551617"), with("size", "-1"), json + std::string("\0x", 2)}) {
     data.folder.write("prepared/dataset.json", damaged);
-    EXPECT_TRUE(contains(data.again(), "dataset.json: "));
-    EXPECT_EQ(data.again(), "");
+    EXPECT_TRUE(contains(input_error([&] { data.again(); }), "dataset.json: "));
+    testing::internal::GetCapturedStderr();
+    EXPECT_FALSE(data.remade());
   }
 }
 
@@ -171,6 +213,14 @@ TEST(Reuse, ADryRunSaysWhatItWouldDoAndLeavesTheOldData) {
   data.folder.write("a.txt", "Some other text that is long enough, too.\n");
   EXPECT_TRUE(contains(data.again({.dry_run = true}), "would prepare it again"));
   EXPECT_FALSE(data.remade());
+}
+
+TEST(Reuse, ADryRunRecordsNothing) {
+  Prepared data;
+  const std::string before = read_file(data.folder / "prepared/dataset.json");
+  age(data.folder / "a.txt");
+  EXPECT_EQ(data.again({.dry_run = true}), "");
+  EXPECT_EQ(read_file(data.folder / "prepared/dataset.json"), before);
 }
 
 TEST(Reuse, WhatAnInterruptedRunLeftIsRemovedAndNeverBelieved) {

@@ -1,0 +1,181 @@
+#include "data/dataset_written.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "base/temporary.h"
+#include "data/dataset_build.h"
+#include "data/validation_bound.h"
+#include "text/tokenizer.h"
+
+namespace inkling {
+
+namespace {
+
+RecordedFile record(const fs::path& folder, const std::string& name) {
+  RecordedFile file(examine_file(folder / name), hash_file(folder / name));
+  file.path = name;
+  return file;
+}
+
+// Version 1 has no list of what was written, but hashes of the tokens and of the tokenizer, and the bound says itself
+// what it is. A file that agrees with these was written by inkling-prepare, whatever its name.
+std::vector<RecordedFile> written_by_version_1(const fs::path& folder, const Manifest& manifest) {
+  std::vector<RecordedFile> written;
+  if (manifest.tokenizer_hash.empty()) return written;  // ready token files: dataset.json is all
+  const auto refuse = [&](std::string_view what) {
+    throw Error::input(str(what, " in ", folder.string(), " not what ", manifest_name, " records"));
+  };
+  const auto tokenizer = load_tokenizer(folder);
+  if (tokenizer->hash() != manifest.tokenizer_hash) refuse("the tokenizer is");
+  written.push_back(record(folder, "tokenizer.json"));
+  if (tokenizer->kind() == "sentencepiece") written.push_back(record(folder, "tokenizer.model"));
+  for (const SplitSummary* split : {&manifest.train, &manifest.validation}) {
+    if (hash_tokens(split->shards) != split->hash) refuse("the token files are");
+    for (const fs::path& shard : split->shards) {
+      if (shard == folder / shard.filename()) written.push_back(record(folder, shard.filename().string()));
+    }
+  }
+  if (!manifest.has_bound) return written;
+  const std::string bound(bound_name);
+  if (read_validation_bound(folder / bound).tokens() != manifest.validation.tokens) refuse(str(bound, " is"));
+  written.push_back(record(folder, bound));
+  return written;
+}
+
+std::vector<RecordedFile> written_files(const fs::path& folder, const Manifest& manifest) {
+  return manifest.written ? *manifest.written : written_by_version_1(folder, manifest);
+}
+
+// What is wrong with a written file that looks like `now`; empty if nothing is.
+std::string difference(const SourceFile& now, const RecordedFile& recorded, bool verify) {
+  if (now.size != recorded.size) return str("holds ", now.size, " bytes, and ", recorded.size, " were written");
+  if (!verify && recorded.same_stat(now)) return "";
+  return hash_file(now.path) == recorded.hash ? "" : "has been changed since it was written";
+}
+
+// Sorted, so that messages do not depend on the file system.
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code code;
+  fs::directory_iterator entry(folder, code);
+  for (; !code && entry != fs::directory_iterator(); entry.increment(code)) files.push_back(entry->path());
+  if (code)
+    throw Error::environment(str("cannot list ", folder.string(), ": ", code.message(), "; check its permissions"));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool is_regular(const fs::path& path) { return fs::is_regular_file(fs::symlink_status(path)); }
+
+std::pair<dev_t, ino_t> identity(const fs::path& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {status.st_dev, status.st_ino};
+}
+
+// The first file beside dataset.json that must not be removed, and why; empty if inkling-prepare wrote them all.
+std::string find_foreign(const fs::path& folder, const std::vector<RecordedFile>& written) {
+  for (const fs::path& path : files_in(folder)) {
+    const std::string name = path.filename().string();
+    if (name == manifest_name && is_regular(path)) continue;
+    const auto same_name = [&](const RecordedFile& file) { return file.path == name; };
+    const auto recorded = std::find_if(written.begin(), written.end(), same_name);
+    if (recorded == written.end() || !is_regular(path)) return str("nothing says that inkling-prepare wrote ", name);
+    const std::string wrong = difference(examine_file(path), *recorded, false);
+    if (!wrong.empty()) return str(name, " ", wrong);
+  }
+  return "";
+}
+
+// The first file in the folder that is one of these; empty if none is.
+std::string find_source(const fs::path& folder, const std::vector<SourceFile>& sources) {
+  std::set<std::pair<dev_t, ino_t>> source_files;
+  for (const SourceFile& source : sources) source_files.insert(identity(source.path));
+  for (const fs::path& path : files_in(folder)) {
+    if (source_files.contains(identity(path))) return path.filename().string();
+  }
+  return "";
+}
+
+// Why the folder must not be replaced; empty if it may be.
+std::string why_not(const fs::path& folder) {
+  try {
+    if (!is_regular(folder / manifest_name)) return find_foreign(folder, {});
+    return find_foreign(folder, written_files(folder, read_manifest(folder)));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;
+    return error.message();
+  }
+}
+
+}  // namespace
+
+std::vector<RecordedFile> record_written(const fs::path& folder) {
+  std::vector<RecordedFile> written;
+  for (const fs::path& path : files_in(folder)) written.push_back(record(folder, path.filename().string()));
+  return written;
+}
+
+bool check_written(const fs::path& folder, Manifest& manifest, bool verify) {
+  bool changed = !manifest.written;
+  if (!manifest.written) manifest.written = written_by_version_1(folder, manifest);
+  for (RecordedFile& recorded : *manifest.written) {
+    const SourceFile now = examine_file(folder / recorded.path);
+    const std::string wrong = difference(now, recorded, verify);
+    if (!wrong.empty()) throw Error::input(str(now.path.string(), " ", wrong));
+    changed = changed || !recorded.same_stat(now);
+    recorded.mtime_ns = now.mtime_ns;
+    recorded.inode = now.inode;
+  }
+  return changed;
+}
+
+void refuse_foreign_files(const fs::path& folder, const std::vector<SourceFile>& sources) {
+  if (!fs::exists(folder)) return;
+  if (!fs::is_directory(folder)) {
+    throw Error::input(str("data.dir: ", folder.string(), " is a file: name a folder that may be made or replaced"));
+  }
+  if (const std::string source = find_source(folder, sources); !source.empty()) {
+    throw Error::input(str("data.dir: ", folder.string(), " holds ", source,
+                           ", a source of the data set that would be made there: name another folder"));
+  }
+  const std::string why = why_not(folder);
+  if (why.empty()) return;
+  throw Error::input(str("data.dir: ", folder.string(), " would be replaced by a new data set, but ", why,
+                         ": name another folder, or, if nothing in this one is yours, remove it and run again"));
+}
+
+void remove_written(const fs::path& folder) {
+  try {
+    if (!fs::exists(fs::symlink_status(folder / manifest_name))) return remove_everything(folder);
+    Manifest manifest = read_manifest(folder);
+    if (!manifest.written) {  // so that a process that is killed here leaves a list of what it has not removed yet
+      manifest.written = written_by_version_1(folder, manifest);
+      write_manifest(folder, manifest);
+    }
+    if (const std::string foreign = find_foreign(folder, *manifest.written); !foreign.empty()) {
+      throw Error::input(foreign);
+    }
+    for (const RecordedFile& file : *manifest.written) fs::remove(folder / file.path);
+    fs::remove(folder / manifest_name);  // last: it says what may be removed
+    fs::remove(folder);
+  } catch (const Error& error) {
+    log_warning(str("an older data set stays in ", folder.string(), ": ", error.message(),
+                    "; take what you need out of it and remove it"));
+  } catch (const fs::filesystem_error& error) {
+    log_warning(str("an older data set stays in ", folder.string(), ": ", error.code().message(),
+                    "; take what you need out of it and remove it"));
+  }
+}
+
+}  // namespace inkling
