@@ -23,15 +23,26 @@ std::string leftover_prefix(const fs::path& folder) { return str(".", folder.fil
 
 fs::path parent_of(const fs::path& folder) { return folder.has_parent_path() ? folder.parent_path() : fs::path("."); }
 
+// Error environment for what is neither a lock, nor another process's, nor a file system that has none.
 bool lock_waiting(int descriptor, const fs::path& folder) {
   if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return true;
-  if (errno != EWOULDBLOCK) return false;
-  log_info(str("waiting for another process that prepares ", folder.string()));
-  int result = 0;
-  do {
-    result = ::flock(descriptor, LOCK_EX);
-  } while (result != 0 && errno == EINTR);
-  return result == 0;
+  if (errno == EWOULDBLOCK) {
+    log_info(str("waiting for another process that prepares ", folder.string()));
+    int result = 0;
+    do {
+      result = ::flock(descriptor, LOCK_EX);
+    } while (result != 0 && errno == EINTR);
+    if (result == 0) return true;
+  }
+  const int code = errno;
+  const std::string reason = std::strerror(code);
+  if (code != ENOLCK && code != ENOSYS && code != EOPNOTSUPP && code != EINVAL) {
+    throw Error::environment(str("cannot lock ", folder.string(), " while it is prepared: ", reason,
+                                 "; check the disk, or choose another place with data.dir"));
+  }
+  log_warning(str("the file system of ", parent_of(folder).string(), " has no locks (", reason,
+                  "): make sure that no other process prepares ", folder.string(), " at the same time"));
+  return false;
 }
 
 // The one before us removes the file when it is done: then what we have locked is no longer what others find.
@@ -50,7 +61,12 @@ FolderLock::FolderLock(const fs::path& folder)
       throw Error::environment(str("cannot write into ", parent_of(folder).string(), ": ", std::strerror(errno),
                                    "; choose another place with data.dir"));
     }
-    held_ = lock_waiting(descriptor_, folder);
+    try {
+      held_ = lock_waiting(descriptor_, folder);
+    } catch (const Error&) {
+      ::close(descriptor_);
+      throw;
+    }
     if (!held_ || is_still_there(descriptor_, path_)) return;
     ::close(descriptor_);
   }

@@ -6,8 +6,8 @@
 namespace inkling {
 
 // Held by the one process that prepares `folder`: an flock on a hidden file beside it, which goes away with the lock.
-// Waits, saying so, while another process holds it. Where the file system has no locks it goes on without one:
-// temporary names are unique, so the worst is work done twice.
+// Waits, saying so, while another process holds it. Where the file system has no locks it says so and goes on without
+// one: temporary names are unique, so the worst is work done twice. Error environment for any other reason.
 class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& folder);

@@ -336,5 +336,31 @@ TEST_F(DataFolder, KilledAtAnyMomentHoldsOneWholeDataSet) {
   }
 }
 
+TEST_F(DataFolder, OnAFileSystemWithoutLocksIsPreparedAfterSayingSo) {
+  for (const int code : {ENOLCK, EOPNOTSUPP}) {
+    fs::remove_all(prepared_);
+    const SystemCalls watched([&](std::string_view call, const std::string& path) {
+      return call == "flock" && path.ends_with(".lock") ? code : 0;
+    });
+    testing::internal::CaptureStderr();
+    prepare();
+    const std::string said = testing::internal::GetCapturedStderr();
+    const std::size_t place = said.find("has no locks");
+    EXPECT_NE(place, std::string::npos) << said;
+    EXPECT_EQ(said.find("has no locks", place + 1), std::string::npos) << said;
+    EXPECT_TRUE(fs::exists(prepared_ / "dataset.json"));
+  }
+}
+
+TEST_F(DataFolder, ThatCannotBeLockedForAnotherReasonIsAnErrorThatNamesIt) {
+  const SystemCalls watched([&](std::string_view call, const std::string& path) {
+    return call == "flock" && path.ends_with(".lock") ? EIO : 0;
+  });
+  const auto error = error_of([&] { prepare(); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), ErrorKind::environment);
+  EXPECT_TRUE(contains(error->message(), "Input/output error"));
+}
+
 }  // namespace
 }  // namespace inkling
