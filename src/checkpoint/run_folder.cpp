@@ -63,6 +63,15 @@ std::optional<std::string> damage(const CheckpointEntry& entry) {
   }
 }
 
+// A process that was killed while it replaced a checkpoint may have left it under a hidden name alone.
+void restore_replaced_in(const fs::path& checkpoints) {
+  for (const std::string& name : names_in(checkpoints)) {
+    constexpr std::string_view ending = ".replaced";
+    if (!name.starts_with(str(".", step_prefix)) || !name.ends_with(ending)) continue;
+    restore_replaced(checkpoints / name.substr(1, name.size() - 1 - ending.size()));
+  }
+}
+
 struct Listing {
   std::vector<CheckpointEntry> whole;  // oldest first
   std::vector<std::string> damaged;    // what is wrong with each
@@ -71,6 +80,7 @@ struct Listing {
 Listing list_all(const fs::path& run) {
   Listing listing;
   const fs::path folder = run / "checkpoints";
+  restore_replaced_in(folder);
   for (const std::string& name : names_in(folder)) {
     const auto step = step_of(name);
     if (!step) continue;

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "base/files.h"
+#include "base/temporary.h"
 #include "checkpoint/checkpoint.h"
 #include "tests/checkpoint/tiny_run.h"
 #include "tests/temporary_folder.h"
@@ -123,6 +124,15 @@ TEST_F(RunFolder, RunWithNothingButDamageSaysWhatIsWrong) {
   save({10}, 10);
   fs::remove(step(10) / "state.json");
   expect_refused([&] { find_checkpoint(place(), "newest"); }, {"no checkpoint yet", "step-000010/state.json"});
+}
+
+// As a kill leaves it between the two renames of a file system that cannot exchange names.
+TEST_F(RunFolder, ACheckpointWhoseReplacementWasCutInTwoIsListedAgain) {
+  save({10, 20}, 10);
+  fs::rename(step(20), replaced_name(step(20)));
+  EXPECT_EQ(find_checkpoint(place(), "newest"), step(20));
+  EXPECT_EQ(steps(), (Steps{10, 20}));
+  EXPECT_EQ(std::distance(fs::directory_iterator(step(20).parent_path()), fs::directory_iterator()), 2);
 }
 
 TEST_F(RunFolder, PruningKeepsTheNewestAndTheBest) {
