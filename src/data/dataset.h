@@ -60,8 +60,8 @@ struct Dataset {
 // that is full or not writable.
 Dataset prepare_dataset(const DataConfig& config, const PrepareOptions& options);
 
-// Opens a folder that prepare_dataset() made, without looking at the sources. Its files' sizes are compared with what was
-// recorded, and their contents where time or inode are others. Error input if it is none or damaged.
+// Opens a folder that prepare_dataset() made, without looking at the sources. Its files' sizes are compared with what
+// was recorded, and their contents where time or inode are others. Error input if it is none or damaged.
 Dataset open_dataset(const std::filesystem::path& folder);
 
 }  // namespace inkling

@@ -32,6 +32,13 @@ class Prepared {
     prepare_dataset(config_, options);
     return testing::internal::GetCapturedStderr();
   }
+  // The message of the Error input that preparing it again must end with.
+  std::string refused() {
+    testing::internal::CaptureStderr();
+    const std::string message = input_error([&] { prepare_dataset(config_, {}); });
+    testing::internal::GetCapturedStderr();
+    return message;
+  }
   bool remade() const { return stamp() != made_; }
 
   TemporaryFolder folder;
@@ -115,8 +122,7 @@ TEST(Reuse, ADamagedTokenFileIsNoticedByItsTimeAndMadeAnewWhenItIsGone) {
   Prepared data;
   damage(data.folder / "prepared/train-000000.bin", false);
   const std::string damaged = read_file(data.folder / "prepared/train-000000.bin");
-  EXPECT_TRUE(contains(input_error([&] { data.again(); }), "train-000000.bin has been changed since it was written"));
-  testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(contains(data.refused(), "train-000000.bin has been changed since it was written"));
   EXPECT_EQ(read_file(data.folder / "prepared/train-000000.bin"), damaged);
   fs::remove(data.folder / "prepared/train-000000.bin");
   EXPECT_TRUE(contains(data.again(), "preparing it again"));
@@ -136,8 +142,7 @@ TEST(Reuse, AShardCutShortIsNoticedAtOnce) {
   const auto time = fs::last_write_time(shard);
   fs::resize_file(shard, 1026);
   fs::last_write_time(shard, time);
-  EXPECT_TRUE(contains(input_error([&] { data.again(); }), "train-000000.bin holds 1026 bytes"));
-  testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(contains(data.refused(), "train-000000.bin holds 1026 bytes"));
 }
 
 // A copy has other times and inodes. Its hashes are computed once, and no more after that.
@@ -182,8 +187,7 @@ TEST(Reuse, AnotherFileInAFolderIsNamed) {
 TEST(Reuse, AFolderWithoutItsDatasetJsonIsNotBelieved) {
   Prepared data;
   fs::remove(data.folder / "prepared/dataset.json");
-  EXPECT_TRUE(contains(input_error([&] { data.again(); }), "nothing says that inkling-prepare wrote tokenizer.json"));
-  testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(contains(data.refused(), "nothing says that inkling-prepare wrote tokenizer.json"));
   EXPECT_FALSE(data.remade());
   fs::remove_all(data.folder / "prepared");
   EXPECT_TRUE(contains(data.again(), "preparing"));
@@ -202,8 +206,7 @@ TEST(Reuse, ADamagedDatasetJsonIsNotBelieved) {
         with("ends_at", deep), with("vocab_size", "18446744073709551615"), with("tokens", "18446744073709551615"),
         with("version", "18446744073709551617"), with("size", "-1"), json + std::string("\0x", 2)}) {
     data.folder.write("prepared/dataset.json", damaged);
-    EXPECT_TRUE(contains(input_error([&] { data.again(); }), "dataset.json: "));
-    testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(contains(data.refused(), "dataset.json: "));
     EXPECT_FALSE(data.remade());
   }
 }
