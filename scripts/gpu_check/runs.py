@@ -1,0 +1,219 @@
+"""The stages of gpu-check that train, write and measure."""
+import hashlib
+import json
+import os
+
+from .places import EMULATED, PROGRAMS, PYTHON, ROOT, text_for_tests
+from .runner import Failure
+
+# A model so small that a step takes milliseconds on a busy CPU; its threads would wait for each other.
+TINY = {"model.n_layer": 1, "model.n_head": 2, "model.n_embd": 32, "model.block_size": 16, "training.batch_size": 16,
+        "runtime.threads": 1} if EMULATED else {}
+# Thirty steps of a small model on the characters of the shipped grammar: no corpus is needed.
+SHORT = {"data.source": ROOT / "data/fables.grammar", "data.stories": 2000, "data.tokenizer.kind": "char",
+         "model.block_size": 128, "training.batch_size": 8, "training.max_steps": 30, "schedule.warmup_steps": 5,
+         "evaluation.interval": 30, "logging.interval": 1} | TINY
+# How far a loss may be from that of the same step on the CPU, in nats.
+TOLERANCE = {"float32": 1e-3, "bfloat16": 5e-2}
+
+
+def flags(settings):
+    return [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+
+
+def on_gpu(kernels, dtype="bfloat16"):
+    """The fused operations train on the CPU in float32 only."""
+    return {"runtime.device": "cpu" if EMULATED else "cuda", "runtime.kernels": kernels,
+            "runtime.dtype": "float32" if EMULATED and kernels == "fused" else dtype}
+
+
+def train(stage, name, config, settings, limit=120):
+    """Trains into the folder of this name; returns the lines of its log."""
+    stage.command([PROGRAMS / "inkling-train", ROOT / "configs" / config, "--out", stage.work / name,
+                   *flags(settings)], limit)
+    return [json.loads(line) for line in (stage.work / name / "log.jsonl").read_text().splitlines()]
+
+
+def train_short(stage, name, settings):
+    log = train(stage, name, "fables.yaml", SHORT | settings)
+    weights = sorted((stage.work / name / "checkpoints").glob("*/model.safetensors"))[-1]
+    return {"losses": [line["loss"] for line in log if "loss" in line],
+            "weights": hashlib.sha256(weights.read_bytes()).hexdigest()}
+
+
+def write(stage, run, count, kernels="", dtype="bfloat16"):
+    """Texts of a seed; on the CPU where no kernels are named."""
+    form = ["--kernels", kernels, "--dtype", dtype] if kernels else []
+    text = stage.command([PROGRAMS / "inkling-sample", stage.work / run, "--prompt", "One ", "--count", count, "--seed", 1,
+                          "--max-tokens", 30 if EMULATED else 300, "--device",
+                          "cuda" if kernels and not EMULATED else "cpu", *form])
+    if not text.strip():
+        raise Failure("it wrote nothing")
+    return {"text": text}
+
+
+def smoke_runs(stage):
+    stage.step("inkling-train starts", stage.command, [PROGRAMS / "inkling-train", "--help"])
+    device = "cpu" if EMULATED else "cuda"
+    product = f"import torch; x = torch.randn(512, 512, device='{device}'); (x @ x).sum().item()"
+    stage.step("a product in PyTorch", stage.command, [PYTHON, "-W", "ignore", "-c", product])
+    few = {"training.max_steps": 5}
+    stage.step("train aten-float32", train_short, stage, "aten-float32", on_gpu("aten", "float32") | few)
+    stage.step("train fused-bfloat16", train_short, stage, "fused-bfloat16", on_gpu("fused") | few)
+    stage.step("write with fused kernels", write, stage, "fused-bfloat16", 2, "fused")
+
+
+def compare_losses(runs, name, tolerance):
+    reference, losses = ((runs[run] or {}).get("losses", []) for run in ("cpu", name))
+    if not losses or len(losses) != len(reference):
+        raise Failure(f"{len(losses)} losses, and {len(reference)} on the CPU: there is nothing to compare")
+    differences = [abs(ours - theirs) for ours, theirs in zip(losses, reference)]
+    worst = max(differences)
+    found = {"largest_difference": worst, "tolerance": tolerance, "first": losses[0], "last": losses[-1]}
+    if not all(difference <= tolerance for difference in differences):  # where one is not a number either
+        raise Failure(f"{worst:.2e} nats from the CPU's losses, tolerance {tolerance:g}", **found)
+    return found
+
+
+def same(what, results, one, other):
+    """Two results that must be the same in every bit."""
+    if results[one] is None or results[other] is None:
+        raise Failure("one of the two did not pass: there is nothing to compare")
+    differ = [field for field in results[one] if results[one][field] != results[other][field]]
+    if differ:
+        raise Failure(f"{what} differ in their {' and '.join(differ)}")
+
+
+def steps(stage):
+    """The same thirty steps on the CPU and on the GPU, and what the models then write."""
+    forms = {"aten-float32": on_gpu("aten", "float32"), "aten-bfloat16": on_gpu("aten"), "aten-again": on_gpu("aten"),
+             "fused-float32": on_gpu("fused", "float32"), "fused-bfloat16": on_gpu("fused"),
+             "fused-again": on_gpu("fused"),
+             "fused-micro-batches": on_gpu("fused", "float32") | {"training.micro_batch_size": 4},
+             "fused-any-order": on_gpu("fused") | {"runtime.deterministic": "false"}}
+    plain = {"runtime.device": "cpu", "runtime.dtype": "float32"}
+    runs = {"cpu": stage.step("train cpu", train_short, stage, "cpu", plain)}
+    for name, settings in forms.items():
+        runs[name] = stage.step(f"train {name}", train_short, stage, name, settings)
+        stage.step(f"{name} against cpu", compare_losses, runs, name, TOLERANCE[settings["runtime.dtype"]])
+    for kernels in ("aten", "fused"):
+        stage.step(f"{kernels} twice", same, "two runs", runs, f"{kernels}-bfloat16", f"{kernels}-again")
+    texts = {"cpu": stage.step("write cpu", write, stage, "fused-float32", 16)}
+    for name, kernels, dtype in (("aten-float32", "aten", "float32"), ("fused-float32", "fused", "float32"),
+                                 ("fused-bfloat16", "fused", "bfloat16"), ("fused-again", "fused", "bfloat16")):
+        texts[name] = stage.step(f"write {name}", write, stage, "fused-float32", 16, kernels, dtype)
+    stage.step("write twice", same, "sixteen texts of a seed", texts, "fused-bfloat16", "fused-again")
+    for name in ("aten-float32", "fused-float32"):
+        stage.step(f"texts of cpu and {name}", compare_texts, texts, name)
+
+
+def compare_texts(texts, name):
+    """For the reader: rounding may lead to another token."""
+    if texts["cpu"] is None or texts[name] is None:
+        raise Failure("one of the two did not pass: there is nothing to compare")
+    return {"same": texts["cpu"] == texts[name]}
+
+
+def find_text():
+    """Tiny Shakespeare as the setting of a run."""
+    text = text_for_tests()
+    if text is None:
+        raise Failure("tiny Shakespeare is missing: put tinyshakespeare.txt into the folder that INKLING_TEST_DATA names")
+    return {"data.source": text}
+
+
+def train_character(stage, settings, limit):
+    log = train(stage, "character", "shakespeare_char.yaml", find_text() | settings, limit)
+    evaluations = [[line["step"], line["val_loss"]] for line in log if "val_loss" in line]
+    return {"best_loss": min(loss for _, loss in evaluations), "evaluations": evaluations,
+            "training_seconds": max(line["seconds"] for line in log if "seconds" in line)}
+
+
+def reaches(run, limit):
+    if run is None or not run["best_loss"] <= limit:
+        raise Failure(f"the best validation loss is {run and run['best_loss']}, at most {limit} was expected")
+
+
+def count_waits(stage):
+    """How often the host calls what waits for the GPU, in ten steps."""
+    trace, few = stage.work / "trace.json", {"training.max_steps": 14, "schedule.warmup_steps": 5}
+    stage.command([PROGRAMS / "inkling-train", ROOT / "configs/shakespeare_char.yaml", "--out", stage.work / "profiled",
+                   "--profile", trace, *flags(find_text() | few | on_gpu("fused") | TINY)])
+    waits = {}
+    for event in json.loads(trace.read_text())["traceEvents"]:
+        if event.get("cat") == "cuda_runtime" and ("Synchronize" in event["name"] or event["name"] == "cudaMemcpy"):
+            waits[event["name"]] = waits.get(event["name"], 0) + 1
+    return {"waits": waits}
+
+
+def character(stage):
+    """nanoGPT's character run on tiny Shakespeare: 5,000 steps with their evaluations."""
+    few = {"training.max_steps": 20, "schedule.warmup_steps": 5, "evaluation.interval": 10, "evaluation.batches": 1}
+    settings = on_gpu("fused") | TINY | (few if EMULATED else {})
+    run = stage.step("5,000 steps", train_character, stage, settings, 90)
+    # nanoGPT's README reports 1.4697; seeds of its CPU run differ by 0.02.
+    stage.step("as good as nanoGPT", reaches, run, 5.0 if EMULATED else 1.50)
+    stage.step("what the host waits for", count_waits, stage)
+
+
+def measure(stage, command, limit=120):
+    """Runs a program that prints one JSON object last."""
+    return {"measured": json.loads(stage.command(command, limit).splitlines()[-1])}
+
+
+def decode(stage):
+    """Generating with GPT-2 124M in four forms."""
+    for name, kernels, dtype, rows in (("fused", "fused", "bfloat16", 1), ("fused, 16 texts", "fused", "bfloat16", 16),
+                                       ("aten", "aten", "bfloat16", 1), ("fused float32", "fused", "float32", 1)):
+        settings = {"runtime.device": "cpu" if EMULATED else "cuda", "runtime.kernels": kernels, "runtime.dtype": dtype}
+        command = [PROGRAMS / "bench-decode", ROOT / "configs/gpt2_124m.yaml", "--json", "--rows", rows, "--tokens",
+                   8 if EMULATED else 256]
+        stage.step(name, measure, stage, command + flags(settings | TINY))
+
+
+ROWS = int(os.environ.get("MICRO_BATCH", 64))  # of 1,024 tokens, that go through GPT-2 together
+GPT2 = {"layers": 12, "heads": 12, "width": 768, "block": 1024, "batch": ROWS, "vocab": 50304}  # padded, as nanoGPT does
+CHAR = {"layers": 6, "heads": 6, "width": 384, "block": 256, "batch": 64, "vocab": 65}
+
+
+def time_ours(stage, name, count, config, kernels, settings):
+    command = [PROGRAMS / "bench-step", ROOT / "configs" / config, "--json", "--steps", 2 if EMULATED else count,
+               *(["--vocab-size", 65] if EMULATED else [])]
+    form = on_gpu(kernels, "float32" if EMULATED else "bfloat16")  # many CPUs multiply bfloat16 slowly
+    stage.step(name, measure, stage, command + flags(form | settings | TINY))
+
+
+def time_pytorch(stage, name, count, shape, *more):
+    """Emulated, nothing is compiled: that needs a compiler and Python's headers."""
+    if EMULATED:
+        shape, more = {"layers": 1, "heads": 2, "width": 32, "block": 16, "batch": 16, "vocab": 65}, []
+    command = [PYTHON, "-W", "ignore", ROOT / "benchmarks/peers/torch_step.py", *more, "--steps",
+               2 if EMULATED else count, "--device", "cpu" if EMULATED else "cuda"]
+    command += [part for key, value in shape.items() for part in (f"--{key}", value)]
+    stage.step(name, measure, stage, command, 200)
+
+
+def peer(stage):
+    """Step times in turns with PyTorch, which has no dropout: shakespeare_char is timed without it too."""
+    gpt2 = {} if EMULATED else {"training.batch_size": 64, "training.micro_batch_size": ROWS}
+    as_gpt2, turns = ("--bias", "--gelu", "tanh"), (1,) if EMULATED else (1, 2)
+    for turn in turns:
+        time_ours(stage, f"gpt2_124m fused, {turn}", 20, "gpt2_124m.yaml", "fused", gpt2)
+        time_pytorch(stage, f"gpt2_124m PyTorch compiled, {turn}", 20, GPT2, "--compile", *as_gpt2)
+        time_ours(stage, f"gpt2_124m fused in any order, {turn}", 20, "gpt2_124m.yaml", "fused",
+                  gpt2 | {"runtime.deterministic": "false"})
+    time_pytorch(stage, "gpt2_124m PyTorch eager", 20, GPT2, *as_gpt2)
+    time_ours(stage, "gpt2_124m aten", 20, "gpt2_124m.yaml", "aten", gpt2)
+    for turn in turns:
+        time_ours(stage, f"shakespeare_char without dropout fused, {turn}", 200, "shakespeare_char.yaml", "fused",
+                  {"model.dropout": 0})
+        time_pytorch(stage, f"shakespeare_char PyTorch compiled, {turn}", 200, CHAR, "--compile")
+    time_pytorch(stage, "shakespeare_char PyTorch eager", 100, CHAR)
+    time_ours(stage, "shakespeare_char fused", 200, "shakespeare_char.yaml", "fused", {})
+    time_ours(stage, "shakespeare_char aten", 100, "shakespeare_char.yaml", "aten", {})
+    stage.step("each operation of gpt2_124m", measure_operations, stage, flags(on_gpu("fused") | gpt2 | TINY))
+
+
+def measure_operations(stage, settings):
+    return {"table": stage.command([PROGRAMS / "bench-ops", ROOT / "configs/gpt2_124m.yaml", "--vocab-size",
+                                    65 if EMULATED else 50257, "--rounds", 1 if EMULATED else 15, *settings])}
