@@ -126,7 +126,8 @@ class Stage:
         """Runs a command that must end well; returns what it printed on stdout."""
         ended = self.execute(command, limit)
         if ended.why:
-            raise Failure(ended.why, ended.log)
+            last = (ended.err.strip().splitlines() or [""])[-1][:200]
+            raise Failure(f"{ended.why}: {last}" if last else ended.why, ended.log)
         return ended.out
 
 

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -16,7 +17,7 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "scripts"))
-from gpu_check import google_test, places, report, runs, stages  # noqa: E402
+from gpu_check import google_test, places, report, runner, runs, stages  # noqa: E402
 from gpu_check.runner import Failure, Stage  # noqa: E402
 
 # A program with GoogleTest's ways: runs the tests of the filter in its flag file, each as MODES says.
@@ -31,7 +32,8 @@ for name in flags.strip().split("=", 1)[1].split(":"):
         os.abort()
     if mode == "hangs":
         import time
-        time.sleep(1000)
+        open({hanging!r}, "w").close()
+        time.sleep(100000)
     if mode == "SKIPPED":
         print("there is nothing to test: {reason}")
     broken = broken or mode == "poisons"
@@ -61,12 +63,25 @@ class GpuCheck(unittest.TestCase):
         self.addCleanup(stage.close)
         return stage
 
+    def hours_pass_once(self, happened):
+        """The clock of the stages goes on by hours once `happened` has said so and the stage has looked at what was
+        printed: nothing here waits for real time."""
+        real, seen = time.monotonic, []
+
+        def clock():
+            if len(seen) < 2 and happened():
+                seen.append(True)
+            return real() + (10000 if len(seen) == 2 else 0)
+
+        self.enterContext(mock.patch.object(runner.time, "monotonic", clock))
+
     def results(self, name="smoke"):
         return [json.loads(line) for line in (self.folder / f"{name}.jsonl").read_text().splitlines()]
 
     def program(self, modes, code=0, reason="autograd adds"):
         path = self.folder / "test_fake"
-        path.write_text(FAKE_TESTS.format(modes=modes, code=code, reason=reason))
+        path.write_text(FAKE_TESTS.format(modes=modes, code=code, reason=reason,
+                                          hanging=str(self.folder / "hanging")))
         path.chmod(0o755)
         return path
 
@@ -74,14 +89,14 @@ class GpuCheck(unittest.TestCase):
 class Steps(GpuCheck):
     def test_a_failure_hides_nothing_behind_it(self):
         stage = self.stage()
-        stage.step("fails", stage.command, ["false"])
+        stage.step("fails", stage.command, ["sh", "-c", "echo noise; echo the reason >&2; exit 1"])
         stage.step("does not start", stage.command, ["/no/such/program"])
         stage.step("dies", stage.command, ["sh", "-c", "echo last words; kill -SEGV $$"])
         stage.step("a mistake of ours", lambda: {}["missing"])
-        stage.step("hangs", stage.command, ["sleep", "1000"], 0.2)
+        stage.step("hangs", stage.command, ["sleep", "100000"], 0.2)
         self.assertEqual(stage.step("works", lambda: {"found": 1}), {"found": 1})
         states = {result["name"]: (result["status"], result["why"]) for result in self.results()[1:]}
-        self.assertEqual(states["fails"], ("failed", "exit code 1"))
+        self.assertEqual(states["fails"], ("failed", "exit code 1: the reason"))
         self.assertIn("does not start", states["does not start"][1])
         self.assertEqual(states["dies"], ("failed", "ended by SIGSEGV"))
         self.assertIn("KeyError", states["a mistake of ours"][1])
@@ -95,8 +110,10 @@ class Steps(GpuCheck):
         self.assertEqual([(r["status"], r["why"]) for r in self.results()[1:]], [("not run", "out of time")])
 
     def test_a_command_is_ended_with_what_it_started(self):
-        stage = self.stage()
-        ended = stage.execute(["sh", "-c", "sleep 1000 & echo $!; wait"], 300, quiet=0.3)
+        stage = self.stage(limit=100000)
+        out = stage.work / ".out"
+        self.hours_pass_once(lambda: out.exists() and out.read_text().endswith("\n"))
+        ended = stage.execute(["sh", "-c", "sleep 100000 & echo $!; wait"], 100000, quiet=100)
         self.assertIn("printed nothing", ended.why)
         state = Path(f"/proc/{int(ended.out)}/stat")
         self.assertTrue(not state.exists() or state.read_text().split()[2] == "Z")
@@ -122,8 +139,9 @@ class Tests(GpuCheck):
         self.assertEqual(outside, [])
 
     def test_tests_behind_one_that_hangs_run(self):
-        with mock.patch.object(google_test, "QUIET", 1.5):
-            results, _ = self.run_tests({"A.b": "hangs"})
+        self.hours_pass_once((self.folder / "hanging").exists)
+        results, _ = self.run_tests({"A.b": "hangs"}, limit=100000)
+        self.assertIn("printed nothing", results["A.b"][1])
         self.assertEqual(self.states(results), ["passed", "failed", "passed", "passed"])
 
     def test_tests_behind_one_that_spoils_the_gpu_are_not_blamed(self):
