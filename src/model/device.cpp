@@ -3,7 +3,6 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <sched.h>
 #include <unistd.h>
@@ -21,11 +20,11 @@ namespace {
 
 bool has_driver() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0; }
 
-// LibTorch says why it finds no GPU in a warning.
-struct HeardWarning : c10::WarningHandler {
-  void process(const c10::Warning& warning) override { message = warning.msg(); }
-  std::string message;
-};
+// A function of CUDA's runtime, which comes with LibTorch's CUDA half; null before that is loaded.
+template <typename Function>
+Function* of_cuda(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
 
 // LibTorch's CUDA half registers itself when it is loaded.
 std::string load_cuda() {
@@ -35,16 +34,18 @@ std::string load_cuda() {
     const char* const reason = dlerror();
     return str("LibTorch's CUDA half cannot be loaded: ", reason == nullptr ? "no reason given" : reason);
   }
-  HeardWarning heard;
-  const c10::WarningUtils::WarningHandlerGuard hearing(&heard);
   if (at::globalContext().hasCUDA()) return "";
-  return str("LibTorch finds no GPU", heard.message.empty() ? "" : ": ", heard.message);
+  const auto count_gpus = of_cuda<int(int*)>("cudaGetDeviceCount");
+  const auto describe = of_cuda<const char*(int)>("cudaGetErrorString");
+  int count = 0;
+  const int error = count_gpus == nullptr ? 0 : count_gpus(&count);
+  return str("LibTorch finds no GPU", error == 0 || describe == nullptr ? "" : str(": ", describe(error)));
 }
 
-// The first number of the GPU's compute capability: 9 for Hopper. From CUDA's runtime, which came with LibTorch.
+// The first number of the GPU's compute capability: 9 for Hopper. 0 where CUDA does not say.
 int compute_capability(at::Device device) {
   constexpr int major = 75;  // cudaDevAttrComputeCapabilityMajor
-  const auto get = reinterpret_cast<int (*)(int*, int, int)>(dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
+  const auto get = of_cuda<int(int*, int, int)>("cudaDeviceGetAttribute");
   int value = 0;
   return get != nullptr && get(&value, major, device.index()) == 0 ? value : 0;
 }
