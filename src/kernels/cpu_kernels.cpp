@@ -1,6 +1,11 @@
 #include "kernels/cpu_kernels.h"
 
+#include <cstdlib>
+#include <string>
 #include <vector>
+
+#include "base/error.h"
+#include "base/strings.h"
 
 namespace inkling {
 
@@ -29,6 +34,22 @@ std::span<const CpuKernels* const> all_cpu_kernels() {
   return runnable;
 }
 
-const CpuKernels& cpu_kernels() { return *all_cpu_kernels().front(); }
+const CpuKernels& cpu_kernels_named(std::string_view name) {
+  std::vector<std::string> names;
+  for (const CpuKernels* kernels : all_cpu_kernels()) {
+    if (kernels->name == name) return *kernels;
+    names.emplace_back(kernels->name);
+  }
+  throw Error::environment(str("INKLING_INSTRUCTION_SET is ", quote(name), ", and this processor has ",
+                               join(names, ", "), "; name one of these, or leave it out for the best"));
+}
+
+const CpuKernels& cpu_kernels() {
+  static const CpuKernels& chosen = []() -> const CpuKernels& {
+    const char* const name = std::getenv("INKLING_INSTRUCTION_SET");
+    return name == nullptr || *name == '\0' ? *all_cpu_kernels().front() : cpu_kernels_named(name);
+  }();
+  return chosen;
+}
 
 }  // namespace inkling

@@ -1,11 +1,13 @@
 // The CPU's inner loops: raw pointers, one thread, rows [0, rows). ops/ splits the rows over threads.
 // Each loop exists once, in a *_loops.h file, and is compiled for every instruction set below; the best one that this
-// machine can run is chosen when the program starts, so a binary built here runs anywhere. Arrays are contiguous,
-// row-major float32. These loops are the specification of the CUDA kernels of the same name.
+// machine can run, or the one that INKLING_INSTRUCTION_SET names, is chosen when the program starts, so a binary built
+// here runs anywhere. Arrays are contiguous, row-major float32. These loops are the specification of the CUDA kernels
+// of the same name.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "kernels/kernel_settings.h"
 
@@ -102,10 +104,14 @@ struct CpuKernels {
                         std::int64_t length, std::int64_t stride, std::int64_t head_size);
 };
 
-// The best of all_cpu_kernels() that this processor runs.
+// What the whole process computes with: the best of all_cpu_kernels(), or the one that the environment variable
+// INKLING_INSTRUCTION_SET names. Error environment where this processor does not have it.
 const CpuKernels& cpu_kernels();
 
-// Every instruction set that this processor can run, the best first: for tests.
+// Every instruction set that this processor can run, the best first.
 std::span<const CpuKernels* const> all_cpu_kernels();
+
+// One of all_cpu_kernels() by its name. Error environment, which names them, where it is none of them.
+const CpuKernels& cpu_kernels_named(std::string_view name);
 
 }  // namespace inkling

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "kernels/cpu_kernels.h"
 
 namespace inkling {
 namespace {
@@ -119,6 +120,7 @@ std::string Runtime::device_name() const {
 }
 
 Runtime resolve_runtime(const RuntimeConfig& config, Use use) {
+  cpu_kernels();  // refuses an instruction set that this processor does not have, before there is any work
   Runtime runtime;
   runtime.device = resolve_device(config.device);
   runtime.dtype = resolve_dtype(config.dtype, runtime.device);

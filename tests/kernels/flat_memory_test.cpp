@@ -1,4 +1,7 @@
 // The loops over flat memory: AdamW, sums, dropout; and the exponential that several loops share.
+#include <cstdlib>
+
+#include "base/error.h"
 #include "kernels/math.h"
 #include "tests/kernels/on_every_instruction_set.h"
 
@@ -105,10 +108,25 @@ TEST(FastExp, StaysFiniteOutsideItsRangeAndPassesOnWhatIsNotANumber) {
   EXPECT_TRUE(std::isnan(fast_exp(NAN)));
 }
 
-TEST(CpuKernels, EveryMachineHasTheBaselineAndUsesItsBest) {
+TEST(CpuKernels, EveryMachineHasTheBaselineAndUsesItsBestOrTheOneThatIsNamed) {
   ASSERT_FALSE(all_cpu_kernels().empty());
   EXPECT_EQ(std::string(all_cpu_kernels().back()->name), "baseline");
-  EXPECT_EQ(&cpu_kernels(), all_cpu_kernels().front());
+  const char* const forced = std::getenv("INKLING_INSTRUCTION_SET");
+  EXPECT_EQ(&cpu_kernels(), forced == nullptr ? all_cpu_kernels().front() : &cpu_kernels_named(forced));
+  for (const CpuKernels* kernels : all_cpu_kernels()) EXPECT_EQ(&cpu_kernels_named(kernels->name), kernels);
+}
+
+TEST(CpuKernels, AnInstructionSetThatTheProcessorDoesNotHaveIsTheEnvironmentsFaultAndTheOthersAreNamed) {
+  try {
+    cpu_kernels_named("avx1024");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::environment);
+    EXPECT_NE(error.message().find("avx1024"), std::string::npos) << error.message();
+    for (const CpuKernels* kernels : all_cpu_kernels()) {
+      EXPECT_NE(error.message().find(kernels->name), std::string::npos) << error.message();
+    }
+  }
 }
 
 }  // namespace
