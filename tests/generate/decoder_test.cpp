@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "generate/context_rule.h"
 #include "tests/generate/loaded_model.h"
+#include "tests/oracle/tensors.h"
 
 namespace inkling {
 namespace {
@@ -32,10 +33,10 @@ at::Tensor logits_of(Decoder& decoder, const std::vector<std::span<const Token>>
   return decoder.next_logits(texts);
 }
 
-// The tolerance that sampling promises.
 void expect_near(const at::Tensor& actual, const at::Tensor& expected, std::size_t length) {
-  const double largest = std::max(1.0, expected.abs().max().item<double>());
-  EXPECT_LE((actual - expected).abs().max().item<double>(), 1e-4 * largest) << "after " << length << " tokens";
+  constexpr std::int64_t longest_block = 17;
+  EXPECT_LT(oracle::error(actual, expected), test::logits_difference(test::small_shape, longest_block))
+      << "after " << length << " tokens";
 }
 
 TEST(ContextStart, IsZeroWhileEverythingFits) {

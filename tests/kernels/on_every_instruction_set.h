@@ -11,8 +11,14 @@
 
 #include "base/random.h"
 #include "kernels/cpu_kernels.h"
+#include "tests/oracle/rounding.h"
 
 namespace inkling::test {
+
+using oracle::function_roundings;
+using oracle::in_softmax;
+using oracle::rounding_error;
+using oracle::sum_error;
 
 class OnEveryInstructionSet : public testing::TestWithParam<const CpuKernels*> {
  protected:
@@ -26,6 +32,13 @@ inline std::vector<float> normal_numbers(std::uint64_t key, std::int64_t count, 
   std::vector<float> numbers(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(scale * random_normal(key, i));
   return numbers;
+}
+
+// The size of the largest, at least 1.
+inline double largest(const std::vector<float>& values) {
+  double found = 1.0;
+  for (const float value : values) found = std::max(found, std::abs(static_cast<double>(value)));
+  return found;
 }
 
 // The largest |actual - expected| / max(1, |expected|); infinite if a value is NaN where none is expected.

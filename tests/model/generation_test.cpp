@@ -4,9 +4,7 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "model/gpt.h"
@@ -16,17 +14,6 @@
 
 namespace inkling::test {
 namespace {
-
-// 1e-4 max(1, max |logit|) in float32; elsewhere in proportion to the table's tolerance for logits.
-void expect_same_logits(const at::Tensor& actual, const at::Tensor& expected, const oracle::Setting& setting) {
-  const double largest = std::max(1.0, expected.abs().max().item<double>());
-  const bool fused_on_cpu = setting.kernels == Kernels::fused && setting.gpu == oracle::Setting::real &&
-                            std::string_view(setting.device) == "cpu";
-  const bool in_float32 = setting.dtype == at::kFloat || fused_on_cpu;
-  const double allowed = in_float32 ? 1e-4 : 2.0 * setting.tolerances.logits;
-  ASSERT_EQ(actual.sizes(), expected.sizes());
-  EXPECT_LE((actual - expected).abs().max().item<double>(), allowed * largest);
-}
 
 KeyValueCache empty_cache(std::int64_t rows, const at::TensorOptions& options) {
   const GptShape& shape = small_shape;
@@ -51,6 +38,11 @@ class Generation : public oracle::OnEverySetting {
     Context ours = context();
     return model_->gpt.logits(tokens, ours);
   }
+  // Both have errors.
+  void expect_same_logits(const at::Tensor& actual, const at::Tensor& expected) const {
+    EXPECT_LT(oracle::error(actual, expected), 2.0 * logits_tolerance());
+  }
+  double logits_tolerance() const { return tolerance(logits_roundings(small_shape, 20)); }
   Context decoding() const {
     Context ours = context();
     ours.decoding = true;
@@ -90,7 +82,7 @@ TEST_P(Generation, APaddedBatchGivesWhatEachRowGivesAlone) {
     for (std::int64_t row = 0; row < 3; ++row) {
       const std::int64_t length = lengths[static_cast<std::size_t>(row)];
       const at::Tensor alone = logits(batch.slice(0, row, row + 1).slice(1, 0, length));
-      expect_same_logits(together[row].slice(0, 0, length), alone[0], setting());
+      expect_same_logits(together[row].slice(0, 0, length), alone[0]);
     }
   }
 }
@@ -98,7 +90,7 @@ TEST_P(Generation, APaddedBatchGivesWhatEachRowGivesAlone) {
 TEST_P(Generation, LogitsAreTheOracles) {
   const at::Tensor text = tokens(4, {2, 20});
   const at::Tensor expected = oracle_gpt(small_shape).logits(oracle_weights(*model_->arena), text.cpu());
-  EXPECT_LT(oracle::error(logits(text), expected), setting().tolerances.logits);
+  EXPECT_LT(oracle::error(logits(text), expected), logits_tolerance());
 }
 
 TEST_P(Generation, CachedLogitsAreTheLogitsOfTheWholeText) {
@@ -109,7 +101,7 @@ TEST_P(Generation, CachedLogitsAreTheLogitsOfTheWholeText) {
     Context filling = context(), ours = decoding();
     model_->gpt.prefill(text.slice(1, 0, prompt), lengths({prompt, prompt}), past, filling);
     for (std::int64_t t = prompt; t < 20; ++t) {
-      expect_same_logits(model_->gpt.decode(text.select(1, t), past, ours), expected.select(1, t), setting());
+      expect_same_logits(model_->gpt.decode(text.select(1, t), past, ours), expected.select(1, t));
     }
     EXPECT_TRUE(past.lengths.eq(20).all().item<bool>());
   }
@@ -129,7 +121,7 @@ TEST_P(Generation, UnequalPromptsInABatchGiveWhatEachGivesAlone) {
     const std::int64_t length = prompt_lengths[static_cast<std::size_t>(row)];
     const at::Tensor expected = logits(text.slice(0, row, row + 1).slice(1, 0, length + 8));
     for (std::size_t step = 0; step < together.size(); ++step) {
-      expect_same_logits(together[step][row], expected[0][length + static_cast<std::int64_t>(step)], setting());
+      expect_same_logits(together[step][row], expected[0][length + static_cast<std::int64_t>(step)]);
     }
   }
 }

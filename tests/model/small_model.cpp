@@ -40,4 +40,28 @@ oracle::Gpt oracle_gpt(const GptShape& shape) {
   return {.n_layer = shape.n_layer, .n_head = shape.n_head, .exact_gelu = shape.gelu == GeluForm::exact};
 }
 
+oracle::Roundings logits_roundings(const GptShape& shape, std::int64_t time) {
+  using oracle::function_roundings, oracle::in_softmax;
+  const auto layers = static_cast<double>(shape.n_layer), channels = static_cast<double>(shape.n_embd);
+  const double head_size = channels / static_cast<double>(shape.n_head);
+  constexpr double score = 2.4;  // queries and keys have a standard deviation of about 1.1, scores of 1.2
+  const double norm = 2 * channels + function_roundings;
+  const double attention =
+      channels + in_softmax(head_size, score) + static_cast<double>(time) + function_roundings + channels;
+  const double mlp = channels + 2 * function_roundings + 4 * channels;
+  // A block keeps both norms, three products and their biases, scores, probabilities, values, GELU and two sums.
+  const double kept = 2 + 2 * 4 + in_softmax(1, score) + 2 + 1 + 2;
+  return {layers * (2 * norm + attention + mlp + 2) + norm + channels, layers * kept + 3};
+}
+
+double logits_difference(const GptShape& shape, std::int64_t time) {
+  return 2.0 * oracle::rounding_error(logits_roundings(shape, time), oracle::float32_roundoff);
+}
+
+oracle::Roundings gradient_roundings(const GptShape& shape, std::int64_t time, std::int64_t tokens) {
+  // Forward, and backward through as much for the way's own gradient and as much for what it is multiplied with.
+  const oracle::Roundings forward = logits_roundings(shape, time);
+  return {3 * forward.sums + static_cast<double>(shape.vocab_size + tokens), 3 * forward.kept + 2};
+}
+
 }  // namespace inkling::test

@@ -9,6 +9,7 @@
 #include "model/arena.h"
 #include "model/gpt.h"
 #include "tests/oracle/gpt.h"
+#include "tests/oracle/rounding.h"
 
 namespace inkling::test {
 
@@ -37,5 +38,13 @@ Model make_lively_model(const GptShape& shape, const ModelSettings& settings = {
 oracle::Weights oracle_weights(const ParameterArena& arena);
 
 oracle::Gpt oracle_gpt(const GptShape& shape);
+
+// Between the weights of a lively model and its logits for texts of `time` tokens, or the gradients of `tokens`
+// targets.
+oracle::Roundings logits_roundings(const GptShape& shape, std::int64_t time);
+oracle::Roundings gradient_roundings(const GptShape& shape, std::int64_t time, std::int64_t tokens);
+
+// How far two computations of them in float32 may be from each other, relative to a row of logits or to a loss.
+double logits_difference(const GptShape& shape, std::int64_t time);
 
 }  // namespace inkling::test

@@ -45,11 +45,13 @@ TEST(AttentionDropout, FallsOnTheProbabilities) {
     oracle::Dropout dropout_of_oracle{0.2, key};
     const at::Tensor out = causal_attention(qkv, 3, ours);
     const at::Tensor expected = oracle::causal_attention(plain, 3, dropout_of_oracle);
-    EXPECT_LT(oracle::error(out, expected), 2e-6);
+    // Heads of 8, 33 keys, scores of standard deviation 1; backward, twice as much.
+    const double roundings = oracle::in_softmax(8, 2.0) + 33 + oracle::function_roundings;
+    EXPECT_LT(oracle::error(out, expected), oracle::rounding_error(roundings));
     const at::Tensor upstream = oracle::normal(2, expected.sizes());
     out.backward(upstream.to(at::kFloat));
     expected.backward(upstream);
-    EXPECT_LT(oracle::error(qkv.grad(), plain.grad()), 4e-6);
+    EXPECT_LT(oracle::error(qkv.grad(), plain.grad()), oracle::rounding_error(2 * roundings + 33 + 8));
   }
 }
 
@@ -72,12 +74,12 @@ TEST_P(OurDropout, DropsTheElementsThatTheSpecificationNames) {
   for (int place = 0; place < 3; ++place) {
     const at::Tensor out = dropout(x, ours);
     const at::Tensor expected = dropout_of_oracle(plain);
-    EXPECT_LT(oracle::error(out, expected), tolerances().op);
+    EXPECT_LT(oracle::error(out, expected), tolerance({}));
     EXPECT_TRUE(out.cpu().eq(0).equal(expected.eq(0)));
     out.sum().backward();
     expected.sum().backward();
   }
-  EXPECT_LT(oracle::error(x.grad(), plain.grad()), tolerances().op_gradient);
+  EXPECT_LT(oracle::error(x.grad(), plain.grad()), tolerance({.sums = 3, .kept = 3}));
 }
 
 // Where LibTorch draws the numbers, its generator is set from the key.
@@ -93,7 +95,7 @@ TEST_P(DropoutOnEverySetting, RepeatsWithTheKeyAndKeepsItsShare) {
   EXPECT_FALSE(oracle::identical(first, other));
   const double n = 1e5;
   EXPECT_NEAR(first.ne(0).sum().item<double>(), 0.75 * n, 4.0 * std::sqrt(n * 0.25 * 0.75));
-  EXPECT_NEAR(first.max().item<double>(), 1.0 / 0.75, 0.01);
+  EXPECT_NEAR(first.max().item<double>(), 1.0 / 0.75, tolerance({.kept = 1}) / 0.75);
 }
 
 INKLING_ON_EVERY_SETTING(DropoutOnEverySetting);

@@ -9,6 +9,7 @@
 
 #include "ops/attention.h"
 #include "ops/cross_entropy.h"
+#include "tests/oracle/rounding.h"
 #include "tests/oracle/tensors.h"
 
 namespace inkling {
@@ -35,7 +36,8 @@ TEST(Textbook, SoftmaxOfSixScoresInAttention) {
   for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
     const at::Tensor weights = attention_weights(printed_scores, kernels);
     for (std::size_t i = 0; i < printed_softmax.size(); ++i) {
-      EXPECT_NEAR(weights[static_cast<std::int64_t>(i)].item<double>(), printed_softmax[i], 0.005);
+      EXPECT_NEAR(weights[static_cast<std::int64_t>(i)].item<double>(), printed_softmax[i],
+                  0.005);  // printed to two places
     }
   }
 }
@@ -43,10 +45,11 @@ TEST(Textbook, SoftmaxOfSixScoresInAttention) {
 TEST(Textbook, AHundredTimesTheScoresIsNearlyOneHot) {
   std::vector<double> scores = printed_scores;
   for (double& score : scores) score *= 100.0;
+  const double error = oracle::rounding_error(oracle::in_softmax(6, 90.0) + 6 + oracle::function_roundings);
   for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
     const at::Tensor weights = attention_weights(scores, kernels);
-    EXPECT_NEAR(weights[1].item<double>(), 1.0 / (1.0 + std::exp(-5.0)), 1e-5);  // 0.9933: the next score is 5 below
-    EXPECT_NEAR(weights[4].item<double>(), 1.0 - 1.0 / (1.0 + std::exp(-5.0)), 1e-5);
+    EXPECT_NEAR(weights[1].item<double>(), 1.0 / (1.0 + std::exp(-5.0)), error);  // 0.9933: the next score is 5 below
+    EXPECT_NEAR(weights[4].item<double>(), 1.0 - 1.0 / (1.0 + std::exp(-5.0)), error);
     EXPECT_LT(weights[0].item<double>(), 1e-9);
   }
 }
@@ -61,11 +64,12 @@ TEST(Textbook, SoftmaxGradientIsPiTimesDeltaMinusPj) {
       const at::Tensor loss = head_cross_entropy(x, table, at::zeros({1}, at::kLong).fill_(i), {.kernels = kernels});
       loss.backward();
       const auto p_i = p[i].item<double>();
-      EXPECT_NEAR(std::exp(-loss.item<double>()), p_i, 1e-6);
+      const double error = oracle::rounding_error(6 + 6 + 2 * oracle::function_roundings);
+      EXPECT_NEAR(std::exp(-loss.item<double>()), p_i, error);
       for (std::int64_t j = 0; j < 6; ++j) {
         const auto p_j = p[j].item<double>();
         const double derivative_of_p_i = -p_i * x.grad()[0][j].item<double>();  // d p = -p d(-log p)
-        EXPECT_NEAR(derivative_of_p_i, p_i * ((i == j ? 1.0 : 0.0) - p_j), 1e-6);
+        EXPECT_NEAR(derivative_of_p_i, p_i * ((i == j ? 1.0 : 0.0) - p_j), error);
       }
     }
   }

@@ -13,7 +13,8 @@ at::Tensor normal(std::uint64_t key, at::IntArrayRef shape, double scale = 1.0);
 // int64 in [0, below): uniform, from (key, i).
 at::Tensor tokens(std::uint64_t key, at::IntArrayRef shape, std::int64_t below);
 
-// max |actual - expected| / max |expected|, in float64 on the CPU; infinite where shapes differ or a value is NaN.
+// The largest error of a row, relative to that row: |actual - expected| / |expected| with the norms over the last
+// dimension, in float64 on the CPU. A row of zeros must be met exactly. Infinite where shapes differ or a value is NaN.
 double error(const at::Tensor& actual, const at::Tensor& expected);
 
 // The same bits, shape and dtype.

@@ -20,6 +20,12 @@ void OnEverySetting::SetUp() {
   if (setting().gpu != Setting::real) gpu_.emplace(setting().gpu == Setting::emulated);
 }
 
+double OnEverySetting::tolerance(const Roundings& roundings) const {
+  const bool weights_alone = fused() && !on_gpu();  // of bfloat16, on the CPU, for inference
+  const bool in_float32 = setting().dtype == at::kFloat || weights_alone;
+  return rounding_error(roundings, in_float32 ? float32_roundoff : bfloat16_roundoff);
+}
+
 void OnEverySetting::TearDown() { gpu_.reset(); }
 
 Context OnEverySetting::with_dropout(double probability, std::uint64_t key) const {

@@ -19,6 +19,7 @@ namespace inkling {
 namespace {
 
 const Runtime runtime = {.threads = 1};
+const double rounding = test::logits_difference(test::small_shape, test::small_shape.block_size);  // of windows' losses
 
 std::vector<Token> random_tokens(std::size_t count, std::uint64_t vocabulary) {
   std::vector<Token> tokens;
@@ -63,7 +64,7 @@ TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindo
       const std::vector<Token> window(first,
                                       first + static_cast<std::ptrdiff_t>(std::min(block + 1, count - i * block)));
       EXPECT_EQ(pieces[i].tokens, window.size() - 1);
-      EXPECT_NEAR(pieces[i].nats, nats_by_hand(model.gpt, window), 1e-3) << count << " " << i;
+      EXPECT_NEAR(pieces[i].nats, nats_by_hand(model.gpt, window), rounding * pieces[i].nats) << count << " " << i;
       scored += pieces[i].tokens;
     }
     EXPECT_EQ(scored, count - 1);
@@ -77,7 +78,7 @@ TEST(ScoreWindows, ALimitTakesTheFirstWindows) {
   const auto all = score_windows(model.gpt, runtime, sequence);
   const auto some = score_windows(model.gpt, runtime, sequence, 3);
   ASSERT_EQ(some.size(), 3u);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(some[i].nats, all[i].nats, 1e-4);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(some[i].nats, all[i].nats, rounding * all[i].nats);
 }
 
 TEST(ScoreStories, EachStoryIsScoredAloneFromItsBeginningToItsEnd) {
@@ -99,7 +100,7 @@ TEST(ScoreStories, EachStoryIsScoredAloneFromItsBeginningToItsEnd) {
   const auto pieces = score_stories(model.gpt, runtime, sequence, separator, stories);
   for (std::size_t i = 0; i < stories.size(); ++i) {
     EXPECT_EQ(pieces[i].tokens, stories[i].tokens);
-    EXPECT_NEAR(pieces[i].nats, nats_by_hand(model.gpt, alone[i]), 1e-3) << i;
+    EXPECT_NEAR(pieces[i].nats, nats_by_hand(model.gpt, alone[i]), rounding * pieces[i].nats) << i;
   }
   stories[1].tokens = 19;  // the bound of another text
   EXPECT_TRUE(error_of([&] { score_stories(model.gpt, runtime, sequence, separator, stories); }));

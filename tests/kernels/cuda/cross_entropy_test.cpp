@@ -62,8 +62,10 @@ TEST_P(CrossEntropyKernels, LossAndGradientAreTheTextbooks) {
       const DeviceArray<float> losses(rows), device_scale(std::vector<float>{scale});
       cuda_kernels<Element>().cross_entropy(device_logits.get(), device_targets.get(), losses.get(), device_scale.get(),
                                             rows, channels, stride, nullptr);
-      expect_near<Element>(device_logits.read(), wanted.gradient, 2e-6, "gradient");
-      expect_near<float>(losses.read(), wanted.losses, 5e-6, "losses");
+      // A logit far below the largest has a large error and a small probability, which make up for each other.
+      const double error = rounding_error(static_cast<double>(channels) + function_roundings);
+      expect_near<Element>(device_logits.read(), wanted.gradient, error * scale, "gradient");
+      expect_near<float>(losses.read(), wanted.losses, error, "losses");
     });
   }
 }

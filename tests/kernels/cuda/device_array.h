@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "kernels/cuda_kernels.h"
 #include "tests/needs_gpu.h"
+#include "tests/oracle/rounding.h"
 
 namespace inkling {
 
@@ -116,9 +117,21 @@ std::vector<float> normals(std::int64_t n, std::uint64_t key) {
   return values;
 }
 
+using oracle::function_roundings;
+using oracle::rounding_error;
+using oracle::sum_error;
+
+// The size of the largest, at least 1.
+template <typename Number>
+double largest(const std::vector<Number>& values) {
+  double found = 1.0;
+  for (const Number value : values) found = std::fmax(found, std::fabs(static_cast<double>(value)));
+  return found;
+}
+
 // What the kernels compute in float32 is within `float_error` of the same computation in double (relative to values of
-// size 1, absolute below). An array of bfloat16 adds half a unit of its last place, at most 2^-8 relative, when it is
-// written.
+// size 1, absolute below); tests derive it by tests/oracle/rounding.h. An array of bfloat16 adds half a unit of its
+// last place, at most 2^-8 relative, when it is written.
 template <typename Element>
 void expect_near(const std::vector<float>& actual, const std::vector<double>& wanted, double float_error,
                  const char* what) {

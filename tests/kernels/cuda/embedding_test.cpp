@@ -79,7 +79,7 @@ TEST_P(EmbeddingKernels, BackwardAddsEachRowToItsTokenAndPosition) {
       cuda_kernels<Element>().embedding_backward(device_sorted.get(), device_order.get(), device_dout.get(),
                                                  device_dtokens.get(), device_dpositions.get(), scratch.get(), rows,
                                                  time(), channels, nullptr);
-      const double error = 1e-6 * std::sqrt(static_cast<double>(rows));
+      const double error = sum_error(static_cast<double>(rows + 1));
       expect_near<float>(device_dtokens.read(), wanted, error, "dtokens");
       expect_near<float>(device_dpositions.read(), wanted_positions, error, "dpositions");
       scratch.read();  // its guards

@@ -135,7 +135,7 @@ class SampleKernels : public DeviceKernels {
       const std::vector<float> own(logits.begin() + row * channels, logits.begin() + (row + 1) * channels);
       const Answer answer =
           reference(own, context_of(row), settings, random_bits(keys[r], static_cast<std::uint64_t>(places[r])));
-      if (answer.margin > 1e-6) {
+      if (answer.margin > rounding_error(function_roundings)) {
         EXPECT_EQ(drawn[r], answer.token) << "row " << row << " at place " << places[r];
       } else {
         ++close_calls;
