@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "formats/json_text.h"
 
 namespace inkling {
 namespace {
@@ -17,15 +18,24 @@ using Json = nlohmann::ordered_json;
 // JSON has no word for infinity: null stands for a loss or norm that is not finite.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+// What is no whole line of ours is of no step.
+bool is_of_step_up_to(const std::string& line, std::int64_t steps_done) {
+  try {
+    const nlohmann::json parsed = parse_json(line);
+    const bool whole = parsed.is_object() && parsed.contains("step") && parsed["step"].is_number_unsigned();
+    return whole && parsed["step"].get<std::uint64_t>() <= static_cast<std::uint64_t>(steps_done);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 void drop_lines_after(const std::filesystem::path& path, std::int64_t steps_done) {
   if (!std::filesystem::exists(path)) return;
   std::istringstream lines(read_small_file(path));
   std::string kept;
   bool dropped = false;
   for (std::string line; std::getline(lines, line);) {
-    const Json parsed = Json::parse(line, nullptr, false);
-    const bool whole = parsed.is_object() && parsed.contains("step") && parsed["step"].is_number_integer();
-    if (whole && parsed["step"].get<std::int64_t>() <= steps_done) {
+    if (is_of_step_up_to(line, steps_done)) {
       kept += line + "\n";
     } else {
       dropped = true;

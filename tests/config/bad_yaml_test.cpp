@@ -1,11 +1,13 @@
 // Files that are no config at all: not YAML, too much YAML, or no file. The whole message is read.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -204,6 +206,13 @@ TEST_F(ConfigFile, ThatIsAFolderIsRefused) {
   write("config.yaml", "");
   EXPECT_EQ(message_of_file(folder_.string()),
             folder_.string() + ": this is a folder; give the YAML file, here " + path("config.yaml"));
+}
+
+TEST_F(ConfigFile, MayBeAPipe) {
+  ASSERT_EQ(::mkfifo(path("run.yaml").c_str(), 0600), 0);
+  std::thread writer([&] { write("run.yaml", "data: {source: a.txt}\nmodel: {n_layer: 3}\n"); });
+  EXPECT_EQ(load_config(path("run.yaml"), {}).model.n_layer, 3);
+  writer.join();
 }
 
 TEST_F(ConfigFile, ThatIsADeviceIsRefused) {

@@ -1,7 +1,10 @@
 // save() and load_tokenizer(): what was saved comes back, what was damaged is refused.
+#include <sys/stat.h>
+
 #include <fstream>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "tests/text/text_testing.h"
 
 namespace inkling {
@@ -112,6 +115,22 @@ TEST(TokenizerFolder, AnyChangedByteIsRefusedOrHarmless) {
     }
     RC_ASSERT(decode(*loaded, encode(*loaded, text)) == text);
   }));
+}
+
+TEST(TokenizerFolder, WhatIsNoRegularFileIsRefusedAtOnce) {
+  const TemporaryFolder folder;
+  const auto tokenizer = train({.vocab_size = 300}, sample_text(50), false);
+  for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
+    tokenizer->save(folder.path());
+    const fs::path file = folder.path() / name;
+    fs::remove(file);
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    EXPECT_TRUE(contains(input_error([&] { load_tokenizer(folder.path()); }), str(name, ": it is a pipe")));
+    fs::remove(file);
+    fs::create_symlink("/dev/zero", file);
+    EXPECT_TRUE(contains(input_error([&] { load_tokenizer(folder.path()); }), str(name, ": it is a device")));
+    fs::remove(file);
+  }
 }
 
 TEST(TokenizerFolder, EachImpossibleFieldIsNamed) {
