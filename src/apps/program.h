@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "version.h"
 
 namespace inkling {
 
@@ -92,6 +93,10 @@ inline std::string describe_unexpected(const CLI::App& app, const std::string& a
 // program with 0. Error input for a flag that is unknown (naming the nearest one), a missing argument or a value of the
 // wrong type.
 inline bool parse_flags(CLI::App& app, int argc, char** argv) {
+  // Not with set_version_flag(), of which a program has one: inkling-train needs it for its --settings.
+  app.add_flag_callback(
+      "--version", [&] { throw CLI::CallForVersion(version_text(app.get_name()), 0); },
+      "print the versions and what this machine has, and stop");
   app.allow_extras();  // so that an unknown flag is reported by us and before a missing argument
   std::string problem;
   try {

@@ -17,6 +17,7 @@ namespace {
 
 // Counts up when the same settings and sources would give other tokens than before.
 constexpr std::string_view encoding_version = "1";
+constexpr std::string_view sentencepiece_version = "2";  // 1 learned from up to 64 MiB of text
 
 std::string list_text(const std::vector<std::string>& entries) {
   std::vector<std::string> words;
@@ -75,7 +76,8 @@ std::string changed_source(Manifest& manifest, const Corpus& corpus, bool verify
 
 std::map<std::string, std::string> deciding_settings(const DataConfig& config, const Corpus& corpus) {
   std::map<std::string, std::string> settings;
-  settings["encoding_version"] = encoding_version;
+  const bool has_pieces = corpus.kind != SourceKind::token_files && config.tokenizer.kind == "sentencepiece";
+  settings["encoding_version"] = has_pieces ? sentencepiece_version : encoding_version;
   settings["data.source"] = list_text(config.source);
   settings["data.validation_source"] = list_text(config.validation_source);
   if (corpus.kind == SourceKind::token_files) {

@@ -3,10 +3,9 @@
 #include <ATen/ops/empty.h>
 #include <dlfcn.h>
 
-#include <filesystem>
-
 #include "base/error.h"
 #include "base/strings.h"
+#include "ops/cuda_library_path.h"
 
 namespace inkling {
 namespace {
@@ -14,9 +13,7 @@ namespace {
 const CudaLibrary* emulated = nullptr;
 
 const CudaLibrary& load() {
-  std::error_code ignored;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  void* const file = dlopen((program.parent_path() / "libinkling_cuda.so").c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* const file = dlopen(cuda_library_path().c_str(), RTLD_NOW | RTLD_GLOBAL);
   void* const entry = file == nullptr ? nullptr : dlsym(file, "inkling_cuda_library");
   if (entry == nullptr) {
     const char* const reason = dlerror();
@@ -28,6 +25,11 @@ const CudaLibrary& load() {
 }
 
 }  // namespace
+
+std::filesystem::path cuda_library_path() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "libinkling_cuda.so";
+}
 
 const CudaLibrary* cuda_library(const at::Tensor& x) {
   if (emulated != nullptr) return emulated;

@@ -12,7 +12,7 @@ void LineSample::add(std::string_view line) {
   if (number > threshold_) return;
   text_ += line;
   lines_.push_back({number, static_cast<std::uint32_t>(line.size())});
-  while (text_.size() > max_bytes_ && threshold_ > 0) drop_half();
+  while (taken() > max_bytes_ && threshold_ > 0) drop_half();
 }
 
 void LineSample::drop_half() {

@@ -10,9 +10,12 @@ namespace inkling {
 
 // Each line has a random number of 64 bits, a function of (seed, line number). Kept are the lines whose number begins
 // with k zero bits, for the smallest k at which all of them fit; k grows as the text goes by, so that no line is read
-// twice and the sample does not depend on where the text will end.
+// twice and the sample does not depend on where the text will end. A line takes 4 bytes of the room besides its own,
+// for what its mere presence costs whoever learns from it: a text of very short lines is one of very many.
 class LineSample {
  public:
+  static constexpr std::uint64_t bytes_beside_a_line = 4;
+
   LineSample(std::uint64_t seed, std::uint64_t max_bytes);
 
   void add(std::string_view line);  // at most 4 GiB
@@ -36,6 +39,8 @@ class LineSample {
     std::uint32_t length;
   };
   void drop_half();
+
+  std::uint64_t taken() const { return text_.size() + bytes_beside_a_line * lines_.size(); }
 
   std::uint64_t key_;
   std::uint64_t max_bytes_;

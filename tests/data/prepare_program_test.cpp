@@ -77,6 +77,13 @@ TEST_F(Program, HelpAnswersBeforeAPersonNotices) {
   EXPECT_LT(took.count(), 0.5);  // measured: under 20 ms; the rest is for a busy machine
 }
 
+TEST_F(Program, VersionIsToldWithoutAConfig) {
+  const Outcome outcome = run("--version");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.out, "inkling-prepare 0."));
+  EXPECT_TRUE(contains(outcome.out, "LibTorch: not needed\n"));
+}
+
 TEST_F(Program, UnknownFlagsNameTheNearestOne) {
   expect_refused("run.yaml --verfy", "unknown flag --verfy: did you mean --verify?");
   expect_refused("--dryrun", "did you mean --dry-run?");

@@ -1,0 +1,31 @@
+// What --version prints: everything that a report of a fault needs to say about the program and the machine.
+#pragma once
+
+#include <string>
+
+#include "base/strings.h"
+
+#if __has_include("ops/cuda_library_path.h")  // programs that link the floors above LibTorch
+#define INKLING_HAS_TORCH
+#include <torch/headeronly/version.h>
+
+#include "kernels/cpu_kernels.h"
+#include "ops/cuda_library_path.h"
+#endif
+
+namespace inkling {
+
+inline std::string version_text(const std::string& program) {
+  const std::string first = str(program, " ", INKLING_VERSION, "\n");
+#ifdef INKLING_HAS_TORCH
+  const std::filesystem::path cuda = cuda_library_path();
+  std::error_code ignored;
+  return str(first, "LibTorch: ", TORCH_VERSION, "\n", "CUDA half: ",
+             std::filesystem::exists(cuda, ignored) ? cuda.string() : str("none, there is no ", cuda.string()), "\n",
+             "instruction set: ", cpu_kernels().name, "\n");
+#else
+  return first + "LibTorch: not needed\n";
+#endif
+}
+
+}  // namespace inkling
