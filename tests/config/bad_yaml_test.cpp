@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -137,7 +137,7 @@ TEST(Yaml, WithAnEmptySectionHasItsDefaults) {
 }
 
 TEST(Yaml, ThatIsABombIsRefusedQuickly) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // processor time: other work on the machine does not count
   EXPECT_EQ(message_of(repeated("a", 300'000)),
             "run.yaml: the file has more than 256.0 KiB; give the YAML file, not the text to train on");
   EXPECT_EQ(message_of("data:\n  source: [" + repeated("a,", 40'000) + "]\n"),
@@ -154,7 +154,7 @@ TEST(Yaml, ThatIsABombIsRefusedQuickly) {
         "a: [", "[a", "{a", "%",  "---\n", "|\n", "'a' ", "\xc3\xa9", "[]", ",",    ":",   "a: b\n"}) {
     EXPECT_NE(message_of(repeated(bomb, 250'000)), "accepted") << bomb;
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 20);
 }
 
 class ConfigFile : public testing::Test {

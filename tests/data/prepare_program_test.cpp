@@ -1,11 +1,19 @@
 // inkling-prepare as a person meets it: exit codes, messages, what goes to stdout.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <string>
+#include <thread>
 
 #include "tests/program_runner.h"
 #include "tests/temporary_folder.h"
+#include "tests/train/process.h"
 
 namespace inkling {
 namespace {
@@ -13,6 +21,25 @@ namespace {
 class Program : public testing::Test {
  protected:
   Outcome run(const std::string& arguments) { return run_command(folder.path(), "inkling-prepare " + arguments); }
+
+  // What the program takes of a processor's time, which does not pass while others have the processor.
+  double processor_milliseconds(const char* argument) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::close(STDOUT_FILENO);
+      ::open("/dev/null", O_WRONLY);
+      ::execl(INKLING_BIN_DIR "/inkling-prepare", "inkling-prepare", argument, nullptr);
+      ::_exit(127);
+    }
+    int status = 0;
+    rusage usage = {};
+    ::wait4(child, &status, 0, &usage);
+    EXPECT_EQ(status, 0);
+    const auto of = [](const timeval& time) {
+      return 1e3 * static_cast<double>(time.tv_sec) + 1e-3 * static_cast<double>(time.tv_usec);
+    };
+    return of(usage.ru_utime) + of(usage.ru_stime);
+  }
 
   void write_config(const std::string& more = "") {
     folder.write("run.yaml", "data:\n  source: a.txt\n" + more + "model:\n  block_size: 8\n");
@@ -67,14 +94,16 @@ TEST_F(Program, BadSettingsEndWithCode2AndTheirLine) {
 }
 
 TEST_F(Program, HelpAnswersBeforeAPersonNotices) {
-  const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = run("--help");
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(outcome.code, 0);
   EXPECT_TRUE(contains(outcome.out, "--verify"));
   EXPECT_TRUE(contains(outcome.out, "CONFIG"));
   EXPECT_EQ(outcome.err, "");
-  EXPECT_LT(took.count(), 0.5);  // measured: under 20 ms; the rest is for a busy machine
+  double milliseconds = INFINITY;  // the least of five: other work on the machine empties the caches
+  for (int i = 0; i < 5; ++i) milliseconds = std::min(milliseconds, processor_milliseconds("--help"));
+#ifndef __SANITIZE_ADDRESS__  // whose own start takes as long
+  EXPECT_LT(milliseconds, 50);
+#endif
 }
 
 TEST_F(Program, VersionIsToldWithoutAConfig) {
@@ -149,12 +178,15 @@ TEST_F(Program, AFullStandardOutputIsExitCodeThree) {
 TEST_F(Program, AKilledPreparationLeavesNothingThatIsBelieved) {
   write_config("  tokenizer:\n    kind: byte\n");
   folder.write("a.txt", std::string(64 << 20, 'x'));
-  const std::string program = INKLING_BIN_DIR "/inkling-prepare";
-  for (const char* seconds : {"0.02", "0.05", "0.1"}) {
-    run("--help > /dev/null; timeout --signal=KILL " + std::string(seconds) + " '" + program + "' run.yaml");
+  for (const int milliseconds : {0, 20, 50}) {
+    const Process process("inkling-prepare", {"run.yaml"}, folder.path());
+    ASSERT_TRUE(process.has_said("preparing"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));  // other moments, whichever they are
+    process.send(SIGKILL);
+    if (process.wait().code == 0) break;  // a machine so fast that it has prepared everything
     if (!fs::exists(folder / "data")) continue;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder / "data")) {
-      EXPECT_TRUE(entry.path().filename().string().starts_with('.')) << entry.path() << " after " << seconds << " s";
+      EXPECT_TRUE(entry.path().filename().string().starts_with('.')) << entry.path() << " after " << milliseconds;
     }
   }
   const Outcome outcome = run("run.yaml");

@@ -11,6 +11,7 @@
 #include "tests/generate/loaded_model.h"
 #include "tests/program_runner.h"
 #include "tests/temporary_folder.h"
+#include "tests/train/process.h"
 
 namespace inkling {
 namespace {
@@ -179,8 +180,11 @@ TEST_F(SampleProgram, AFullDiskIsAnError) {
 }
 
 TEST_F(SampleProgram, AnInterruptionEndsTheTextWithoutAnError) {
-  const Outcome outcome =
-      shell("timeout --preserve-status -s INT 5 inkling-sample chars --prompt so --max-tokens 100000000");
+  const Process process("inkling-sample", {"chars", "--prompt", "so", "--max-tokens", "100000000", "--threads", "1"},
+                        files->path());
+  ASSERT_TRUE(process.has_printed("so"));
+  process.send(SIGINT);
+  const Outcome outcome = process.wait();
   EXPECT_EQ(outcome.code, 130) << outcome.err;
   EXPECT_EQ(outcome.err, "");
   EXPECT_TRUE(outcome.out.starts_with("so"));

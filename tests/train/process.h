@@ -47,18 +47,23 @@ class Process {
     return {code, read_small_file(folder_ / ".stdout"), read_file(folder_ / ".stderr")};
   }
 
-  // Waits until stderr holds `text`, at most a minute; returns whether it does.
-  bool has_said(const std::string& text) const {
-    for (int tries = 0; tries < 6000; ++tries) {
-      std::ifstream file(folder_ / ".stderr");
-      const std::string said((std::istreambuf_iterator<char>(file)), {});
-      if (said.find(text) != std::string::npos) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
-  }
+  // Wait until stderr or stdout holds `text`, or the process has ended; return whether it does.
+  bool has_said(const std::string& text) const { return holds(".stderr", text); }
+  bool has_printed(const std::string& text) const { return holds(".stdout", text); }
 
  private:
+  bool holds(const char* file, const std::string& text) const {
+    for (bool running = true;;) {
+      std::ifstream stream(folder_ / file);
+      const std::string written((std::istreambuf_iterator<char>(stream)), {});
+      if (written.find(text) != std::string::npos) return true;
+      if (!running) return false;
+      siginfo_t ended = {};
+      running = waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
   std::filesystem::path folder_;
   pid_t pid_ = -1;
 };
