@@ -30,6 +30,8 @@ std::string remedy(int code) {
       return "raise the limit of open files (ulimit -n)";
     case ENAMETOOLONG:
       return "choose a shorter name";
+    case ELOOP:
+      return "its symbolic links lead in a circle; give the name of a file";
     case EIO:
       return "the disk reports a fault; check it";
     case EFBIG:
@@ -37,6 +39,12 @@ std::string remedy(int code) {
     default:
       return "check the disk and the path";
   }
+}
+
+// Whether the name is wrong, and not the machine.
+bool is_wrong_name(int code) {
+  return code == ENOENT || code == ENOTDIR || code == EISDIR || code == ELOOP || code == ENAMETOOLONG ||
+         code == ENXIO || code == ENODEV;  // the last two: a socket, a device without a driver
 }
 
 std::string reason(int code) { return std::generic_category().message(code) + "; " + remedy(code); }
@@ -48,7 +56,8 @@ void throw_write_error(const std::string& verb, const std::filesystem::path& pat
 }
 
 void throw_read_error(const std::filesystem::path& path, int code) {
-  throw Error::input(str("cannot read ", path.string(), ": ", reason(code)));
+  const ErrorKind kind = is_wrong_name(code) ? ErrorKind::input : ErrorKind::environment;
+  throw Error(kind, str("cannot read ", path.string(), ": ", reason(code)));
 }
 
 }  // namespace inkling
