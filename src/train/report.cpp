@@ -1,13 +1,21 @@
 #include "train/report.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
 
 #include "base/error.h"
+#include "base/file_errors.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "checkpoint/folder_names.h"
 #include "formats/json_text.h"
 
 namespace inkling {
@@ -30,18 +38,16 @@ bool is_of_step_up_to(const std::string& line, std::int64_t steps_done) {
 }
 
 void drop_lines_after(const std::filesystem::path& path, std::int64_t steps_done) {
-  if (!std::filesystem::exists(path)) return;
-  std::istringstream lines(read_small_file(path));
+  if (!is_there(path)) return;
+  const InputFile file(path);
+  std::string text(file.size(), '\0');
+  file.read_exactly(0, std::as_writable_bytes(std::span(text)));
+  std::istringstream lines(text);
   std::string kept;
-  bool dropped = false;
   for (std::string line; std::getline(lines, line);) {
-    if (is_of_step_up_to(line, steps_done)) {
-      kept += line + "\n";
-    } else {
-      dropped = true;
-    }
+    if (is_of_step_up_to(line, steps_done)) kept += line + "\n";
   }
-  if (dropped) write_file(path, kept);
+  if (kept != text) write_file(path, kept);
 }
 
 }  // namespace
@@ -54,12 +60,14 @@ Report::Report(const std::filesystem::path& log, std::int64_t steps_done, std::i
       peak_flops_(peak_flops),
       since_(std::chrono::steady_clock::now()) {
   drop_lines_after(log, steps_done);
-  log_.open(log, std::ios::app);
-  if (!log_) throw Error::environment(str("cannot write ", log.string(), "; check the folder's permissions"));
+  log_ = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (log_ < 0) throw_write_error("write", log, errno);
+  sync_folder(log.parent_path());
   if (stderr_is_terminal()) bar_.emplace("training", static_cast<std::uint64_t>(max_steps), "steps");
 }
 
 Report::~Report() {
+  ::close(log_);
   if (bar_) bar_->clear();
 }
 
@@ -69,8 +77,16 @@ void Report::say(const std::string& line) {
 }
 
 void Report::append(const std::string& json_line) {
-  log_ << json_line << '\n' << std::flush;
-  if (!log_) throw Error::environment(str("cannot write ", path_.string(), ": is the disk full?"));
+  const std::string line = json_line + "\n";
+  for (std::size_t written = 0; written < line.size();) {
+    const ssize_t count = ::write(log_, line.data() + written, line.size() - written);
+    if (count < 0 && errno != EINTR) throw_write_error("write", path_, errno);
+    written += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+  }
+}
+
+void Report::sync() {
+  if (::fsync(log_) != 0) throw_write_error("write", path_, errno);
 }
 
 void Report::step_done(std::int64_t step, std::int64_t tokens) {

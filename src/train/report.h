@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 
@@ -27,16 +26,19 @@ class Report {
   Report(const std::filesystem::path& log, std::int64_t steps_done, std::int64_t max_steps, double flops_per_token,
          double peak_flops);
   ~Report();
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
 
   void step_done(std::int64_t step, std::int64_t tokens);  // moves the bar on a terminal
   void log_step(std::int64_t step, const StepResult& result, double total_seconds);
   void log_evaluation(const EvaluationLosses& losses, bool is_best);
+  void sync();  // every line so far is on the disk when this returns: to be called before a checkpoint
   void say(const std::string& line);  // a plain line that does not break the bar
 
  private:
   void append(const std::string& json_line);
 
-  std::ofstream log_;
+  int log_ = -1;  // a file descriptor
   std::filesystem::path path_;
   std::int64_t max_steps_;
   double flops_per_token_, peak_flops_;
