@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/folder_names.h"
 #include "config/config.h"
 #include "data/dataset.h"
 #include "generate/load_model.h"
@@ -35,7 +36,7 @@ void add_flags(CLI::App& app, Flags& flags) {
 // The settings that say where the data is: beside the checkpoint, or given by the person.
 Config find_config(const Flags& flags, const fs::path& folder) {
   const fs::path path = flags.config.empty() ? folder / "config.yaml" : fs::path(flags.config);
-  if (flags.config.empty() && !fs::exists(path)) {
+  if (flags.config.empty() && !is_there(path)) {
     throw Error::input(str(folder.string(),
                            " holds no config.yaml, so the data to score is not known: give the settings "
                            "that name it with --config FILE"));
@@ -51,7 +52,7 @@ void check_tokenizer(const LoadedModel& model, const Dataset& dataset) {
 }
 
 void warn_of_other_data(const LoadedModel& model, const Dataset& dataset) {
-  if (!fs::exists(model.folder / "state.json")) return;
+  if (!is_there(model.folder / "state.json")) return;
   if (load_state(model.folder).data_hash == dataset.hash) return;
   log_warning(str("the data in ", dataset.folder.string(),
                   " is not what the model was trained on: training text may be "

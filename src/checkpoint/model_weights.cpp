@@ -1,6 +1,7 @@
 #include "checkpoint/model_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <span>
@@ -13,9 +14,11 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/folder_names.h"
 #include "checkpoint/model_config.h"
 #include "checkpoint/tensor_files.h"
 #include "formats/safetensors.h"
+#include "optim/adamw.h"
 
 namespace inkling {
 namespace {
@@ -36,17 +39,17 @@ bool is_mask_buffer(const std::string& name) {
 
 SafetensorsFile open_weights(const fs::path& folder) {
   const fs::path path = folder / "model.safetensors";
-  if (fs::exists(path)) return SafetensorsFile(path);
+  if (is_there(path)) return SafetensorsFile(path);
   const std::string resave =
       "open it in Python with transformers and save it again: "
       "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER, ";
-  if (fs::exists(folder / "model.safetensors.index.json")) {
+  if (is_there(folder / "model.safetensors.index.json")) {
     throw Error::input(str(folder.string(),
                            ": the model is split into several files, and only one model.safetensors can "
                            "be read; ",
                            resave, "max_shard_size=\"1000GB\")"));
   }
-  if (fs::exists(folder / "pytorch_model.bin")) {
+  if (is_there(folder / "pytorch_model.bin")) {
     throw Error::input(str(folder.string(),
                            ": holds pytorch_model.bin and no model.safetensors. Such a file is a Python "
                            "pickle, which can run any program when it is opened, so it is not read; if you trust it, ",
@@ -133,6 +136,18 @@ void check_absent_bias(const WeightsFile& weights, const std::string& name) {
 
 }  // namespace
 
+// The norm's sum of squares, in double on the CPU, is finite if and only if every number is.
+std::optional<std::string> tensor_not_finite(const ParameterArena& arena) {
+  if (std::isfinite(global_norm(arena.values()))) return std::nullopt;
+  for (const Parameter& parameter : arena.parameters()) {
+    const at::Tensor values = arena.master(parameter.spec.name).cpu();
+    const std::span<const float> numbers = values_of(values);
+    const bool finite = std::all_of(numbers.begin(), numbers.end(), [](float number) { return std::isfinite(number); });
+    if (!finite) return parameter.spec.name;
+  }
+  return std::nullopt;  // on a GPU, where the sum is in float32: huge, and finite all the same
+}
+
 void write_model_weights(const fs::path& path, const GptShape& shape, const ParameterArena& arena) {
   const at::Tensor values = arena.values().cpu();
   const std::vector<float> zeros(static_cast<std::size_t>(4 * shape.n_embd));  // as long as the longest bias
@@ -176,6 +191,12 @@ void load_weights(const fs::path& folder, const GptShape& shape, ParameterArena&
   for (const Parameter& parameter : arena.parameters()) {
     // copy_: from the file's dtype to float32, and to the arena's device.
     arena.master(parameter.spec.name).copy_(read_tensor(weights.file, *weights.entries.at(parameter.spec.name)));
+  }
+  if (const auto name = tensor_not_finite(arena)) {
+    throw Error::input(
+        str(weights.file.path().string(), ": tensor ", quote(weights.entries.at(*name)->name),
+            " holds numbers that are not finite (NaN or infinity): the training that made it diverged; choose "
+            "an older checkpoint or another model"));
   }
   arena.refresh_compute();
 }

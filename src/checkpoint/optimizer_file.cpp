@@ -86,6 +86,10 @@ void write_optimizer(const fs::path& path, const ParameterArena& arena, const Ad
                      {"steps", str(optimizer.steps())}});
 }
 
+std::int64_t optimizer_steps(const fs::path& folder) {
+  return read_steps(SafetensorsFile(folder / "optimizer.safetensors"));
+}
+
 void load_optimizer(const fs::path& folder, const ParameterArena& arena, AdamW& optimizer) {
   const SafetensorsFile file(folder / "optimizer.safetensors");
   const std::int64_t steps = read_steps(file);

@@ -12,7 +12,9 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/temporary.h"
+#include "checkpoint/check_checkpoint.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/folder_names.h"
 #include "checkpoint/state_file.h"
 
 namespace inkling {
@@ -39,29 +41,10 @@ std::optional<std::int64_t> step_of(std::string_view name) {
   return step && step_name(*step) == name ? step : std::nullopt;
 }
 
-// The names in a folder that may be missing or be read-protected.
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code code;
-  fs::directory_iterator entry(folder, code);
-  for (; !code && entry != fs::directory_iterator(); entry.increment(code)) {
-    names.push_back(entry->path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-// What is wrong with a checkpoint, if anything is.
-std::optional<std::string> damage(const CheckpointEntry& entry) {
-  try {
-    check_whole(entry.folder);
-    const std::int64_t step = load_state(entry.folder).step;
-    if (step == entry.step) return std::nullopt;
-    return str(entry.folder.string(), ": its state.json is of step ", step);
-  } catch (const Error& error) {
-    return error.message();
-  }
-}
+struct Entry {
+  std::int64_t step;
+  fs::path folder;
+};
 
 // A process that was killed while it replaced a checkpoint may have left it under a hidden name alone.
 void restore_replaced_in(const fs::path& checkpoints) {
@@ -72,50 +55,74 @@ void restore_replaced_in(const fs::path& checkpoints) {
   }
 }
 
+// By their names alone, oldest first.
+std::vector<Entry> entries_in(const fs::path& run) {
+  std::vector<Entry> entries;
+  const fs::path folder = run / "checkpoints";
+  restore_replaced_in(folder);
+  for (const std::string& name : names_in(folder)) {
+    if (const auto step = step_of(name)) entries.push_back({*step, folder / name});
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.step < b.step; });
+  return entries;
+}
+
+void check_entry(const Entry& entry, Look look) {
+  const std::int64_t step = check_files(entry.folder, look).step;
+  if (step != entry.step) throw Error::input(str(entry.folder.string(), ": its state.json is of step ", step));
+}
+
+// Damage is the person's to judge; a disk or a folder that cannot be read is no damage, and never passed over.
+void rethrow_unless_damaged(const Error& error) {
+  if (error.kind() != ErrorKind::input) throw;
+}
+
 struct Listing {
-  std::vector<CheckpointEntry> whole;  // oldest first
-  std::vector<std::string> damaged;    // what is wrong with each
+  std::vector<Entry> whole;          // oldest first
+  std::vector<std::string> damaged;  // what is wrong with each
+  std::vector<std::string> newer;    // likewise, of those that a newer version wrote
+  std::int64_t newest_of_newer = -1;
 };
 
 Listing list_all(const fs::path& run) {
   Listing listing;
-  const fs::path folder = run / "checkpoints";
-  restore_replaced_in(folder);
-  for (const std::string& name : names_in(folder)) {
-    const auto step = step_of(name);
-    if (!step) continue;
-    const CheckpointEntry entry = {*step, folder / name};
-    if (auto message = damage(entry))
-      listing.damaged.push_back(std::move(*message));
-    else
+  for (const Entry& entry : entries_in(run)) {
+    try {
+      check_entry(entry, Look::quick);
       listing.whole.push_back(entry);
+    } catch (const NewerVersion& error) {
+      listing.newer.push_back(error.message());
+      listing.newest_of_newer = entry.step;
+    } catch (const Error& error) {
+      rethrow_unless_damaged(error);
+      listing.damaged.push_back(error.message());
+    }
   }
-  const auto earlier = [](const CheckpointEntry& a, const CheckpointEntry& b) { return a.step < b.step; };
-  std::sort(listing.whole.begin(), listing.whole.end(), earlier);
   return listing;
 }
 
-const CheckpointEntry* find_step(const Listing& listing, std::int64_t step) {
-  for (const CheckpointEntry& entry : listing.whole) {
+const Entry* find_step(const Listing& listing, std::int64_t step) {
+  for (const Entry& entry : listing.whole) {
     if (entry.step == step) return &entry;
   }
   return nullptr;
 }
 
-// "There are the steps 250, 500. Damaged: …"
+// "There are the steps 250, 500. Damaged: …. Newer: …"
 std::string what_is_there(const Listing& listing) {
   std::vector<std::string> steps;
-  for (const CheckpointEntry& entry : listing.whole) steps.push_back(str(entry.step));
+  for (const Entry& entry : listing.whole) steps.push_back(str(entry.step));
   std::string text =
       steps.empty() ? "" : str(steps.size() == 1 ? "There is step " : "There are the steps ", join(steps, ", "));
   for (const std::string& message : listing.damaged) text += str(text.empty() ? "" : ". ", "Damaged: ", message);
+  for (const std::string& message : listing.newer) text += str(text.empty() ? "" : ". ", "Newer: ", message);
   return text;
 }
 
 // "; the runs in it: runs/a, runs/b" for a folder of runs.
 std::string runs_inside(const fs::path& folder) {
   std::vector<std::string> runs;
-  std::error_code ignored;
+  std::error_code ignored;  // only a hint
   for (const std::string& name : names_in(folder)) {
     if (fs::is_directory(folder / name / "checkpoints", ignored)) runs.push_back((folder / name).string());
   }
@@ -123,10 +130,10 @@ std::string runs_inside(const fs::path& folder) {
 }
 
 // Falls back to the newest where the person did not ask for the best by name.
-const CheckpointEntry& best_of(const Listing& listing, const fs::path& run, bool asked_for) {
-  const CheckpointEntry& newest = listing.whole.back();
+const Entry& best_of(const Listing& listing, const fs::path& run, bool asked_for) {
+  const Entry& newest = listing.whole.back();
   const std::int64_t best_step = load_state(newest.folder).best_step;
-  if (const CheckpointEntry* best = find_step(listing, best_step)) return *best;
+  if (const Entry* best = find_step(listing, best_step)) return *best;
   if (asked_for && best_step < 0) {
     throw Error::input(str(run.string(),
                            ": no checkpoint is known to be the best, because the run has not been "
@@ -146,7 +153,16 @@ const CheckpointEntry& best_of(const Listing& listing, const fs::path& run, bool
   return newest;
 }
 
-const CheckpointEntry& choose(const Listing& listing, const fs::path& run, const std::string& which) {
+// What is taken without its step being named must not quietly be older than what the person has.
+void tell_what_is_passed_over(const Listing& listing) {
+  if (listing.newest_of_newer > listing.whole.back().step) {
+    throw Error::input(str(listing.newer.back(), ", or ask for a step. ", what_is_there(listing)));
+  }
+  for (const std::string& message : listing.damaged) log_warning(str("a damaged checkpoint is left aside: ", message));
+}
+
+const Entry& choose(const Listing& listing, const fs::path& run, const std::string& which) {
+  if (which.empty() || which == "best" || which == "newest") tell_what_is_passed_over(listing);
   if (which.empty() || which == "best") return best_of(listing, run, !which.empty());
   if (which == "newest") return listing.whole.back();
   const std::string_view name = which;
@@ -157,7 +173,7 @@ const CheckpointEntry& choose(const Listing& listing, const fs::path& run, const
                            "step. ",
                            what_is_there(listing)));
   }
-  if (const CheckpointEntry* entry = find_step(listing, *step)) return *entry;
+  if (const Entry* entry = find_step(listing, *step)) return *entry;
   throw Error::input(str(run.string(), " has no checkpoint of step ", *step, ". ", what_is_there(listing)));
 }
 
@@ -184,22 +200,38 @@ void remove_leftovers(const fs::path& checkpoints) {
 
 fs::path checkpoint_folder(const fs::path& run, std::int64_t step) { return run / "checkpoints" / step_name(step); }
 
-std::vector<CheckpointEntry> list_checkpoints(const fs::path& run) {
-  const Listing listing = list_all(run);
-  for (const std::string& message : listing.damaged) log_warning(str("a damaged checkpoint is left aside: ", message));
-  return listing.whole;
+std::optional<fs::path> newest_checkpoint(const fs::path& run) {
+  const std::vector<Entry> entries = entries_in(run);
+  std::vector<std::string> reasons;
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    try {
+      check_entry(*entry, Look::thorough);
+      for (const std::string& reason : reasons) log_warning(str("a damaged checkpoint is left aside: ", reason));
+      return entry->folder;
+    } catch (const NewerVersion& error) {
+      throw Error::input(str(error.message(),
+                             ", move its folder away to go on from an older checkpoint, or start over beside "
+                             "it with --fresh"));
+    } catch (const Error& error) {
+      rethrow_unless_damaged(error);
+      reasons.push_back(error.message());
+    }
+  }
+  if (entries.empty()) return std::nullopt;
+  throw Error::input(str(run.string(), " has checkpoints, and none can be used, so this run cannot go on. ",
+                         join(reasons, ". "), ". Bring an older checkpoint back into ", (run / "checkpoints").string(),
+                         ", or start over beside it with --fresh"));
 }
 
 fs::path find_checkpoint(const fs::path& place, const std::string& which) {
-  std::error_code ignored;
-  if (fs::exists(place / "config.json", ignored)) {
+  if (is_there(place / "config.json")) {
     if (which.empty()) return place;
     throw Error::input(str(place.string(), " is a single checkpoint, so ", quote(which),
                            " cannot be chosen from it; "
                            "leave the choice out, or give the run's folder"));
   }
-  if (!fs::exists(place, ignored)) throw Error::input(str(place.string(), ": there is no such folder"));
-  if (!fs::is_directory(place / "checkpoints", ignored)) {
+  if (!is_there(place)) throw Error::input(str(place.string(), ": there is no such folder"));
+  if (!is_folder(place / "checkpoints")) {
     throw Error::input(str(place.string(),
                            " is neither a run's folder (it holds no checkpoints/) nor a checkpoint or "
                            "model folder (it holds no config.json)",
@@ -207,20 +239,25 @@ fs::path find_checkpoint(const fs::path& place, const std::string& which) {
   }
   const Listing listing = list_all(place);
   if (listing.whole.empty()) {
-    throw Error::input(
-        str(place.string(), " has no checkpoint yet that can be used",
-            listing.damaged.empty() ? "; train it first: inkling-train CONFIG" : str(". ", what_is_there(listing))));
+    throw Error::input(str(place.string(), " has no checkpoint yet that can be used",
+                           listing.damaged.empty() && listing.newer.empty() ? "; train it first: inkling-train CONFIG"
+                                                                            : str(". ", what_is_there(listing))));
   }
   return choose(listing, place, which).folder;
 }
 
-void prune_checkpoints(const fs::path& run, std::int64_t keep, std::int64_t best_step) {
-  const std::vector<CheckpointEntry> entries = list_all(run).whole;
-  const auto kept = static_cast<std::size_t>(std::max<std::int64_t>(keep, 1));
-  for (std::size_t index = 0; index + kept < entries.size(); ++index) {
-    if (entries[index].step != best_step) remove_folder(entries[index].folder);
+void prune_checkpoints(const fs::path& run, const TrainingState& state, std::int64_t keep) {
+  try {
+    std::vector<Entry> entries = list_all(run).whole;
+    std::erase_if(entries, [&](const Entry& entry) { return entry.step > state.step; });
+    const auto kept = static_cast<std::size_t>(std::max<std::int64_t>(keep, 1));
+    for (std::size_t index = 0; index + kept < entries.size(); ++index) {
+      if (entries[index].step != state.best_step) remove_folder(entries[index].folder);
+    }
+    remove_leftovers(run / "checkpoints");
+  } catch (const Error& error) {
+    log_warning(str("old checkpoints are not removed this time: ", error.message()));
   }
-  remove_leftovers(run / "checkpoints");
 }
 
 }  // namespace inkling

@@ -1,9 +1,7 @@
 // save_checkpoint of checkpoint.h.
-#include <algorithm>
-#include <string>
-#include <vector>
-
+#include "base/error.h"
 #include "base/files.h"
+#include "base/strings.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_config.h"
 #include "checkpoint/model_weights.h"
@@ -13,19 +11,26 @@
 namespace inkling {
 namespace {
 
-std::vector<std::string> file_names(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
+// What a load would refuse is not written in the first place.
+void check_run(const ParameterArena& arena, const AdamW& optimizer, const TrainingState& state) {
+  if (const auto name = tensor_not_finite(arena)) {
+    throw Error(
+        ErrorKind::diverged,
+        str("training has diverged: after step ", state.step, " tensor ", quote(*name),
+            " of the weights is not finite, so nothing was saved; earlier checkpoints are untouched. Try a lower "
+            "optimizer.learning_rate, a longer schedule.warmup_steps or optimizer.grad_clip: 1.0, with --fresh"));
   }
-  std::sort(names.begin(), names.end());
-  return names;
+  if (optimizer.steps() != state.step - state.skipped_steps) {
+    throw Error::internal(str("a run of ", state.step, " steps, ", state.skipped_steps,
+                              " of them without an update, has made ", optimizer.steps(), " updates"));
+  }
 }
 
 }  // namespace
 
 void save_checkpoint(const fs::path& folder, const Config& config, const GptShape& shape, const ParameterArena& arena,
                      const AdamW& optimizer, const TrainingState& state, const Tokenizer* tokenizer) {
+  check_run(arena, optimizer, state);
   create_folders(folder.parent_path());
   OutputFolder output(folder);
   const fs::path& growing = output.temporary();
@@ -35,7 +40,7 @@ void save_checkpoint(const fs::path& folder, const Config& config, const GptShap
   if (tokenizer != nullptr) tokenizer->save(growing);
   write_model_weights(growing / "model.safetensors", shape, arena);
   write_optimizer(growing / "optimizer.safetensors", arena, optimizer);
-  write_state(growing, state, file_names(growing));
+  write_state(growing, state);
   output.replace();
 }
 

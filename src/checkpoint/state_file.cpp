@@ -1,21 +1,37 @@
 #include "checkpoint/state_file.h"
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
-#include "base/error.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/strings.h"
+#include "checkpoint/folder_names.h"
 #include "formats/json_fields.h"
-#include "formats/safetensors.h"
 
 namespace inkling {
 namespace {
 
-constexpr const char* format_mark = "inkling-training-state";
-constexpr std::int64_t format_version = 1;
+constexpr const char* state_mark = "inkling-training-state";
+constexpr std::int64_t state_version = 2;
 constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t most_steps = 1'000'000'000;  // of training.max_steps
+
+// The last line, around the hash of all text before it.
+constexpr std::string_view before_hash = "  \"xxh3_128\": \"";
+constexpr std::string_view after_hash = "\"\n}\n";
+constexpr std::size_t hash_digits = 32;
+
+std::string with_own_hash(const std::string& text) { return str(text, before_hash, hash_text(text), after_hash); }
+
+bool own_hash_holds(const std::string& file) {
+  constexpr std::size_t length = before_hash.size() + hash_digits + after_hash.size();
+  return file.size() >= length && with_own_hash(file.substr(0, file.size() - length)) == file;
+}
 
 std::string json_text(const std::string& text) { return nlohmann::json(text).dump(); }
 
@@ -30,66 +46,137 @@ std::string runtime_text(const RuntimeConfig& runtime) {
              ", \"deterministic\": ", runtime.deterministic ? "true" : "false", "}");
 }
 
-JsonFields open_state(const fs::path& folder) {
-  JsonFields fields(folder / "state.json", "choose another checkpoint");
-  if (fields.text("format") != format_mark) fields.refuse("this is no training state");
-  const std::int64_t version = fields.whole("version", 1, no_limit);
-  if (version != format_version) {
-    fields.refuse(str("it is of version ", version, ", and this program knows version ", format_version));
+std::string state_text(const TrainingState& state) {
+  return str("{\n  \"format\": ", json_text(state_mark), ",\n  \"version\": ", state_version,
+             ",\n  \"step\": ", state.step, ",\n  \"best_val_loss\": ", json_number(state.best_val_loss),
+             ",\n  \"best_step\": ", state.best_step, ",\n  \"data_hash\": ", json_text(state.data_hash),
+             ",\n  \"seconds\": ", json_number(state.seconds), ",\n  \"skipped_steps\": ", state.skipped_steps,
+             ",\n  \"skipped_in_a_row\": ", state.skipped_in_a_row, ",\n  \"runtime\": ", runtime_text(state.resolved),
+             ",\n  \"micro_batch_size\": ", state.micro_batch_size);
+}
+
+std::string files_text(const fs::path& folder) {
+  std::vector<std::string> lines;
+  for (const std::string& name : names_in(folder)) {
+    const fs::path path = folder / name;
+    lines.push_back(str("    {\"name\": ", json_text(name), ", \"size\": ", InputFile(path).size(),
+                        ", \"xxh3_128\": \"", hash_file(path), "\"}"));
   }
+  return str("[\n", join(lines, ",\n"), "\n  ]");
+}
+
+JsonFields open_state(const fs::path& folder) {
+  const fs::path path = folder / "state.json";
+  const std::string text = read_small_file(path);
+  JsonFields fields(path, text, "choose another checkpoint");
+  if (fields.text("format") != state_mark) fields.refuse("this is no training state");
+  const bool has_own_hash = fields.has("xxh3_128");
+  if (has_own_hash && !own_hash_holds(text)) {
+    fields.refuse("it is not as it was written: its last line gives another XXH3-128 than its text has");
+  }
+  const std::int64_t version = fields.whole("version", 1, no_limit);
+  if (version > state_version) {
+    throw NewerVersion(ErrorKind::input, str(path.string(), ": a newer inkling wrote it (version ", version,
+                                             ", and this program knows versions 1 to ", state_version,
+                                             "); update inkling to use this checkpoint"));
+  }
+  if (version == 1 && has_own_hash) fields.refuse("it says version 1, and xxh3_128 is a field of version 2");
+  if (version == 2 && !has_own_hash) fields.refuse("its last line, xxh3_128, is missing");
   return fields;
+}
+
+std::string one_of_these(const JsonFields& fields, const char* name, std::initializer_list<std::string_view> known) {
+  const std::string text = fields.text(name);
+  if (std::find(known.begin(), known.end(), text) != known.end()) return text;
+  fields.refuse(str("runtime.", name, " is ", quote(text), ", which this program does not know"));
+}
+
+std::string device_from(const JsonFields& fields) {
+  const std::string text = fields.text("device");
+  const std::string_view number = std::string_view(text).substr(std::min(text.size(), std::size_t{5}));
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const bool numbered = text.starts_with("cuda:") && !number.empty() && number.size() <= 2 &&
+                        std::all_of(number.begin(), number.end(), is_digit);
+  return numbered ? text : one_of_these(fields, "device", {"auto", "cpu", "cuda"});
 }
 
 RuntimeConfig runtime_from(const JsonFields& fields) {
   RuntimeConfig runtime;
-  runtime.device = fields.text("device");
-  runtime.dtype = fields.text("dtype");
-  runtime.threads = fields.whole("threads", 0, no_limit);
-  runtime.kernels = fields.text("kernels");
+  runtime.device = device_from(fields);
+  runtime.dtype = one_of_these(fields, "dtype", {"auto", "float32", "bfloat16"});
+  runtime.threads = fields.whole("threads", 0, 4096);
+  runtime.kernels = one_of_these(fields, "kernels", {"auto", "fused", "aten"});
   runtime.deterministic = fields.flag("deterministic");
   return runtime;
 }
 
 TrainingState state_from(const JsonFields& fields) {
   TrainingState state;
-  state.step = fields.whole("step", 0, no_limit);
+  state.step = fields.whole("step", 0, most_steps);
   state.best_val_loss = fields.optional_real("best_val_loss");
-  state.best_step = fields.whole("best_step", -1, no_limit);
+  state.best_step = fields.whole("best_step", -1, state.step);
+  if (!state.best_val_loss) state.best_step = -1;  // version 1 took a first loss of NaN for the best
   state.data_hash = fields.text("data_hash");
   state.seconds = fields.real("seconds");
-  state.skipped_steps = fields.whole("skipped_steps", 0, no_limit);
-  state.skipped_in_a_row = fields.whole("skipped_in_a_row", 0, no_limit);
+  if (state.seconds < 0) fields.refuse("seconds is below 0");
+  state.skipped_steps = fields.whole("skipped_steps", 0, state.step);
+  state.skipped_in_a_row = fields.whole("skipped_in_a_row", 0, state.skipped_steps);
   state.resolved = runtime_from(fields.section("runtime"));
-  state.micro_batch_size = fields.whole_or("micro_batch_size", 0);
+  if (fields.has("micro_batch_size")) state.micro_batch_size = fields.whole("micro_batch_size", 0, 100'000);
   return state;
+}
+
+void check_name(const JsonFields& fields, const std::string& name) {
+  const bool plain = !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
+                     name.find('\0') == name.npos && name != "state.json";
+  if (!plain) fields.refuse(str("files names ", quote(name), ", which is no other file of the folder"));
+}
+
+// What every checkpoint has, so that none of it can be left out of the list and be believed unseen.
+void check_complete(const JsonFields& fields, const std::vector<SavedFile>& files) {
+  for (const char* needed : {"config.json", "config.yaml", "model.safetensors", "optimizer.safetensors"}) {
+    const auto same_name = [&](const SavedFile& file) { return file.name == needed; };
+    if (std::none_of(files.begin(), files.end(), same_name)) fields.refuse(str("files does not name ", needed));
+  }
+}
+
+std::vector<SavedFile> files_from(const JsonFields& fields, std::int64_t version) {
+  std::vector<SavedFile> files;
+  if (version == 1) {
+    for (const std::string& name : fields.texts("files")) files.push_back({.name = name, .size = 0, .hash = ""});
+  } else {
+    for (const JsonFields& file : fields.sections("files")) {
+      files.push_back({.name = file.text("name"),
+                       .size = static_cast<std::uint64_t>(file.whole("size", 0, no_limit)),
+                       .hash = file.text("xxh3_128")});
+    }
+    check_complete(fields, files);
+  }
+  for (const SavedFile& file : files) check_name(fields, file.name);
+  return files;
 }
 
 }  // namespace
 
-void write_state(const fs::path& folder, const TrainingState& state, const std::vector<std::string>& files) {
+void write_state(const fs::path& folder, const TrainingState& state) {
   if (!std::isfinite(state.seconds)) throw Error::internal("a run's time is not a finite number");
   write_file(folder / "state.json",
-             str("{\n  \"format\": ", json_text(format_mark), ",\n  \"version\": ", format_version,
-                 ",\n  \"step\": ", state.step, ",\n  \"best_val_loss\": ", json_number(state.best_val_loss),
-                 ",\n  \"best_step\": ", state.best_step, ",\n  \"data_hash\": ", json_text(state.data_hash),
-                 ",\n  \"seconds\": ", json_number(state.seconds), ",\n  \"skipped_steps\": ", state.skipped_steps,
-                 ",\n  \"skipped_in_a_row\": ", state.skipped_in_a_row, ",\n  \"runtime\": ",
-                 runtime_text(state.resolved), ",\n  \"micro_batch_size\": ", state.micro_batch_size,
-                 ",\n  \"files\": ", nlohmann::json(files).dump(), "\n}\n"));
+             with_own_hash(str(state_text(state), ",\n  \"files\": ", files_text(folder), ",\n")));
 }
 
-TrainingState load_state(const fs::path& folder) { return state_from(open_state(folder)); }
-
-void check_whole(const fs::path& folder) {
+StateFile read_state(const fs::path& folder) {
   const JsonFields fields = open_state(folder);
-  state_from(fields);
-  for (const std::string& name : fields.texts("files")) {
-    if (fs::path(name).has_parent_path()) fields.refuse(str("files names ", quote(name), ", outside the folder"));
-    const InputFile file(folder / name);
-    if (file.size() == 0)
-      throw Error::input(str(file.path().string(), ": the file is empty; choose another checkpoint"));
-    if (name.ends_with(".safetensors")) SafetensorsFile{file.path()};
-  }
+  const std::int64_t version = fields.whole("version", 1, state_version);
+  return {.version = version, .state = state_from(fields), .files = files_from(fields, version)};
+}
+
+TrainingState load_state(const fs::path& folder) { return read_state(folder).state; }
+
+bool note_validation_loss(TrainingState& state, double loss) {
+  if (!std::isfinite(loss) || (state.best_val_loss && loss >= *state.best_val_loss)) return false;
+  state.best_val_loss = loss;
+  state.best_step = state.step;
+  return true;
 }
 
 }  // namespace inkling

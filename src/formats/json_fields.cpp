@@ -17,8 +17,10 @@ constexpr std::size_t longest_shown = 60;  // characters of a wrong value in a m
 }  // namespace
 
 JsonFields::JsonFields(const std::filesystem::path& path, std::string remedy)
+    : JsonFields(path, read_small_file(path), std::move(remedy)) {}
+
+JsonFields::JsonFields(const std::filesystem::path& path, const std::string& text, std::string remedy)
     : path_(path), remedy_(std::move(remedy)) {
-  const std::string text = read_small_file(path);
   if (text.empty()) refuse("the file is empty");
   try {
     object_ = parse_json(text);

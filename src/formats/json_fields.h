@@ -19,6 +19,8 @@ class JsonFields {
   // Reads a small file (base/files.h) that holds one object. `remedy` ends every message: what to do about a file that
   // is no good.
   JsonFields(const std::filesystem::path& path, std::string remedy);
+  // Likewise, of a file that was read already.
+  JsonFields(const std::filesystem::path& path, const std::string& text, std::string remedy);
 
   // A field that is null counts as absent everywhere.
   bool has(std::string_view name) const { return find(name) != nullptr; }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/folder_names.h"
 
 namespace inkling {
 
@@ -10,8 +11,9 @@ namespace fs = std::filesystem;
 
 LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
   LoadedModel loaded{.folder = folder, .runtime = runtime, .arena = {}, .gpt = {}, .tokenizer = {}};
+  check_checkpoint(folder);
   const GptShape shape = read_shape(folder);
-  if (fs::exists(folder / "tokenizer.json")) loaded.tokenizer = load_tokenizer(folder);
+  if (is_there(folder / "tokenizer.json")) loaded.tokenizer = load_tokenizer(folder);
   if (loaded.tokenizer && loaded.tokenizer->vocab_size() > static_cast<std::uint64_t>(shape.vocab_size)) {
     throw Error::input(str(folder.string(), ": its tokenizer has ", format_count(loaded.tokenizer->vocab_size()),
                            " tokens and its model knows ", shape.vocab_size, " only: they do not belong together"));

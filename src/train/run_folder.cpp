@@ -4,50 +4,111 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <system_error>
+
 #include "base/error.h"
+#include "base/file_errors.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "checkpoint/folder_names.h"
 
 namespace inkling {
 namespace {
 
 // Not there, or all that a run leaves which ended before its first step.
 bool is_unused(const fs::path& run) {
-  std::error_code code;
-  if (!fs::exists(run, code)) return true;
-  for (const fs::directory_entry& entry : fs::directory_iterator(run, code)) {
-    const std::string name = entry.path().filename().string();
+  if (is_there(run) && !is_folder(run)) return false;
+  for (const std::string& name : names_in(run)) {
+    const fs::path path = run / name;
     const bool trace = name == ".lock" || name == "config.yaml";
-    const bool empty = (name == "checkpoints" || name == "log.jsonl") && fs::is_empty(entry.path(), code);
+    const bool empty =
+        (name == "checkpoints" && names_in(path).empty()) || (name == "log.jsonl" && InputFile(path).size() == 0);
     if (!trace && !empty) return false;
   }
-  return !code;
+  return true;
 }
+
+// "process 4711 on HOST since 2025-03-01 12:00:00 UTC", for whoever finds the folder locked.
+std::string describe_this_process() {
+  char host[256] = "";
+  if (::gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char since[32] = "";
+  std::strftime(since, sizeof since, "%Y-%m-%d %H:%M:%S UTC", &utc);
+  return str("process ", ::getpid(), " on ", host, " since ", since);
+}
+
+// What the holder wrote, as far as it can be shown in a line: " (process …)", or nothing.
+std::string describe_holder(int lock) {
+  char text[512];
+  const ssize_t length = ::pread(lock, text, sizeof text, 0);
+  std::string line(text, static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  line.resize(std::min(line.find('\n'), line.size()));
+  const bool shown =
+      !line.empty() && std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  return shown ? str(" (", line, ")") : "";
+}
+
+// Returns errno, 0 for success.
+int take_lock(int lock) {
+  while (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+bool has_no_locks(int code) { return code == ENOLCK || code == ENOSYS || code == ENOTSUP || code == EINVAL; }
 
 }  // namespace
 
-RunFolder::RunFolder(const std::filesystem::path& path, bool dry_run) : path_(path) {
+RunFolder::RunFolder(const fs::path& path, bool dry_run) : path_(path) {
   if (dry_run) return;
   create_folders(path / "checkpoints");
-  const std::filesystem::path lock = path / ".lock";
-  lock_ = open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-  if (lock_ < 0) throw Error::environment(str("cannot write in ", path.string(), "; check the folder's permissions"));
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    close(lock_);
-    throw Error::input(
-        str("another process is training in ", path.string(), "; stop it first, or choose another folder with --out"));
+  const fs::path lock = path / ".lock";
+  lock_ = ::open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NONBLOCK, 0644);
+  if (lock_ < 0) throw_write_error("open", lock, errno);
+  try {
+    hold(lock);
+  } catch (...) {
+    ::close(lock_);
+    throw;
   }
 }
 
+void RunFolder::hold(const fs::path& lock) {
+  const int code = take_lock(lock_);
+  if (code == EWOULDBLOCK) {
+    throw Error::input(str("another process is training in ", path_.string(), describe_holder(lock_),
+                           "; stop it first, or choose another folder with --out"));
+  }
+  if (has_no_locks(code)) {
+    log_warning(str("the file system of ", path_.string(), " has no locks (", std::generic_category().message(code),
+                    "), so nothing keeps a second process from training there; see to it that none does"));
+    return;
+  }
+  if (code != 0) throw_write_error("lock", lock, code);
+  holds_ = true;
+  // For the message above alone: a disk too full for this line is told of by what comes next.
+  const std::string line = describe_this_process() + "\n";
+  [[maybe_unused]] const int emptied = ::ftruncate(lock_, 0);
+  [[maybe_unused]] const ssize_t written = ::pwrite(lock_, line.data(), line.size(), 0);
+}
+
 RunFolder::~RunFolder() {
-  if (lock_ >= 0) close(lock_);
+  if (lock_ < 0) return;
+  [[maybe_unused]] const int emptied = holds_ ? ::ftruncate(lock_, 0) : 0;
+  ::close(lock_);
 }
 
 fs::path choose_run_folder(const TrainOptions& options) {
   const fs::path wanted = options.out.empty() ? fs::path("runs") / options.config_path.stem() : options.out;
-  std::error_code ignored;
-  if (fs::exists(wanted, ignored) && !fs::is_directory(wanted, ignored)) {
+  if (is_there(wanted) && !is_folder(wanted)) {
     throw Error::input(str(wanted.string(), " is a file; name a folder with --out"));
   }
   if (!options.fresh || is_unused(wanted)) return wanted;
@@ -55,6 +116,20 @@ fs::path choose_run_folder(const TrainOptions& options) {
     const fs::path next = str(wanted.string(), "-", number);
     if (is_unused(next)) return next;
   }
+}
+
+std::optional<Resume> find_resume(const fs::path& run, const Config& config, bool accept_changes) {
+  const std::optional<fs::path> newest = newest_checkpoint(run);
+  if (!newest) return std::nullopt;
+  Config before = load_config(*newest / "config.yaml", {});
+  const TrainingState state = load_state(*newest);
+  // Older versions wrote the batch size where now stands auto.
+  const bool was_whole = before.training.micro_batch_size == before.training.batch_size;
+  if (state.micro_batch_size == 0 && config.training.micro_batch_size == 0 && was_whole) {
+    before.training.micro_batch_size = 0;
+  }
+  check_changes(before, config, accept_changes);
+  return Resume{*newest, state};
 }
 
 void check_changes(const Config& before, const Config& after, bool accept_changes) {

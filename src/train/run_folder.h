@@ -20,10 +20,11 @@ struct TrainOptions {
   bool dry_run = false;           // check everything, write nothing
 };
 
-// A run folder held by this process alone for as long as this lives.
+// A run folder held by this process alone for as long as this lives. Who holds it stands in its file .lock.
 class RunFolder {
  public:
-  // Error input if another process trains in it, environment if it cannot be made.
+  // Error input if another process trains in it, saying which; environment if it cannot be made. Warns where the file
+  // system has no locks, so that nothing keeps a second process out.
   RunFolder(const std::filesystem::path& path, bool dry_run);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
@@ -32,13 +33,25 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  void hold(const std::filesystem::path& lock);
+
   std::filesystem::path path_;
   int lock_ = -1;
+  bool holds_ = false;
 };
 
 // The folder a run would use: --out or runs/<name>; with --fresh the first of it, <name>-2, <name>-3, … that is not
 // there or holds no step of a run. Error input if it is a file.
 std::filesystem::path choose_run_folder(const TrainOptions& options);
+
+// What a run goes on from.
+struct Resume {
+  std::filesystem::path checkpoint;
+  TrainingState state;
+};
+
+// None for a new run. Errors of newest_checkpoint() and check_changes().
+std::optional<Resume> find_resume(const std::filesystem::path& run, const Config& config, bool accept_changes);
 
 // Compares the settings of the newest checkpoint with those asked for: lists every change on stderr and throws Error
 // input where one needs consent (--accept-changes) or cannot apply at all (--fresh).

@@ -3,7 +3,6 @@
 #include <c10/util/Exception.h>
 
 #include <chrono>
-#include <cmath>
 #include <optional>
 
 #include "base/error.h"
@@ -25,26 +24,6 @@ namespace inkling {
 namespace {
 
 constexpr std::int64_t most_skipped_in_a_row = 20;
-
-struct Resume {
-  std::filesystem::path checkpoint;
-  TrainingState state;
-};
-
-std::optional<Resume> find_resume(const std::filesystem::path& run, const Config& config, bool accept_changes) {
-  const auto checkpoints = list_checkpoints(run);
-  if (checkpoints.empty()) return std::nullopt;
-  const std::filesystem::path newest = checkpoints.back().folder;
-  Config before = load_config(newest / "config.yaml", {});
-  const TrainingState state = load_state(newest);
-  // Older versions wrote the batch size where now stands auto.
-  const bool was_whole = before.training.micro_batch_size == before.training.batch_size;
-  if (state.micro_batch_size == 0 && config.training.micro_batch_size == 0 && was_whole) {
-    before.training.micro_batch_size = 0;
-  }
-  check_changes(before, config, accept_changes);
-  return Resume{newest, state};
-}
 
 // `auto` settings keep the meaning they had when the run began, where this machine allows it.
 Runtime resume_runtime(const RuntimeConfig& asked, const RuntimeConfig& resolved) {
@@ -148,6 +127,8 @@ class Run {
     state_.data_hash = dataset.hash;
     state_.resolved = resolved_config(config.runtime, runtime);
     state_.micro_batch_size = config.training.micro_batch_size;
+    // From here on files change: what could be found wrong with a checkpoint has been found.
+    write_file(folder.path() / "config.yaml", print_config(asked));
     report_.emplace(folder.path() / "log.jsonl", state_.step, config.training.max_steps,
                     flops_per_token(shape, trainer_.arena().parameter_count()),
                     peak_flops(runtime.device, runtime.dtype));
@@ -177,15 +158,15 @@ class Run {
         if (logged) report_->log_step(state_.step, results.back(), state_.seconds);
       }
       const bool best = (last || state_.step % config_.evaluation.interval == 0) && evaluate();
-      if (best || last || stop.requested() || state_.step % config_.checkpoint.interval == 0) save();
-      if (stop.requested() && !last) {
+      const bool stopping = stop.requested();  // asked once a step, so that what is said is what was done
+      if (best || last || stopping || state_.step % config_.checkpoint.interval == 0) save();
+      if (stopping && !last) {
         report_->say(
             str("stopped by a signal after step ", state_.step, " and saved; run the same command again to go on"));
         return exit_stopped;
       }
     }
-    report_->say(str("done: best val loss ", format_fixed(state_.best_val_loss.value_or(NAN), 4), " at step ",
-                     state_.best_step, ", ", format_duration(state_.seconds), ", peak memory ",
+    report_->say(str("done: ", best_so_far(), ", ", format_duration(state_.seconds), ", peak memory ",
                      format_bytes(peak_resident_bytes()), ", of which training held ",
                      format_bytes(held_bytes(runtime_.device)), "; read what it writes with: inkling-sample ",
                      folder_.path().string()));
@@ -222,20 +203,22 @@ class Run {
       losses.val_loss = trainer_.estimate_loss(validation_tokens_);
     }
     give_back_cpu_memory();
-    const bool best = !state_.best_val_loss || losses.val_loss < *state_.best_val_loss;
-    if (best) {
-      state_.best_val_loss = losses.val_loss;
-      state_.best_step = state_.step;
-    }
+    const bool best = note_validation_loss(state_, losses.val_loss);
     report_->log_evaluation(losses, best);
     return best;
   }
 
+  std::string best_so_far() const {
+    if (!state_.best_val_loss) return "no validation loss was finite";
+    return str("best val loss ", format_fixed(*state_.best_val_loss, 4), " at step ", state_.best_step);
+  }
+
   void save() {
     count_skipped(trainer_.results());
+    report_->sync();
     save_checkpoint(checkpoint_folder(folder_.path(), state_.step), asked_, shape_, trainer_.arena(),
                     trainer_.optimizer(), state_, dataset_.tokenizer.get());
-    prune_checkpoints(folder_.path(), config_.checkpoint.keep, state_.best_step);
+    prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
   }
 
   Config asked_, config_;
@@ -280,7 +263,6 @@ int train(const Config& asked, const TrainOptions& options) {
     return 0;
   }
   Profile profile(options.profile, runtime);
-  write_file(path / "config.yaml", print_config(asked));
   try {
     return Run(asked, config, folder, dataset, runtime, shape, resume).loop(profile);
   } catch (const c10::OutOfMemoryError&) {

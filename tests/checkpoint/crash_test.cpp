@@ -68,6 +68,7 @@ void save_marked(TinyRun& run, const fs::path& folder, std::int64_t step, const 
     flat.fill_(static_cast<double>(step));
   }
   run.state.step = step;
+  run.state.best_step = 1;
   run.optimizer.set_steps(step);
   run.save(folder, tokenizer);
 }
@@ -125,7 +126,7 @@ TEST(Crash, KilledAtAnyMomentTheNewestCheckpointIsWhole) {
   kill_at_many_moments(
       [](TinyRun& run, const fs::path& folder, std::int64_t step) {
         save_marked(run, checkpoint_folder(folder, step), step);
-        prune_checkpoints(folder, 1, -1);
+        prune_checkpoints(folder, run.state, 1);
       },
       [](const fs::path& folder) {
         const fs::path newest = find_checkpoint(folder, "newest");

@@ -1,9 +1,13 @@
 // Whatever is wrong with a checkpoint is told with the file and the field or tensor, before anything is believed.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <limits>
+
 #include "base/files.h"
+#include "base/strings.h"
+#include "checkpoint/check_checkpoint.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/state_file.h"
 #include "tests/checkpoint/tiny_run.h"
 #include "tests/temporary_folder.h"
 
@@ -40,7 +44,7 @@ TEST_F(Damage, FileCutAnywhereIsRefusedWithItsName) {
     for (std::size_t size = 0; size + 2 < whole.size(); size += stride) {  // the last byte of a .json is a newline
       overwrite(file(name), whole.substr(0, size));
       expect_refused([&] { load_all(); }, {name});
-      if (name != std::string("config.json")) expect_refused([&] { check_whole(folder()); }, {name});
+      expect_refused([&] { check_checkpoint(folder()); }, {name});
     }
     overwrite(file(name), whole);
   }
@@ -51,11 +55,11 @@ TEST_F(Damage, MissingFileIsRefusedWithItsName) {
   for (const char* name : {"config.json", "model.safetensors", "optimizer.safetensors", "state.json"}) {
     fs::remove(file(name));
     expect_refused([&] { load_all(); }, {name});
-    expect_refused([&] { check_whole(folder()); }, {name});
+    expect_refused([&] { check_files(folder(), Look::quick); }, {name});
     repair();
   }
   fs::remove(file("config.yaml"));
-  expect_refused([&] { check_whole(folder()); }, {"config.yaml"});
+  expect_refused([&] { check_checkpoint(folder()); }, {"config.yaml: the file is missing", "remove state.json"});
 }
 
 TEST_F(Damage, EveryMissingTensorIsNamed) {
@@ -135,9 +139,11 @@ TEST_F(Damage, OptimizerMetadataIsChecked) {
 
 TEST_F(Damage, EveryFieldOfTheStateIsNeeded) {
   const std::string whole = read_file(file("state.json"));
-  for (const char* field : {"format", "version", "step", "best_step", "data_hash", "seconds", "skipped_steps",
-                            "skipped_in_a_row", "runtime", "device", "dtype", "threads", "kernels", "deterministic"}) {
+  for (const char* field :
+       {"format", "version", "step", "best_step", "data_hash", "seconds", "skipped_steps", "skipped_in_a_row",
+        "runtime", "device", "dtype", "threads", "kernels", "deterministic", "files", "name", "size"}) {
     edit(file("state.json"), "\"" + std::string(field) + "\"", "\"other\"");
+    seal_again(file("state.json"));
     expect_refused([&] { load_all(); }, {"state.json", field, "missing"});
     overwrite(file("state.json"), whole);
   }
@@ -147,26 +153,155 @@ TEST_F(Damage, WrongFieldsOfTheStateAreShown) {
   const std::string whole = read_file(file("state.json"));
   const auto refused = [&](const std::string& from, const std::string& to, const std::string& mention) {
     edit(file("state.json"), from, to);
+    expect_refused([&] { load_all(); }, {"state.json"});
+    seal_again(file("state.json"));  // so that the field itself is what is wrong
     expect_refused([&] { load_all(); }, {"state.json", mention});
     overwrite(file("state.json"), whole);
   };
   refused("\"step\": 3", "\"step\": -3", "step is -3");
   refused("\"step\": 3", "\"step\": 3.5", "step is 3.5");
   refused("\"step\": 3", "\"step\": \"3\"", "step is \"3\"");
+  refused("\"step\": 3", "\"step\": 1000000001", "step is 1000000001");
   refused("\"step\": 3", "\"step\": 99999999999999999999", "step is");
   refused("\"step\": 3", "\"step\": 9223372036854775808", "step is 9223372036854775808");
   refused("\"step\": 3", "\"step\": 1e999", "out of range");
-  refused("\"version\": 1", "\"version\": 2", "version 2");
+  refused("\"version\": 2", "\"version\": 3", "version 3");
+  refused("\"version\": 2", "\"version\": 1", "version 1, and xxh3_128 is a field of version 2");
+  refused("\"version\": 2", "\"version\": 0", "version is 0");
   refused("inkling-training-state", "other", "no training state");
+  refused("\"best_step\": 1", "\"best_step\": 4", "best_step is 4, and must be a whole number from -1 to 3");
+  refused("\"best_step\": 1", "\"best_step\": -2", "best_step is -2");
+  refused("\"skipped_steps\": 0", "\"skipped_steps\": 4", "skipped_steps is 4");
+  refused("\"skipped_in_a_row\": 0", "\"skipped_in_a_row\": 1", "skipped_in_a_row is 1");
+  refused("\"micro_batch_size\": 0", "\"micro_batch_size\": 100001", "micro_batch_size is 100001");
   refused("\"threads\": 2", "\"threads\": []", "runtime.threads is []");
+  refused("\"threads\": 2", "\"threads\": 4097", "runtime.threads is 4097");
+  refused("\"threads\": 2", "\"threads\": -1", "runtime.threads is -1");
+  refused("\"cpu\"", "\"tpu\"", "runtime.device is \"tpu\"");
+  refused("\"cpu\"", "\"cuda:\"", "runtime.device is \"cuda:\"");
+  refused("\"cpu\"", "\"cuda:1x\"", "runtime.device is \"cuda:1x\"");
+  refused("\"float32\"", "\"float16\"", "runtime.dtype is \"float16\"");
+  refused("\"fused\"", "\"fast\"", "runtime.kernels is \"fast\"");
   refused("true", "1", "runtime.deterministic is 1");
   refused("\"seconds\": 1.5", "\"seconds\": \"long\"", "seconds is \"long\"");
+  refused("\"seconds\": 1.5", "\"seconds\": -1.5", "seconds is below 0");
   refused("2.5", "NaN", "not JSON");
 }
 
-TEST_F(Damage, StateMayNotNameFilesElsewhere) {
-  edit(file("state.json"), "\"config.json\"", "\"../config.json\"");
-  expect_refused([&] { check_whole(folder()); }, {"state.json", "../config.json"});
+TEST_F(Damage, EveryKindOfDeviceIsUnderstood) {
+  for (const char* device : {"auto", "cpu", "cuda", "cuda:0", "cuda:15"}) {
+    run_.state.resolved.device = device;
+    run_.save(folder());
+    EXPECT_EQ(load_state(folder()).resolved.device, device);
+  }
+}
+
+TEST_F(Damage, ListOfFilesMustBeWholeAndOfThisFolder) {
+  const std::string whole = read_file(file("state.json"));
+  const auto refused = [&](const std::string& from, const std::string& to, const std::string& mention) {
+    edit(file("state.json"), from, to);
+    seal_again(file("state.json"));
+    expect_refused([&] { check_checkpoint(folder()); }, {"state.json", mention});
+    overwrite(file("state.json"), whole);
+  };
+  const std::size_t begin = whole.find("\"files\": [") + std::string("\"files\": [").size();
+  const std::string list = whole.substr(begin, whole.find("\n  ]", begin) - begin);
+  refused(list, "", "files does not name config.json");
+  refused(list, "\"config.json\"", "files is [\"config.json\"], and must be a list of objects");
+  refused(", \"size\": ", ", \"bytes\": ", "files[0].size is missing");
+  refused(", \"size\": ", ", \"size\": -", "files[0].size is -");
+  refused(", \"xxh3_128\": ", ", \"xxh3\": ", "files[0].xxh3_128 is missing");
+  for (const char* name : {"config.json", "config.yaml", "model.safetensors", "optimizer.safetensors"}) {
+    refused(str("\"", name, "\""), "\"another\"", str("files does not name ", name));
+  }
+  const std::string one_more = ",\n    {\"size\": 1, \"xxh3_128\": \"\", \"name\": \"";
+  for (const char* name : {"../config.json", "/etc/passwd", "a/b", ".", "..", "", "state.json", "config.json\\u0000"}) {
+    refused(list, list + one_more + name + "\"}", "files names ");
+  }
+}
+
+TEST_F(Damage, FileThatIsNotListedIsNoneOfTheCheckpoint) {
+  overwrite(file("README.md"), "from elsewhere");
+  overwrite(file("tokenizer.json"), "as the message of inkling-sample asks for");
+  EXPECT_NO_THROW(check_checkpoint(folder()));
+}
+
+TEST_F(Damage, ModelFolderFromElsewhereHasNothingToBeCheckedBy) {
+  fs::remove(file("state.json"));
+  flip(file("model.safetensors"), fs::file_size(file("model.safetensors")) - 1, 1);
+  EXPECT_NO_THROW(check_checkpoint(folder()));
+}
+
+TEST_F(Damage, Version1IsOpenedWithAWarning) {
+  make_version_1(folder());
+  testing::internal::CaptureStderr();
+  EXPECT_NO_THROW(check_checkpoint(folder()));
+  EXPECT_TRUE(
+      contains(testing::internal::GetCapturedStderr(), "state.json: it is of version 1, which knows no hashes"));
+  ASSERT_NO_THROW(load_all());
+  EXPECT_EQ(load_state(folder()).step, 3);
+  fs::resize_file(file("model.safetensors"), 1000);
+  expect_refused([&] { check_checkpoint(folder()); }, {"model.safetensors", "cut"});
+  overwrite(file("model.safetensors"), "");
+  expect_refused([&] { check_checkpoint(folder()); }, {"model.safetensors", "empty"});
+}
+
+TEST_F(Damage, Version1WithFieldsOfVersion2IsRefused) {
+  const std::string whole = read_file(file("state.json"));
+  edit(file("state.json"), "\"version\": 2", "\"version\": 1");
+  expect_refused([&] { check_checkpoint(folder()); }, {"state.json", "not as it was written"});
+  seal_again(file("state.json"));
+  expect_refused([&] { check_checkpoint(folder()); }, {"state.json", "version 1", "version 2"});
+  const std::string text = read_file(file("state.json"));
+  overwrite(file("state.json"), text.substr(0, text.find(",\n  \"xxh3_128\"")) + "\n}\n");
+  expect_refused([&] { check_checkpoint(folder()); }, {"state.json", "files is", "list of texts"});
+}
+
+TEST_F(Damage, OptimizerOfAnotherStepIsRefused) {
+  run_.optimizer.set_steps(2);
+  const std::optional<Error> error = error_of([&] { run_.save(folder()); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), ErrorKind::internal) << error->message();
+  StoredTensors stored(file("optimizer.safetensors"));
+  stored.metadata["steps"] = "2";
+  stored.write(file("optimizer.safetensors"));
+  write_state_again(folder(), run_.state);
+  const std::vector<std::string> mentions = {"optimizer.safetensors", "made 2 updates", "3 steps, 0 of them"};
+  expect_refused([&] { check_checkpoint(folder()); }, mentions);
+  make_version_1(folder());
+  expect_refused([&] { check_checkpoint(folder()); }, mentions);
+  run_.state.skipped_steps = 1;
+  write_state_again(folder(), run_.state);
+  EXPECT_NO_THROW(check_checkpoint(folder()));
+}
+
+TEST_F(Damage, WeightsThatAreNotFiniteAreRefusedByName) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const float number : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
+    StoredTensors stored(file("model.safetensors"));
+    std::memcpy(stored.tensors.at("transformer.h.1.mlp.c_fc.bias").bytes.data() + 4 * 31, &number, sizeof number);
+    stored.write(file("model.safetensors"));
+    expect_refused([&] { load_all(); }, {"model.safetensors", "\"transformer.h.1.mlp.c_fc.bias\"", "not finite"});
+    run_.randomize(1);
+    repair();
+  }
+  run_.arena.values().fill_(std::numeric_limits<float>::max());  // huge, and finite all the same
+  run_.save(folder());
+  EXPECT_NO_THROW(load_all());
+}
+
+TEST_F(Damage, DivergedRunSaysSoInsteadOfSaving) {
+  const std::string before = read_file(file("model.safetensors"));
+  for (const float number : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    run_.arena.master("h.0.ln_2.weight").narrow(0, 7, 1).fill_(number);
+    const std::optional<Error> error = error_of([&] { run_.save(folder()); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->kind(), ErrorKind::diverged);
+    for (const char* part : {"h.0.ln_2.weight", "not finite", "step 3", "learning_rate", "--fresh"}) {
+      EXPECT_TRUE(contains(error->message(), part));
+    }
+  }
+  EXPECT_EQ(read_file(file("model.safetensors")), before);
 }
 
 TEST_F(Damage, EveryNeededFieldOfTheModelConfigIsNamed) {

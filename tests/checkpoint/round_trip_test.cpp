@@ -136,35 +136,77 @@ TEST(LoadWeights, FillsTheBfloat16CopyToo) {
   EXPECT_TRUE(same_bits(arena.weight("wte.weight").value, saved.arena.master("wte.weight").to(at::kBFloat16)));
 }
 
+// The files without which no state.json is believed.
+void write_other_files(const fs::path& folder) {
+  for (const char* name : {"config.json", "config.yaml", "model.safetensors", "optimizer.safetensors"}) {
+    overwrite(folder / name, "x");
+  }
+}
+
 TEST(State, EveryNumberReturnsExactly) {
   const TemporaryFolder folder;
+  write_other_files(folder.path());
   EXPECT_TRUE(rc::check([&] {
     const auto finite = rc::gen::suchThat(rc::gen::map(rc::gen::arbitrary<std::uint64_t>(),
                                                        [](std::uint64_t bits) { return std::bit_cast<double>(bits); }),
                                           [](double value) { return std::isfinite(value); });
-    const auto count = rc::gen::inRange<std::int64_t>(0, std::numeric_limits<std::int64_t>::max());
+    const auto up_to = [](std::int64_t most) { return *rc::gen::inRange<std::int64_t>(0, most + 1); };
     TrainingState state;
-    state.step = *count;
-    if (*rc::gen::arbitrary<bool>()) state.best_val_loss = *finite;
-    state.best_step = *count - 1;
-    state.seconds = *finite;
-    state.skipped_steps = *count;
-    state.skipped_in_a_row = *count;
+    state.step = up_to(1'000'000'000);
+    if (*rc::gen::arbitrary<bool>()) {
+      state.best_val_loss = *finite;
+      state.best_step = up_to(state.step);
+    }
+    state.seconds = std::abs(*finite);
+    state.skipped_steps = up_to(state.step);
+    state.skipped_in_a_row = up_to(state.skipped_steps);
     state.data_hash = "hash \"with\" quotes, ä and \n";
-    state.resolved.threads = *count;
+    state.resolved.threads = up_to(4096);
+    state.micro_batch_size = up_to(100'000);
     state.resolved.deterministic = *rc::gen::arbitrary<bool>();
-    write_state(folder.path(), state, {});
+    write_state_again(folder.path(), state);
     expect_same_state(load_state(folder.path()), state);
     RC_ASSERT(!testing::Test::HasFailure());
   }));
 }
 
-TEST(State, LossThatIsNotFiniteCountsAsNone) {
-  const TemporaryFolder folder;
+TEST(State, LossThatIsNotFiniteIsNeverTheBest) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   TrainingState state;
-  state.best_val_loss = std::numeric_limits<double>::quiet_NaN();
-  write_state(folder.path(), state, {});
-  EXPECT_FALSE(load_state(folder.path()).best_val_loss);
+  std::vector<bool> best;
+  for (const double loss : {nan, infinity, 3.0, nan, -infinity, 3.0, 2.5, 2.75}) {
+    ++state.step;
+    best.push_back(note_validation_loss(state, loss));
+  }
+  EXPECT_EQ(best, (std::vector<bool>{false, false, true, false, false, false, true, false}));
+  EXPECT_EQ(state.best_val_loss, 2.5);
+  EXPECT_EQ(state.best_step, 7);
+}
+
+TEST(State, ResumedAfterAnyLossTheSameOnesAreTheBest) {
+  const TemporaryFolder folder;
+  write_other_files(folder.path());
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  TrainingState whole, parts;
+  for (const double loss : {nan, 3.0, nan, 4.0, 2.0}) {
+    ++whole.step;
+    ++parts.step;
+    EXPECT_EQ(note_validation_loss(whole, loss), note_validation_loss(parts, loss)) << "step " << whole.step;
+    write_state_again(folder.path(), parts);
+    parts = load_state(folder.path());
+    expect_same_state(whole, parts);
+  }
+}
+
+TEST(State, FirstLossOfNanThatVersion1TookForTheBestCountsAsNone) {
+  const TemporaryFolder folder;
+  TinyRun run;
+  run.state.best_val_loss.reset();
+  run.save(folder / "a");
+  make_version_1(folder / "a");
+  edit(folder / "a/state.json", "\"best_step\": 1", "\"best_step\": 3");
+  EXPECT_EQ(load_state(folder / "a").best_step, -1);
 }
 
 }  // namespace

@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/random.h"
+#include "base/strings.h"
+#include "checkpoint/state_file.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {
@@ -33,7 +36,7 @@ TinyRun::TinyRun(const GptShape& model_shape)
   config.model.dropout = 0.125;
   state.step = 3;
   state.best_val_loss = 2.5;
-  state.best_step = 2;
+  state.best_step = 1;
   state.data_hash = "0123abcd";
   state.seconds = 1.5;
   state.resolved = {.device = "cpu", .dtype = "float32", .threads = 2, .kernels = "fused", .deterministic = true};
@@ -46,6 +49,7 @@ void TinyRun::randomize(std::uint64_t seed) {
     fill(arena.gradients(), arena, 3 * seed + step);
     optimizer.step(1e-3);
   }
+  optimizer.set_steps(3);  // as state.step, however often this was called
 }
 
 void TinyRun::save(const std::filesystem::path& folder, const Tokenizer* tokenizer) const {
@@ -54,7 +58,37 @@ void TinyRun::save(const std::filesystem::path& folder, const Tokenizer* tokeniz
 
 void TinyRun::save_step(const std::filesystem::path& run, std::int64_t step) {
   state.step = step;
+  optimizer.set_steps(step);
   save(checkpoint_folder(run, step));
+}
+
+void write_state_again(const std::filesystem::path& folder, const TrainingState& state) {
+  std::filesystem::remove(folder / "state.json");
+  write_state(folder, state);
+}
+
+void seal_again(const std::filesystem::path& state_json) {
+  const std::string text = read_file(state_json);
+  const std::string before = text.substr(0, text.rfind("  \"xxh3_128\""));
+  overwrite(state_json, before + "  \"xxh3_128\": \"" + hash_text(before) + "\"\n}\n");
+}
+
+void make_version_1(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "state.json";
+  std::vector<std::string> names;
+  for (const SavedFile& file : read_state(folder).files) names.push_back('"' + file.name + '"');
+  edit(path, "\"version\": 2", "\"version\": 1");
+  const std::string text = read_file(path);
+  overwrite(path, text.substr(0, text.find("\"files\"")) + "\"files\": [" + join(names, ",") + "]\n}\n");
+}
+
+void flip(const std::filesystem::path& path, std::uint64_t position, unsigned char bits) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(position));
+  const int byte = file.get();
+  file.seekp(static_cast<std::streamoff>(position));
+  file.put(static_cast<char>(byte ^ bits)).flush();
+  ASSERT_TRUE(file) << path;
 }
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {

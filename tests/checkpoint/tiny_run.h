@@ -23,7 +23,7 @@ inline constexpr GptShape tiny_shape{.n_layer = 2, .n_head = 2, .n_embd = 8, .bl
 struct TinyRun {
   explicit TinyRun(const GptShape& model_shape = tiny_shape);
 
-  void randomize(std::uint64_t seed);  // weights and moments: every parameter, biases too; and three updates made
+  void randomize(std::uint64_t seed);  // weights and moments: every parameter, biases too; three updates made
   void save(const std::filesystem::path& folder, const Tokenizer* tokenizer = nullptr) const;
   void save_step(const std::filesystem::path& run, std::int64_t step);  // with state.step = step
 
@@ -33,6 +33,18 @@ struct TinyRun {
   AdamW optimizer;
   TrainingState state;
 };
+
+// As save_checkpoint() would have ended: state.json fits to the other files, whatever was done to them.
+void write_state_again(const std::filesystem::path& folder, const TrainingState& state);
+
+// Gives a state.json that was edited the hash of its text in its last line.
+void seal_again(const std::filesystem::path& state_json);
+
+// Makes of a checkpoint what version 1 of state.json was: names of files, no sizes and no hashes.
+void make_version_1(const std::filesystem::path& folder);
+
+// Changes one byte of a file by exclusive or.
+void flip(const std::filesystem::path& path, std::uint64_t position, unsigned char bits);
 
 // Whether two tensors hold the same bits.
 bool same_bits(const at::Tensor& a, const at::Tensor& b);

@@ -26,7 +26,8 @@ GptShape shape_for(const Tokenizer* tokenizer) {
 void write_checkpoint(const fs::path& folder, const Tokenizer* tokenizer, std::int64_t step = 1) {
   const GptShape shape = shape_for(tokenizer);
   test::Model model = test::make_lively_model(shape, {.seed = static_cast<std::uint64_t>(step)});
-  const AdamW optimizer(*model.arena, {});
+  AdamW optimizer(*model.arena, {});
+  optimizer.set_steps(step);
   const Config config = parse_config("data: {source: text.txt}", "test", {});
   create_folders(folder.parent_path());
   TrainingState state;
@@ -81,6 +82,15 @@ class SampleProgram : public testing::Test {
 };
 
 TemporaryFolder* SampleProgram::files = nullptr;
+
+TEST_F(SampleProgram, CheckpointThatIsNotAsItWasSavedIsRefused) {
+  write_checkpoint(*files / "flipped", make_char_tokenizer(false).get());
+  const fs::path model = *files / "flipped/model.safetensors";
+  std::string bytes = read_file(model);
+  bytes[bytes.size() - 1] = static_cast<char>(bytes.back() ^ 1);
+  write_file(model, bytes);
+  expect_refused("flipped --max-tokens 5", {"flipped/model.safetensors: its bytes are not those that were saved"});
+}
 
 TEST_F(SampleProgram, PrintsPromptAndTextAndNothingElse) {
   const Outcome outcome = run("chars --prompt 'a b' --max-tokens 20");

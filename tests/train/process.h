@@ -37,6 +37,8 @@ class Process {
     _exit(127);
   }
 
+  pid_t id() const { return pid_; }
+
   void send(int signal) const { kill(pid_, signal); }
 
   // Exit code 128 + number where a signal ended it.

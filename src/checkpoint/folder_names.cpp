@@ -1,0 +1,39 @@
+#include "checkpoint/folder_names.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "base/file_errors.h"
+
+namespace inkling {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code code;
+  fs::directory_iterator entry(folder, code);
+  if (code.value() == ENOENT || code.value() == ENOTDIR) return names;
+  while (!code && entry != fs::directory_iterator()) {
+    names.push_back(entry->path().filename().string());
+    entry.increment(code);
+  }
+  if (code) throw_read_error(folder, code.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code code;
+  const bool there = fs::exists(path, code);
+  if (code) throw_read_error(path, code.value());
+  return there;
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code code;
+  return is_there(path) && fs::is_directory(path, code);
+}
+
+}  // namespace inkling
