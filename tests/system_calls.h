@@ -1,5 +1,5 @@
 // Lets a test see the calls by which our code changes the file system, make one fail, or end the process in front of
-// it.
+// it; and records them (tests/durability.h reads that).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,6 +18,12 @@ namespace inkling {
 // succeed without having happened.
 inline constexpr int skip_call = -1;
 extern std::function<int(std::string_view call, const std::string& path)> on_system_call;
+
+// From now on every open that may create, write, fsync, mkdir and rename that went well becomes a line of this file:
+// "create", "write", "sync" or "rename", the path, and of a rename the new one, with a tab behind each. Null: no
+// longer. A program that is started with librecorded_calls.so in LD_PRELOAD and a path in INKLING_RECORDED_CALLS does
+// so from the beginning.
+void record_system_calls(const char* path);
 
 // Sets on_system_call for as long as it lives.
 class SystemCalls {
