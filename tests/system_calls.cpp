@@ -54,12 +54,6 @@ Result recorded(long result, const char* what, const std::string& path, const st
   return static_cast<Result>(result);
 }
 
-const bool from_the_beginning = [] {
-  const char* const path = std::getenv("INKLING_RECORDED_CALLS");
-  if (path != nullptr) record_system_calls(path);
-  return path != nullptr;
-}();
-
 }  // namespace
 
 void record_system_calls(const char* path) {

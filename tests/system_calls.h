@@ -21,8 +21,7 @@ extern std::function<int(std::string_view call, const std::string& path)> on_sys
 
 // From now on every open that may create, write, fsync, mkdir and rename that went well becomes a line of this file:
 // "create", "write", "sync" or "rename", the path, and of a rename the new one, with a tab behind each. Null: no
-// longer. A program that is started with librecorded_calls.so in LD_PRELOAD and a path in INKLING_RECORDED_CALLS does
-// so from the beginning.
+// longer.
 void record_system_calls(const char* path);
 
 // Sets on_system_call for as long as it lives.
