@@ -17,14 +17,19 @@ namespace inkling {
 
 namespace {
 
-// Open for reading, and closed when an error passes by. With O_NONBLOCK, as a pipe that nobody writes to would hang
-// here instead of being refused; regular files ignore it.
+// With O_NONBLOCK, as a pipe that nobody writes to would hang here instead of being refused; regular files ignore it.
+int open_for_reading(const fs::path& path) {
+  // A name that stood in a file may hold a zero byte; the system would open what is in front of it.
+  if (path.native().find('\0') != std::string::npos) throw_read_error(path, ENOENT);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (descriptor < 0) throw_read_error(path, errno);
+  return descriptor;
+}
+
+// Closed when an error passes by.
 class OpenedFile {
  public:
-  explicit OpenedFile(const fs::path& path)
-      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
-    if (descriptor_ < 0) throw_read_error(path, errno);
-  }
+  explicit OpenedFile(const fs::path& path) : descriptor_(open_for_reading(path)) {}
   ~OpenedFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }

@@ -69,6 +69,8 @@ TEST(InputFile, RefusesWhatIsNoRegularFileAtOnce) {
     expect_error(error_of([&] { read_small_file(path); }), ErrorKind::input, mention);
   };
   refused(folder / "missing", "missing: No such file");
+  write_file(folder / "file", "text");
+  refused(folder / std::string("file\0more", 9), "No such file");
   refused(folder.path(), folder.path().string() + ": Is a directory");
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   refused(folder / "pipe", "pipe: it is a pipe");
