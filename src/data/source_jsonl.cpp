@@ -45,6 +45,7 @@ class FieldListener : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& name) override {
     if (depth_ != 1) return true;
     at_field_ = name == field_;
+    times_given_ += at_field_ ? 1 : 0;
     if (names_.size() < 10) names_.push_back(inkling::quote(name));
     return true;
   }
@@ -58,6 +59,7 @@ class FieldListener : public nlohmann::json_sax<nlohmann::json> {
   std::optional<std::string> text_;
   std::string found_;  // what the field held
   bool is_object_ = false;
+  int times_given_ = 0;  // the field
   std::vector<std::string> names_;
   std::size_t error_position_ = 0;
   std::string error_text_;
@@ -91,10 +93,17 @@ std::string reason_of(const std::string& what) {
 }  // namespace
 
 std::string read_json_field(std::string_view line, const std::string& field, const Place& place) {
+  // The library takes a zero byte for the end of its input and would not look at what follows.
+  if (const std::size_t zero = line.find('\0'); zero != line.npos) {
+    throw Error::input(str(place.text(), ":", zero + 1, ": this line is no JSON: it holds a zero byte"));
+  }
   FieldListener listener(field);
   if (!nlohmann::json::sax_parse(line.begin(), line.end(), &listener)) {
     throw Error::input(str(place.text(), ":", listener.error_position_, ": this line is no JSON: ",
                            reason_of(listener.error_text_), "; .jsonl holds one JSON object a line"));
+  }
+  if (listener.times_given_ > 1) {
+    throw Error::input(str(place.text(), ": field ", inkling::quote(field), " is given twice; leave one of the two"));
   }
   if (listener.text_) return std::move(*listener.text_);
   if (!listener.is_object_) {
