@@ -35,13 +35,14 @@ void add_flags(CLI::App& app, Flags& flags) {
 
 // The settings that say where the data is: beside the checkpoint, or given by the person.
 Config find_config(const Flags& flags, const fs::path& folder) {
-  const fs::path path = flags.config.empty() ? folder / "config.yaml" : fs::path(flags.config);
-  if (flags.config.empty() && !is_there(path)) {
+  if (!flags.config.empty()) return load_config(flags.config, flags.overrides);
+  const fs::path path = folder / "config.yaml";
+  if (!is_there(path)) {
     throw Error::input(str(folder.string(),
                            " holds no config.yaml, so the data to score is not known: give the settings "
                            "that name it with --config FILE"));
   }
-  return load_config(path, flags.overrides);
+  return load_kept_config(path, flags.overrides);
 }
 
 // A loss means nothing where the model reads other tokens than the data holds.

@@ -191,6 +191,10 @@ Config load_config(const fs::path& path, std::span<const std::string> overrides)
   }
 }
 
+Config load_kept_config(const fs::path& path, std::span<const std::string> overrides) {
+  return parse_config(read_small_file(path), path.string(), overrides);
+}
+
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides) {
   ConfigReader reader(name);
   reader.read_file(yaml);

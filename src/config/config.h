@@ -96,7 +96,11 @@ struct Config {
 // Reads a file and applies "section.key=value" overrides in order. Error input with file:line:column
 // (or "--set section.key=value") for everything that is not a known setting with a value in its range, and for
 // settings that do not fit together (n_embd that n_head does not divide …).
+// What a person names on the command line may be a pipe.
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides);
+
+// The same for the config.yaml that a run or a checkpoint has kept, which is a file.
+Config load_kept_config(const std::filesystem::path& path, std::span<const std::string> overrides);
 
 // The same from text; `name` stands for the path in messages.
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides);

@@ -121,7 +121,7 @@ fs::path choose_run_folder(const TrainOptions& options) {
 std::optional<Resume> find_resume(const fs::path& run, const Config& config, bool accept_changes) {
   const std::optional<fs::path> newest = newest_checkpoint(run);
   if (!newest) return std::nullopt;
-  Config before = load_config(*newest / "config.yaml", {});
+  Config before = load_kept_config(*newest / "config.yaml", {});
   const TrainingState state = load_state(*newest);
   // Older versions wrote the batch size where now stands auto.
   const bool was_whole = before.training.micro_batch_size == before.training.batch_size;

@@ -215,6 +215,13 @@ TEST_F(ConfigFile, MayBeAPipe) {
   writer.join();
 }
 
+TEST_F(ConfigFile, ThatARunKeptIsNoPipe) {
+  write("config.yaml", "data: {source: a.txt}\nmodel: {n_layer: 3}\n");
+  EXPECT_EQ(load_kept_config(path("config.yaml"), {}).model.n_layer, 3);
+  ASSERT_EQ(::mkfifo(path("pipe.yaml").c_str(), 0600), 0);
+  EXPECT_THROW(load_kept_config(path("pipe.yaml"), {}), Error);
+}
+
 TEST_F(ConfigFile, ThatIsADeviceIsRefused) {
   EXPECT_TRUE(message_of_file("/dev/zero").starts_with("cannot read /dev/zero: it is a device"));
 }
