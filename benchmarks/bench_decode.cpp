@@ -1,9 +1,9 @@
 // bench-decode CONFIG: tokens per second of generation, beside the memory bandwidth of the same minutes.
 // Generating reads every weight once per token, so bandwidth is its limit. Weights are random: the time does not depend
 // on them.
+#include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "base/random.h"
 #include "config/config.h"
 #include "generate/token_source.h"
 #include "limits.h"
@@ -69,9 +69,7 @@ int bench(int argc, char** argv) {
   std::map<std::string, double> operations;
   {
     const OperationTimes observed;
-    for (int i = 0; i < observed_tokens; ++i) {
-      step();
-    }
+    for (int i = 0; i < observed_tokens; ++i) step();
     for (const auto& [name, seconds] : observed.seconds()) operations[name] = 1000 * seconds / observed_tokens;
   }
 

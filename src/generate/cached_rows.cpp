@@ -1,9 +1,8 @@
 #include "generate/cached_rows.h"
 
-#include <ATen/ops/empty.h>
+#include <array>
 
-#include <algorithm>
-
+#include "base/error.h"
 #include "generate/context_rule.h"
 
 namespace inkling {
@@ -37,9 +36,15 @@ bool CachedRows::hold_all_but_last(std::size_t row, std::span<const Token> text)
   cache.lengths.zero_();
   if (length == 0) return true;
   Context pass{.kernels = runtime_.kernels};
-  const at::Tensor tokens = to_device(std::vector<std::int64_t>(context.begin(), context.end() - 1), runtime_.device);
-  model_.prefill(tokens.unsqueeze(0), to_device({{static_cast<std::int64_t>(length)}}, runtime_.device), cache, pass);
+  const at::Tensor tokens = to_device(context.first(length), runtime_.device);
+  model_.prefill(tokens.unsqueeze(0), to_device(std::array{length}, runtime_.device), cache, pass);
   return true;
+}
+
+void CachedRows::check_texts(std::size_t texts) const {
+  const auto most = static_cast<std::size_t>(cache_.lengths.size(0));
+  if (texts > 0 && texts >= count() && texts <= most) return;
+  throw Error::internal("the decoder was given another number of texts than it has rows");
 }
 
 void CachedRows::grow() {
@@ -59,12 +64,6 @@ void CachedRows::remove(std::size_t row) {
     held_[row] = held_[last];
   }
   held_.pop_back();
-}
-
-at::Tensor to_device(std::span<const std::int64_t> values, at::Device device) {
-  const at::Tensor host = at::empty({static_cast<std::int64_t>(values.size())}, at::kLong);
-  std::copy(values.begin(), values.end(), host.data_ptr<std::int64_t>());
-  return host.to(device);
 }
 
 }  // namespace inkling

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -19,6 +22,8 @@ class CachedRows {
   CachedRows(const Gpt& model, const Runtime& runtime, std::int64_t max_rows);
 
   std::size_t count() const { return held_.size(); }
+  // Error internal for a number of texts that these rows cannot have become: rows are removed by remove() alone.
+  void check_texts(std::size_t texts) const;
   // Positions of the row that are cached.
   std::uint64_t length(std::size_t row) const { return held_[row].length; }
 
@@ -47,7 +52,12 @@ class CachedRows {
   std::vector<Held> held_;  // of the rows there are
 };
 
-// int64, on the device.
-at::Tensor to_device(std::span<const std::int64_t> values, at::Device device);
+// Numbers as int64 on the device.
+template <typename Numbers>
+at::Tensor to_device(const Numbers& numbers, at::Device device) {
+  const at::Tensor host = at::empty({static_cast<std::int64_t>(std::size(numbers))}, at::kLong);
+  std::copy(std::begin(numbers), std::end(numbers), host.data_ptr<std::int64_t>());
+  return host.to(device);
+}
 
 }  // namespace inkling

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/error.h"
 #include "generate/context_rule.h"
 
 namespace inkling {
@@ -19,7 +18,7 @@ constexpr std::int64_t cache_bytes_on_cpu = std::int64_t{512} << 20;
 }  // namespace
 
 Decoder::Decoder(const Gpt& model, const Runtime& runtime, std::int64_t max_rows, bool use_cache)
-    : model_(model), runtime_(runtime), max_rows_(max_rows) {
+    : model_(model), runtime_(runtime) {
   if (use_cache) rows_.emplace(model, runtime, max_rows);
 }
 
@@ -38,19 +37,16 @@ std::int64_t Decoder::cache_bytes(at::Device device) {
 at::Tensor Decoder::uncached_logits(std::span<const Token> text) const {
   const std::span<const Token> context = context_of(text, model_.shape().block_size);
   Context pass{.kernels = runtime_.kernels};
-  const at::Tensor tokens = to_device(std::vector<std::int64_t>(context.begin(), context.end()), runtime_.device);
+  const at::Tensor tokens = to_device(context, runtime_.device);
   return model_.logits(tokens.unsqueeze(0), pass).select(1, tokens.size(0) - 1);
 }
 
 at::Tensor Decoder::next_logits(std::span<const std::span<const Token>> texts) {
-  if (texts.empty() || static_cast<std::int64_t>(texts.size()) > max_rows_ ||
-      (rows_ && texts.size() < rows_->count())) {
-    throw Error::internal("the decoder was given another number of texts than it has rows");
-  }
   const at::NoGradGuard no_gradient;
   at::Tensor logits;
   if (rows_) {
-    std::vector<std::int64_t> last_tokens;
+    rows_->check_texts(texts.size());
+    std::vector<Token> last_tokens;
     for (std::size_t row = 0; row < texts.size(); ++row) {
       rows_->hold_all_but_last(row, texts[row]);
       last_tokens.push_back(texts[row].back());

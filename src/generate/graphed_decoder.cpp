@@ -5,7 +5,6 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "base/error.h"
 #include "generate/context_rule.h"
 
 namespace inkling {
@@ -46,7 +45,7 @@ void GraphedDecoder::begin(std::span<const GrowingText> texts) {
       const std::span<const Token> context = context_of(text, model_.shape().block_size);
       contexts_.select(0, static_cast<std::int64_t>(row))
           .narrow(0, 0, static_cast<std::int64_t>(context.size()))
-          .copy_(to_device(std::vector<std::int64_t>(context.begin(), context.end()), device_));
+          .copy_(to_device(context, device_));
     }
     tokens.push_back(text.back());
     random.push_back(static_cast<std::int64_t>(texts[row].random));
@@ -92,9 +91,7 @@ GraphedDecoder::Draw& GraphedDecoder::queue() {
 }
 
 std::vector<Token> GraphedDecoder::next(std::span<const GrowingText> texts) {
-  if (texts.empty() || static_cast<std::int64_t>(texts.size()) > settings_.max_rows || texts.size() < rows_.count()) {
-    throw Error::internal("the decoder was given another number of texts than it has rows");
-  }
+  rows_.check_texts(texts.size());
   const at::NoGradGuard no_gradient;
   if (texts.size() > rows_.count()) ahead_ = nullptr;
   if (ahead_ == nullptr) {

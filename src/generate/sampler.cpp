@@ -45,17 +45,19 @@ Token likeliest(const Values& logits) {
   return static_cast<Token>(std::find(logits.begin(), logits.end(), largest) - logits.begin());
 }
 
-// All tokens, the `count` likeliest of them first: in their order if `sorted`, otherwise in any.
-std::vector<Token> by_likelihood(const Values& values, std::uint64_t count, bool sorted) {
-  const auto likelier = [&](Token a, Token b) { return values[a] != values[b] ? values[a] > values[b] : a < b; };
+struct Likelier {
+  const Values& values;
+  bool operator()(Token a, Token b) const { return values[a] != values[b] ? values[a] > values[b] : a < b; }
+};
+
+std::vector<Token> all_tokens(const Values& values) {
   std::vector<Token> tokens(values.size());
   std::iota(tokens.begin(), tokens.end(), Token{0});
-  if (sorted) {
-    std::sort(tokens.begin(), tokens.end(), likelier);
-  } else {
-    std::nth_element(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count), tokens.end(), likelier);
-  }
   return tokens;
+}
+
+void forbid(Values& weights, std::span<const Token> tokens) {
+  for (const Token token : tokens) weights[token] = 0;
 }
 
 // exp((logit - largest) / temperature). LibTorch's exponential takes several at once: a tenth of std::exp's time.
@@ -83,13 +85,27 @@ Values block_sums(const Values& weights) {
 
 double total(const Values& sums) { return std::accumulate(sums.begin(), sums.end(), 0.0); }
 
+void keep_likeliest(Values& weights, const Values& logits, std::uint64_t top_k) {
+  if (top_k == 0 || top_k >= logits.size()) return;
+  std::vector<Token> tokens = all_tokens(logits);
+  std::nth_element(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(top_k), tokens.end(), Likelier{logits});
+  forbid(weights, std::span(tokens).subspan(top_k));
+}
+
 void keep_nucleus(Values& weights, double top_p) {
+  if (top_p >= 1.0) return;
   const double wanted = top_p * total(block_sums(weights));
-  const std::vector<Token> tokens = by_likelihood(weights, weights.size(), true);
+  std::vector<Token> tokens = all_tokens(weights);
+  std::sort(tokens.begin(), tokens.end(), Likelier{weights});
   double sum = 0;
   std::size_t count = 0;
   while (count < tokens.size() && sum < wanted) sum += weights[tokens[count++]];
-  for (std::size_t i = std::max<std::size_t>(count, 1); i < tokens.size(); ++i) weights[tokens[i]] = 0;
+  forbid(weights, std::span(tokens).subspan(std::max<std::size_t>(count, 1)));
+}
+
+void keep_probable(Values& weights, double min_p) {
+  if (min_p == 0.0) return;
+  for (double& weight : weights) weight = weight < min_p ? 0 : weight;
 }
 
 Token draw(const Values& weights, double unit) {
@@ -138,14 +154,9 @@ Token sample_token(std::span<const float> logits, std::span<const Token> context
   const Token first = likeliest(values);
   if (settings.temperature == 0) return first;
   Values weights = weights_of(values, values[first], settings.temperature);
-  if (settings.top_k > 0 && settings.top_k < values.size()) {
-    const std::vector<Token> tokens = by_likelihood(values, settings.top_k, false);
-    for (std::size_t i = settings.top_k; i < tokens.size(); ++i) weights[tokens[i]] = 0;
-  }
-  if (settings.top_p < 1.0) keep_nucleus(weights, settings.top_p);
-  if (settings.min_p > 0.0) {
-    for (double& weight : weights) weight = weight < settings.min_p ? 0 : weight;
-  }
+  keep_likeliest(weights, values, settings.top_k);
+  keep_nucleus(weights, settings.top_p);
+  keep_probable(weights, settings.min_p);
   return draw(weights, unit);
 }
 

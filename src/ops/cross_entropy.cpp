@@ -126,11 +126,11 @@ at::Tensor decode_logits(const at::Tensor& x, const at::Tensor& table) {
   }
   parallel_parts(table.size(0), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     if (table.scalar_type() == at::kBFloat16) {
-      cpu_kernels().rows_times_transposed_bfloat16(
-          rows.data_ptr<float>(), reinterpret_cast<const std::uint16_t*>(table.data_ptr<at::BFloat16>()),
-          out.data_ptr<float>(), rows.size(0), rows.size(1), table.size(0), begin, end);
+      cpu_kernels().rows_times_transposed_bfloat16(elements<float>(rows), elements<std::uint16_t>(table),
+                                                   elements<float>(out), rows.size(0), rows.size(1), table.size(0),
+                                                   begin, end);
     } else {
-      cpu_kernels().rows_times_transposed(rows.data_ptr<float>(), table.data_ptr<float>(), out.data_ptr<float>(),
+      cpu_kernels().rows_times_transposed(elements<float>(rows), elements<float>(table), elements<float>(out),
                                           rows.size(0), rows.size(1), table.size(0), begin, end);
     }
   });

@@ -45,10 +45,6 @@ struct Norm {
   Vector weight, bias;
 };
 
-struct Range {
-  std::int64_t begin, end;
-};
-
 // Of one block, for all threads.
 class Step {
  public:
@@ -89,10 +85,7 @@ class Step {
   // What thread `part` of `parts` does. Products are split by the lines of the matrix, each thread's share being a sum
   // over its lines; where threads wait for all, those shares are complete.
   void run(std::int64_t part, std::int64_t parts) {
-    const auto own = [&](std::int64_t n) {
-      const std::int64_t length = (n + parts - 1) / parts;
-      return Range{std::min(n, part * length), std::min(n, (part + 1) * length)};
-    };
+    const auto own = [&](std::int64_t n) { return part_of(n, part, parts); };
     float* const normed = part_memory_ + part * part_size_;
     float* const statistics = normed + rows_ * channels_;
     float* const scores = statistics + 2 * rows_;

@@ -4,9 +4,20 @@
 #include <ATen/Parallel.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace inkling {
+
+struct Range {
+  std::int64_t begin, end;
+};
+
+// The share of part `part` of `parts` in [0, n): parts are of one length, but for the last ones.
+inline Range part_of(std::int64_t n, std::int64_t part, std::int64_t parts) {
+  const std::int64_t length = (n + parts - 1) / parts;
+  return {std::min(n, part * length), std::min(n, (part + 1) * length)};
+}
 
 // Calls body(part, begin, end) on consecutive parts of [0, n); part counts from 0 and is below at::get_num_threads().
 // Parts below `smallest` elements are not split further: starting threads costs about as much as 10,000 additions.
@@ -15,11 +26,9 @@ void parallel_parts(std::int64_t n, std::int64_t smallest, const Body& body) {
   if (n <= 0) return;
   const std::int64_t wanted = (n + smallest - 1) / smallest;
   const std::int64_t parts = wanted < at::get_num_threads() ? wanted : at::get_num_threads();
-  const std::int64_t length = (n + parts - 1) / parts;
   at::parallel_for(0, parts, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t part = first; part < last; ++part) {
-      const std::int64_t begin = part * length;
-      const std::int64_t end = begin + length < n ? begin + length : n;
+      const auto [begin, end] = part_of(n, part, parts);
       if (begin < end) body(part, begin, end);
     }
   });
