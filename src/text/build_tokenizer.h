@@ -36,11 +36,12 @@ class CharVocabularyBuilder {
 };
 
 struct SentencepieceSettings {
-  std::uint64_t vocab_size = 4096;        // all ids: pieces, the 256 bytes, "unknown" (never used), the separator
-  std::string model_type = "unigram";     // unigram | bpe
-  double character_coverage = 0.9995;     // share of characters that get a piece; bytes spell the others
-  std::uint64_t seed = 1;                 // chooses the sample
-  std::uint64_t sample_bytes = 16 << 20;  // train on at most so many bytes of lines; the library takes up to 55 for each
+  std::uint64_t vocab_size = 4096;     // all ids: pieces, the 256 bytes, "unknown" (never used), the separator
+  std::string model_type = "unigram";  // unigram | bpe
+  double character_coverage = 0.9995;  // share of characters that get a piece; bytes spell the others
+  std::uint64_t seed = 1;              // chooses the sample
+  std::uint64_t sample_bytes =
+      16 << 20;  // train on at most so many bytes of lines; the library takes up to 55 for each
 };
 
 // Trains a sentencepiece model (Kudo and Richardson 2018) that leaves the text as it is: no normalisation, spaces, tabs
