@@ -34,8 +34,19 @@ struct Job {
   fs::path folder;
 };
 
+// dataset.json lists every file, and is read as a small file is: what cannot be read again is not made.
+void refuse_too_many(const Corpus& corpus) {
+  constexpr std::size_t bytes_beside_a_path = 200;
+  std::size_t bytes = 0;
+  for (const PlannedFile& planned : corpus.files) bytes += planned.file.path.native().size() + bytes_beside_a_path;
+  if (bytes <= largest_small_file) return;
+  throw Error::input(str("data.source: ", format_count(corpus.files.size()), " files are too many to be listed in ",
+                         manifest_name, "; join them, for example in a .jsonl file with the text of one on each line"));
+}
+
 Job examine(const DataConfig& config, const PrepareOptions& options) {
   Corpus corpus = examine_corpus(config);
+  refuse_too_many(corpus);
   auto settings = deciding_settings(config, corpus);
   fs::path folder = choose_folder(config, settings);
   return {config, options, std::move(corpus), std::move(settings), std::move(folder)};

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include "base/strings.h"
 #include "data/dataset_manifest.h"
 #include "tests/temporary_folder.h"
 
@@ -157,6 +159,16 @@ TEST(PrepareDataset, AnOpenedFolderIsWhatWasPrepared) {
   EXPECT_EQ(opened.hash, made.hash);
   EXPECT_EQ(tokens_of(opened.train), tokens_of(made.train));
   EXPECT_EQ(opened.tokenizer->hash(), made.tokenizer->hash());
+}
+
+TEST(PrepareDataset, MoreFilesThanCanBeListedAreRefusedBeforeTheyAreRead) {
+  const TemporaryFolder folder;
+  fs::path deep = folder / "many";
+  while (deep.native().size() < 3'600) deep /= std::string(200, 'd');
+  fs::create_directories(deep);
+  for (int number = 0; number < 18'000; ++number) std::ofstream(deep / str(number, ".txt")) << "text\n";
+  const auto message = input_error([&] { prepare_dataset(settings(folder, {(folder / "many").string()}), {}); });
+  EXPECT_TRUE(contains(message, "data.source: 18,000 files are too many to be listed in dataset.json"));
 }
 
 TEST(PrepareDataset, AFolderThatMovedIsOpenedWhereItIs) {
