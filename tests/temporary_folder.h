@@ -22,6 +22,7 @@ class TemporaryFolder {
     path_ = std::filesystem::path(testing::TempDir()) /
             ("inkling-test-" + std::to_string(::getpid()) + "-" + std::to_string(counter++));
     std::filesystem::create_directories(path_);
+    path_ = std::filesystem::canonical(path_);  // as the system names it, whatever TMPDIR says
   }
   ~TemporaryFolder() {
     std::error_code ignored;

@@ -87,7 +87,7 @@ def pack(archive):
         description["symbols"] = newest_symbols(top / "build/bin")
         (top / places.DESCRIPTION.name).write_text(json.dumps(description))
         archive.parent.mkdir(parents=True, exist_ok=True)
-        run("tar", "-C", work, "-cf", archive, "--use-compress-program=xz -T0 -3", "--owner=0", "--group=0", top.name)
+        run("tar", "-C", work, "-czf", archive, "--owner=0", "--group=0", top.name)
         files = sorted((path for path in top.rglob("*") if path.is_file()), key=mebibytes, reverse=True)
         largest = ", ".join(f"{path.name} {mebibytes(path):.1f} MiB" for path in files[:5])
         extracted = sum(map(mebibytes, files))

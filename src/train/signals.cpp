@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -11,7 +12,8 @@
 namespace inkling {
 namespace {
 
-volatile sig_atomic_t received = 0;  // a signal handler can reach nothing but a global
+std::atomic<int> received = 0;  // a signal handler can reach nothing but a global, and may run in two threads at once
+static_assert(std::atomic<int>::is_always_lock_free);
 
 constexpr const char* notice = "finishing the step and saving; Ctrl-C again ends at once\n";
 constexpr const char* notice_over_the_bar = "\r\033[Kfinishing the step and saving; Ctrl-C again ends at once\n";
@@ -19,8 +21,7 @@ const char* what_to_say = notice;
 
 // Only what may be called at any moment: the logger may be in the middle of a line.
 void on_signal(int number) {
-  if (received != 0) _exit(128 + number);
-  received = number;
+  if (received.exchange(number) != 0) _exit(128 + number);
   const int saved = errno;
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, what_to_say, std::strlen(what_to_say));
   errno = saved;

@@ -27,10 +27,15 @@ class Process {
     std::vector<char*> words;
     for (std::string& argument : arguments) words.push_back(argument.data());
     words.push_back(nullptr);
+    // Before the fork: what another process said in this folder is not to be taken for what this one says.
+    const int out = open((folder / ".stdout").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
+    const int err = open((folder / ".stderr").c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
     pid_ = fork();
-    if (pid_ != 0) return;
-    const int out = open((folder / ".stdout").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
-    const int err = open((folder / ".stderr").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
+    if (pid_ != 0) {
+      close(out);
+      close(err);
+      return;
+    }
     dup2(out, 1);
     dup2(err, 2);
     if (chdir(folder.c_str()) == 0) execv(words[0], words.data());
