@@ -1,6 +1,7 @@
 #include "data/dataset_written.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -128,7 +129,11 @@ std::vector<RecordedFile> record_written(const fs::path& folder) {
 
 bool check_written(const fs::path& folder, Manifest& manifest, bool verify) {
   bool changed = !manifest.written;
-  if (!manifest.written) manifest.written = written_by_version_1(folder, manifest);
+  if (!manifest.written) {
+    // All of it is read for that, so not where it could not be recorded and the next start would do it again.
+    if (!verify && ::access(folder.c_str(), W_OK) != 0) return false;
+    manifest.written = written_by_version_1(folder, manifest);
+  }
   for (RecordedFile& recorded : *manifest.written) {
     const SourceFile now = examine_file(folder / recorded.path);
     const std::string wrong = difference(now, recorded, verify);

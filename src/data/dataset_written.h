@@ -14,8 +14,8 @@ namespace inkling {
 std::vector<RecordedFile> record_written(const std::filesystem::path& folder);
 
 // Compares the written files with the record: sizes always, contents where time or inode are others, or with `verify`.
-// Their new times and inodes go into the manifest (and so does a list that version 1 did not have); returns whether any
-// did. Error input naming the file that is missing or another.
+// Their new times and inodes go into the manifest (and so does a list that version 1 did not have, if the folder can be
+// written); returns whether any did. Error input naming the file that is missing or another.
 bool check_written(const std::filesystem::path& folder, Manifest& manifest, bool verify);
 
 // Error input, naming the file and what to do, if `folder` holds anything but an older data set as inkling-prepare

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <iterator>
 
 #include "base/error.h"
+#include "base/file_errors.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "data/dataset_manifest.h"
@@ -108,7 +108,7 @@ std::uint64_t Source::size() const {
 SourceFile examine_file(const fs::path& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
-    throw Error::input(str("cannot read ", path.string(), ": ", std::strerror(errno)));
+    throw_read_error(path, errno);
   }
   if (!S_ISREG(status.st_mode)) {
     throw Error::input(

@@ -6,11 +6,14 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/dataset.h"
 #include "data/dataset_folder.h"
+#include "data/source_corpus.h"
+#include "tests/open_files.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {
@@ -79,6 +82,36 @@ TEST(Reuse, ADataSetIsNotReplacedByOneThatIsRefused) {
   EXPECT_FALSE(data.remade());
   data.folder.write("a.txt", old_text);
   EXPECT_EQ(data.again(options), "");
+}
+
+TEST(Reuse, WhatCannotBeReadNowIsAnErrorAndNotOutOfDate) {
+  Prepared data;
+  PrepareOptions options;
+  options.max_shard_tokens = 5;  // many shards, all of them open at once
+  data.folder.write("a.txt", std::string(200, 'x') + "\n");
+  data.again(options);
+  const std::uint64_t made = examine_file(data.folder / "prepared/train-000000.bin").inode;
+  int more = 0;
+  for (bool enough = false; !enough; ++more) {
+    ASSERT_LT(more, 100);
+    std::optional<Error> error;
+    with_open_files(more, [&] { error = error_of([&] { prepare_dataset(data.config_, options); }); });
+    enough = !error;
+    EXPECT_TRUE(enough || error->kind() == ErrorKind::environment) << error->message();
+  }
+  EXPECT_GT(more, 30);
+  EXPECT_EQ(examine_file(data.folder / "prepared/train-000000.bin").inode, made) << "it was made anew";
+}
+
+// Another name, and what older versions have prepared would not be found: their runs could not go on.
+TEST(Reuse, TheFolderOfGivenSettingsIsTheSameInEveryVersion) {
+  DataConfig config;
+  config.source = {"data/fables.grammar"};
+  config.stories = 60000;
+  config.tokenizer = {.kind = "sentencepiece", .vocab_size = 1280, .model_type = "bpe"};
+  Corpus corpus;
+  corpus.kind = SourceKind::grammar;
+  EXPECT_EQ(choose_folder(config, deciding_settings(config, corpus)), "data/fables-sentencepiece-91ce04ed");
 }
 
 TEST(Reuse, ATouchedSourceIsRecognisedByItsHashAndRecordedAnew) {
