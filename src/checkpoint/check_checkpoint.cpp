@@ -17,12 +17,14 @@ namespace {
   throw Error::input(str(path.string(), ": ", message, "; choose another checkpoint"));
 }
 
+void check_is_there(const fs::path& path) {
+  if (is_there(path)) return;
+  throw Error::input(str(path.string(),
+                         ": the file is missing, and belongs to the checkpoint; bring it back, choose another "
+                         "checkpoint, or remove state.json to use the folder as a model from elsewhere"));
+}
+
 void check_file(const fs::path& path, const SavedFile& saved, Look look) {
-  if (!is_there(path)) {
-    throw Error::input(str(path.string(),
-                           ": the file is missing, and state.json lists it; bring it back, choose another "
-                           "checkpoint, or remove state.json to use the folder as a model from elsewhere"));
-  }
   const InputFile file(path);
   if (file.size() != saved.size) {
     refuse_file(path, str("it has ", file.size(), " bytes, and had ", saved.size, " when it was saved",
@@ -47,6 +49,7 @@ void check_file_of_version_1(const fs::path& path) {
 TrainingState check_files(const fs::path& folder, Look look) {
   const StateFile saved = read_state(folder);
   for (const SavedFile& file : saved.files) {
+    check_is_there(folder / file.name);
     if (saved.version == 1)
       check_file_of_version_1(folder / file.name);
     else

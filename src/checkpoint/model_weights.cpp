@@ -196,7 +196,7 @@ void load_weights(const fs::path& folder, const GptShape& shape, ParameterArena&
     throw Error::input(
         str(weights.file.path().string(), ": tensor ", quote(weights.entries.at(*name)->name),
             " holds numbers that are not finite (NaN or infinity): the training that made it diverged; choose "
-            "an older checkpoint or another model"));
+            "an older checkpoint or another model; to go on with the run from an older one, move this folder away"));
   }
   arena.refresh_compute();
 }

@@ -46,12 +46,17 @@ struct Entry {
   fs::path folder;
 };
 
+// "step-000500" of ".step-000500.replaced".
+std::optional<std::string> replaced_step(std::string_view name) {
+  constexpr std::string_view ending = ".replaced";
+  if (!name.starts_with(str(".", step_prefix)) || !name.ends_with(ending)) return std::nullopt;
+  return std::string(name.substr(1, name.size() - 1 - ending.size()));
+}
+
 // A process that was killed while it replaced a checkpoint may have left it under a hidden name alone.
 void restore_replaced_in(const fs::path& checkpoints) {
   for (const std::string& name : names_in(checkpoints)) {
-    constexpr std::string_view ending = ".replaced";
-    if (!name.starts_with(str(".", step_prefix)) || !name.ends_with(ending)) continue;
-    restore_replaced(checkpoints / name.substr(1, name.size() - 1 - ending.size()));
+    if (const auto step = replaced_step(name)) restore_replaced(checkpoints / *step);
   }
 }
 
@@ -177,19 +182,23 @@ const Entry& choose(const Listing& listing, const fs::path& run, const std::stri
   throw Error::input(str(run.string(), " has no checkpoint of step ", *step, ". ", what_is_there(listing)));
 }
 
-// Under a hidden name first: a folder that is half removed must not look like a checkpoint.
-void remove_folder(const fs::path& folder) {
+// Under another name first: a checkpoint that is half removed must not look like one.
+void remove_folder(const fs::path& folder, const fs::path& checkpoint) {
   std::error_code code;
-  const fs::path hidden = temporary_name(folder, 0);
+  const fs::path hidden = temporary_name(checkpoint, 0);
   fs::rename(folder, hidden, code);
   if (!code) fs::remove_all(hidden, code);
   if (code) log_warning(str("cannot remove the old checkpoint ", folder.string(), ": ", code.message()));
 }
 
-// ".step-000500.tmp-4711-0": what a process that was killed while it saved or removed step 500 left behind.
+// What a process that was killed while it saved or removed step 500 left behind: ".step-000500.tmp-4711-0", and
+// ".step-000500.replaced" beside the step-000500 that took its place.
 void remove_leftovers(const fs::path& checkpoints) {
   std::set<std::string> steps;
   for (const std::string& name : names_in(checkpoints)) {
+    if (const auto step = replaced_step(name); step && is_there(checkpoints / *step)) {
+      remove_folder(checkpoints / name, checkpoints / *step);
+    }
     const std::size_t end = name.find(".tmp-");
     if (name.starts_with(".step-") && end != std::string::npos) steps.insert(name.substr(1, end - 1));
   }
@@ -224,6 +233,7 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run) {
 }
 
 fs::path find_checkpoint(const fs::path& place, const std::string& which) {
+  restore_replaced(place.has_filename() ? place : place.parent_path());
   if (is_there(place / "config.json")) {
     if (which.empty()) return place;
     throw Error::input(str(place.string(), " is a single checkpoint, so ", quote(which),
@@ -252,7 +262,8 @@ void prune_checkpoints(const fs::path& run, const TrainingState& state, std::int
     std::erase_if(entries, [&](const Entry& entry) { return entry.step > state.step; });
     const auto kept = static_cast<std::size_t>(std::max<std::int64_t>(keep, 1));
     for (std::size_t index = 0; index + kept < entries.size(); ++index) {
-      if (entries[index].step != state.best_step) remove_folder(entries[index].folder);
+      const fs::path& folder = entries[index].folder;
+      if (entries[index].step != state.best_step) remove_folder(folder, folder);
     }
     remove_leftovers(run / "checkpoints");
   } catch (const Error& error) {

@@ -196,6 +196,24 @@ TEST_F(RunFolder, ACheckpointWhoseReplacementWasCutInTwoIsListedAgain) {
   EXPECT_EQ(std::distance(fs::directory_iterator(step(20).parent_path()), fs::directory_iterator()), 2);
 }
 
+TEST_F(RunFolder, ACheckpointWhoseReplacementWasCutInTwoIsFoundByItsName) {
+  save({10, 20}, 10);
+  fs::rename(step(20), replaced_name(step(20)));
+  EXPECT_EQ(find_checkpoint(step(20) / "", ""), step(20) / "");
+  EXPECT_TRUE(fs::exists(step(20) / "state.json"));
+}
+
+// As a kill leaves it behind them.
+TEST_F(RunFolder, PruningRemovesWhatWasReplaced) {
+  save({10, 20}, 20);
+  fs::copy(step(20), replaced_name(step(20)), fs::copy_options::recursive);
+  fs::copy(step(10), replaced_name(step(15)), fs::copy_options::recursive);
+  prune(20, 20, 2);
+  EXPECT_FALSE(fs::exists(replaced_name(step(20))));
+  EXPECT_TRUE(fs::exists(step(15))) << "the only version of it";
+  EXPECT_EQ(std::distance(fs::directory_iterator(place() / "checkpoints"), {}), 3);
+}
+
 TEST_F(RunFolder, PruningKeepsTheNewestAndTheBest) {
   save({10, 20, 30, 40, 50}, 20);
   prune(50, 20, 2);
