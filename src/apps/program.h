@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <new>
@@ -12,17 +13,31 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file_errors.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "version.h"
 
 namespace inkling {
 
+namespace program_details {
+
+// std::filesystem throws where a folder may not be looked into.
+inline int run_body(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw_read_error(error.path1(), error.code().value());
+  }
+}
+
+}  // namespace program_details
+
 // Runs the body of main() and returns its exit code, or the one that belongs to what it threw, after "error: …" on
 // stderr. An exception that is not ours is shown by its first line only: libraries append stack traces.
 inline int run_program(const std::function<int()>& body) {
   try {
-    const int code = body();
+    const int code = program_details::run_body(body);
     std::cout.flush();
     if (!std::cout)
       throw Error::environment("cannot write to standard output: the disk is full or the reader has gone");

@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 // What is read whole into memory (settings, states, prompts) is at most this large, in bytes.
 inline constexpr std::size_t largest_small_file = std::size_t{64} << 20;
 
-// The whole of a regular file of at most 64 MiB. Error input at once if it is larger, missing, a folder, a pipe, a
-// device or unreadable.
+// The whole of a regular file of at most 64 MiB. Error input at once if it is larger, missing, a folder, a pipe or a
+// device, Error environment if it may be there and cannot be read.
 std::string read_small_file(const fs::path& path);
 
 // Likewise for what a person names on the command line, where a pipe is read to its end: <(command), /dev/stdin.
@@ -25,7 +25,8 @@ std::string read_small_file_or_pipe(const fs::path& path);
 // A file opened for reading at any offset (pread: no mapping, so a file cut short is an error and not a signal).
 class InputFile {
  public:
-  explicit InputFile(const fs::path& path);  // Error input if it is missing, no regular file or unreadable
+  // Error input if it is missing or no regular file, Error environment if it may be there and cannot be read.
+  explicit InputFile(const fs::path& path);
   ~InputFile();
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;

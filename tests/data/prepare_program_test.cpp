@@ -169,6 +169,15 @@ TEST_F(Program, AFolderThatCannotBeWrittenIsExitCodeThree) {
   expect_refused("run.yaml", "/proc", 3);
 }
 
+TEST_F(Program, AFolderThatCannotBeLookedIntoIsNoInternalError) {
+  write_text();
+  fs::create_directory_symlink("circle", folder / "circle");
+  write_config("  dir: circle/prepared\n");
+  expect_refused("run.yaml", "symbolic links lead in a circle");
+  write_config("  dir: " + std::string(300, 'x') + "/prepared\n");
+  expect_refused("run.yaml", "too long");
+}
+
 TEST_F(Program, AFullStandardOutputIsExitCodeThree) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full here";
   write_config();
