@@ -1,15 +1,15 @@
 // A disk or a folder that cannot be read is an error at once: never damage, never a checkpoint that is not there.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <functional>
-#include <optional>
 
 #include "base/files.h"
 #include "checkpoint/checkpoint.h"
 #include "tests/checkpoint/tiny_run.h"
-#include "tests/open_files.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {
@@ -67,9 +67,15 @@ TEST_F(Unreadable, FaultyDiskIsAnError) {
 }
 
 TEST_F(Unreadable, TooManyOpenFilesAreAnError) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int free = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::close(free);
   const auto limited = [&](int more, const std::function<void()>& action) {
-    std::optional<Error> error;
-    with_open_files(more, [&] { error = error_of(action); });
+    const rlimit limit = {static_cast<rlim_t>(free + more), before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    const std::optional<Error> error = error_of(action);
+    ::setrlimit(RLIMIT_NOFILE, &before);
     return error;
   };
   bool enough = false;
