@@ -56,8 +56,7 @@ int make_folders(const fs::path& folder) {
 
 OutputFolder::OutputFolder(const fs::path& path) : OutputFolder(path, remove_everything) {}
 
-OutputFolder::OutputFolder(const fs::path& path, Remove remove)
-    : path_(path.has_filename() ? path : path.parent_path()), remove_(remove) {  // "runs/a/" names runs/a
+OutputFolder::OutputFolder(const fs::path& path, Remove remove) : path_(without_slash(path)), remove_(remove) {
   restore_replaced(path_);
   remove_abandoned(path_, remove_);
   for (int attempt = 0;; ++attempt) {
@@ -135,7 +134,7 @@ void OutputFolder::sync_contents() const {
 }
 
 void create_folders(const fs::path& folder) {
-  const int code = make_folders(folder.has_filename() ? folder : folder.parent_path());
+  const int code = make_folders(without_slash(folder));
   if (code != 0) throw_write_error("create the folder", folder, code);
 }
 

@@ -33,6 +33,8 @@ bool is_abandoned(const fs::path& temporary) {
 
 }  // namespace
 
+fs::path without_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
+
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 fs::path temporary_name(const fs::path& path, int attempt) {
@@ -63,7 +65,8 @@ fs::path replaced_name(const fs::path& path) {
   return folder_of(path) / str(".", path.filename().string(), ".replaced");
 }
 
-void restore_replaced(const fs::path& path) {
+void restore_replaced(const fs::path& folder) {
+  const fs::path path = without_slash(folder);
   std::error_code ignored;
   if (fs::exists(fs::symlink_status(path, ignored)) || !fs::is_directory(replaced_name(path), ignored)) return;
   // If the writer is alive and has gone on, this fails, as it should: a folder does not take the place of a full one.

@@ -5,6 +5,9 @@
 
 namespace inkling {
 
+// "runs/a" for "runs/a/" too.
+std::filesystem::path without_slash(const std::filesystem::path& path);
+
 // The folder that holds `path` ("." for a bare name).
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
@@ -24,9 +27,9 @@ void remove_abandoned(const std::filesystem::path& path,
 // stands there is whole; if `path` is missing, it is the only version.
 std::filesystem::path replaced_name(const std::filesystem::path& path);
 
-// Puts the folder at replaced_name(path) back where `path` is missing: its writer was killed between two renames.
+// Puts the folder at replaced_name(folder) back where `folder` is missing: its writer was killed between two renames.
 // Whoever looks for a folder that OutputFolder::replace() makes calls this first. It does no harm beside a writer at
 // work.
-void restore_replaced(const std::filesystem::path& path);
+void restore_replaced(const std::filesystem::path& folder);
 
 }  // namespace inkling

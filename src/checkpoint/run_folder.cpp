@@ -233,7 +233,7 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run) {
 }
 
 fs::path find_checkpoint(const fs::path& place, const std::string& which) {
-  restore_replaced(place.has_filename() ? place : place.parent_path());
+  restore_replaced(place);
   if (is_there(place / "config.json")) {
     if (which.empty()) return place;
     throw Error::input(str(place.string(), " is a single checkpoint, so ", quote(which),

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/temporary.h"
 #include "data/dataset_build.h"
 #include "data/dataset_written.h"
 
@@ -29,7 +30,7 @@ std::string list_text(const std::vector<std::string>& entries) {
 std::string readable_name(const fs::path& source) {
   const fs::path path = source.lexically_normal();
   std::string name;
-  for (const char c : (path.has_filename() ? path : path.parent_path()).stem().string()) {
+  for (const char c : without_slash(path).stem().string()) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
     if (plain) name += c;
     if (!plain && !name.empty() && name.back() != '-') name += '-';
@@ -100,8 +101,7 @@ std::map<std::string, std::string> deciding_settings(const DataConfig& config, c
 
 fs::path choose_folder(const DataConfig& config, const std::map<std::string, std::string>& settings) {
   if (config.dir != "auto") {
-    fs::path folder = fs::path(config.dir).lexically_normal();
-    if (!folder.has_filename()) folder = folder.parent_path();
+    const fs::path folder = without_slash(fs::path(config.dir).lexically_normal());
     return fs::is_symlink(folder) && fs::exists(folder) ? fs::canonical(folder) : folder;  // a link stays a link
   }
   Hasher hasher;
