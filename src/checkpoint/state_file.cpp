@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -85,27 +84,18 @@ JsonFields open_state(const fs::path& folder) {
   return fields;
 }
 
-std::string one_of_these(const JsonFields& fields, const char* name, std::initializer_list<std::string_view> known) {
+std::string setting_from(const JsonFields& fields, const char* name) {
   const std::string text = fields.text(name);
-  if (std::find(known.begin(), known.end(), text) != known.end()) return text;
+  if (is_allowed(str("runtime.", name), text)) return text;
   fields.refuse(str("runtime.", name, " is ", quote(text), ", which this program does not know"));
-}
-
-std::string device_from(const JsonFields& fields) {
-  const std::string text = fields.text("device");
-  const std::string_view number = std::string_view(text).substr(std::min(text.size(), std::size_t{5}));
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const bool numbered = text.starts_with("cuda:") && !number.empty() && number.size() <= 2 &&
-                        std::all_of(number.begin(), number.end(), is_digit);
-  return numbered ? text : one_of_these(fields, "device", {"auto", "cpu", "cuda"});
 }
 
 RuntimeConfig runtime_from(const JsonFields& fields) {
   RuntimeConfig runtime;
-  runtime.device = device_from(fields);
-  runtime.dtype = one_of_these(fields, "dtype", {"auto", "float32", "bfloat16"});
+  runtime.device = setting_from(fields, "device");
+  runtime.dtype = setting_from(fields, "dtype");
   runtime.threads = fields.whole("threads", 0, 4096);
-  runtime.kernels = one_of_these(fields, "kernels", {"auto", "fused", "aten"});
+  runtime.kernels = setting_from(fields, "kernels");
   runtime.deterministic = fields.flag("deterministic");
   return runtime;
 }

@@ -195,6 +195,17 @@ Config load_kept_config(const fs::path& path, std::span<const std::string> overr
   return parse_config(read_small_file(path), path.string(), overrides);
 }
 
+bool is_allowed(const std::string& key, const std::string& text) {
+  Config scratch;
+  const Settings list = all_settings(scratch);
+  try {
+    assign(*list.find(key), {YamlNode::Kind::verbatim, text, "", {}, {}});
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides) {
   ConfigReader reader(name);
   reader.read_file(yaml);

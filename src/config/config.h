@@ -105,6 +105,9 @@ Config load_kept_config(const std::filesystem::path& path, std::span<const std::
 // The same from text; `name` stands for the path in messages.
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides);
 
+// Whether `text` may stand for the setting `key` ("runtime.device"): for other files that keep settings.
+bool is_allowed(const std::string& key, const std::string& text);
+
 // YAML with every setting written out; parse_config() of it gives the same Config, and the same text again.
 std::string print_config(const Config& config);
 
