@@ -17,9 +17,9 @@
 #include "data/dataset_manifest.h"
 #include "data/dataset_reuse.h"
 #include "data/dataset_written.h"
-#include "data/grammar.h"
 #include "data/source_corpus.h"
 #include "data/validation_bound.h"
+#include "grammar/grammar.h"
 
 namespace inkling {
 

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/strings.h"
-#include "data/grammar.h"
 #include "data/source_plan.h"
+#include "grammar/grammar.h"
 
 namespace inkling {
 

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "data/grammar.h"
+#include "grammar/grammar.h"
 #include "text/tokenizer.h"
 
 namespace inkling {

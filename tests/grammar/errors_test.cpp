@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "data/grammar.h"
+#include "grammar/grammar.h"
 
 namespace inkling {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/grammar_ambiguity.h"
+#include "grammar/ambiguity.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "data/grammar_ambiguity.h"
+#include "grammar/ambiguity.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/strings.h"
-#include "data/grammar.h"
-#include "tests/data/every_story.h"
+#include "grammar/grammar.h"
+#include "tests/grammar/every_story.h"
 
 namespace inkling {
 namespace {

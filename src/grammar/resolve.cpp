@@ -3,7 +3,7 @@
 #include <map>
 
 #include "base/strings.h"
-#include "data/grammar_syntax.h"
+#include "grammar/syntax.h"
 
 namespace inkling::grammar {
 namespace {

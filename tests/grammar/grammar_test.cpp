@@ -1,4 +1,4 @@
-#include "data/grammar.h"
+#include "grammar/grammar.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "data/grammar_syntax.h"
-#include "tests/data/every_story.h"
+#include "grammar/syntax.h"
+#include "tests/grammar/every_story.h"
 
 namespace inkling {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/grammar_syntax.h"
+#include "grammar/syntax.h"
 
 namespace inkling::grammar {
 

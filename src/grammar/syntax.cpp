@@ -1,4 +1,4 @@
-#include "data/grammar_syntax.h"
+#include "grammar/syntax.h"
 
 #include <algorithm>
 #include <charconv>

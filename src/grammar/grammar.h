@@ -21,7 +21,7 @@
 // recurse.
 // \{ \} \| \* \# \\ stand for themselves, \n for a new line, \_ for a space that must not be trimmed.
 //
-// Every text must have one derivation only. The check (grammar_ambiguity.h) is sound: it never lets an ambiguous
+// Every text must have one derivation only. The check (ambiguity.h) is sound: it never lets an ambiguous
 // grammar pass. It asks that a choice shows in the text before its alternatives join again, so a production that is
 // only remembered now and seen later is refused too.
 #pragma once

@@ -2,7 +2,7 @@
 // derivation.
 #pragma once
 
-#include "data/grammar_graph.h"
+#include "grammar/graph.h"
 
 namespace inkling::grammar {
 

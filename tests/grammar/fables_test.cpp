@@ -10,9 +10,9 @@
 
 #include "base/files.h"
 #include "base/strings.h"
-#include "data/grammar.h"
-#include "data/grammar_syntax.h"
-#include "tests/data/character_ngram.h"
+#include "grammar/grammar.h"
+#include "grammar/syntax.h"
+#include "tests/grammar/character_ngram.h"
 
 namespace inkling {
 namespace {

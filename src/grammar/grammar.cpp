@@ -1,13 +1,13 @@
-#include "data/grammar.h"
+#include "grammar/grammar.h"
 
 #include <cmath>
 
 #include "base/files.h"
 #include "base/random.h"
-#include "data/grammar_ambiguity.h"
-#include "data/grammar_graph.h"
-#include "data/grammar_reader.h"
-#include "data/grammar_syntax.h"
+#include "grammar/ambiguity.h"
+#include "grammar/graph.h"
+#include "grammar/reader.h"
+#include "grammar/syntax.h"
 
 namespace inkling {
 

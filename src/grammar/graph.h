@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/grammar_syntax.h"
+#include "grammar/syntax.h"
 
 namespace inkling::grammar {
 

@@ -1,4 +1,4 @@
-#include "data/grammar_graph.h"
+#include "grammar/graph.h"
 
 #include <algorithm>
 #include <bitset>

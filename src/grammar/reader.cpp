@@ -1,4 +1,4 @@
-#include "data/grammar_reader.h"
+#include "grammar/reader.h"
 
 #include <algorithm>
 #include <cmath>

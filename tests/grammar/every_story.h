@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/grammar_syntax.h"
+#include "grammar/syntax.h"
 
 namespace inkling {
 
