@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "text/build_tokenizer.h"
+#include "text/line_cuts.h"
 
 namespace {
 

@@ -88,7 +88,7 @@ class OutputFolder {
   void commit();
   // commit(), but an older folder `path` is exchanged for it in one step and then removed. Where the file system cannot
   // exchange names it takes two steps: a process killed between them leaves the older version under a name from which
-  // restore_replaced() of base/temporary.h brings it back.
+  // restore_replaced() of base/temporary_names.h brings it back.
   void replace();
 
  private:

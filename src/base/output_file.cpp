@@ -9,7 +9,7 @@
 #include "base/file_errors.h"
 #include "base/files.h"
 #include "base/strings.h"
-#include "base/temporary.h"
+#include "base/temporary_names.h"
 
 namespace inkling {
 

@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "base/temporary.h"
+#include "base/temporary_names.h"
 #include "checkpoint/check_checkpoint.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder_names.h"

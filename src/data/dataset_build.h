@@ -1,4 +1,4 @@
-// The work behind prepare_dataset(): vocabulary, tokens, shards.
+// The work behind prepare_dataset() for text and grammars: vocabulary, tokens, shards.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,5 @@ std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const 
 // counts. The manifest comes back without settings.
 Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const std::filesystem::path& folder,
                        std::uint64_t max_shard_tokens);
-
-// Reads ready token files to the end. Error input for a token that is not below vocab_size.
-Manifest check_token_files(const Corpus& corpus, std::uint64_t vocab_size);
-
-// The hash that the manifest records for a source, computed anew.
-std::string hash_source(const SourceFile& file);
-
-// The hash of all tokens of these shards, as SplitSummary::hash has it for shards that we wrote.
-std::string hash_tokens(const std::vector<std::filesystem::path>& shards);
 
 }  // namespace inkling

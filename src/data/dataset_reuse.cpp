@@ -8,9 +8,9 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "base/temporary.h"
-#include "data/dataset_build.h"
+#include "base/temporary_names.h"
 #include "data/dataset_written.h"
+#include "data/ready_token_files.h"
 
 namespace inkling {
 
@@ -51,6 +51,11 @@ std::string changed_setting(const std::map<std::string, std::string>& before,
     if (!now.contains(key)) return str(key, " no longer applies");
   }
   return "";
+}
+
+// The hash that the manifest records for a source, computed anew.
+std::string hash_source(const SourceFile& file) {
+  return file.kind == FileKind::tokens ? hash_tokens({file.path}) : hash_file(file.path);
 }
 
 // Why the sources are not what the manifest records; updates the manifest (and sets `refreshed`) where a file has been

@@ -13,8 +13,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "base/temporary.h"
-#include "data/dataset_build.h"
+#include "base/temporary_names.h"
+#include "data/ready_token_files.h"
 #include "data/validation_bound.h"
 #include "text/tokenizer.h"
 

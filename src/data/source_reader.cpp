@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/strings.h"
 #include "data/source_jsonl.h"
-#include "text/tokenizer.h"
+#include "text/line_cuts.h"
 
 namespace inkling {
 

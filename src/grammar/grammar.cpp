@@ -6,8 +6,8 @@
 #include "base/random.h"
 #include "grammar/ambiguity.h"
 #include "grammar/graph.h"
-#include "grammar/reader.h"
 #include "grammar/syntax.h"
+#include "grammar/text_probability.h"
 
 namespace inkling {
 

@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "text/build_tokenizer.h"
-#include "text/refusals.h"
+#include "text/tokenizer_errors.h"
 #include "text/tokenizer_json.h"
 
 namespace inkling {

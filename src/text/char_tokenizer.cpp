@@ -7,8 +7,8 @@
 #include "base/hash.h"
 #include "base/strings.h"
 #include "text/build_tokenizer.h"
-#include "text/kinds.h"
-#include "text/refusals.h"
+#include "text/open_tokenizer.h"
+#include "text/tokenizer_errors.h"
 
 namespace inkling {
 

@@ -44,7 +44,7 @@ class SentencepieceModel {
 
 // Trains on the sentences that `next` gives until it returns false. Returns a serialized model of at most
 // settings.vocab_size pieces. Error input with sentencepiece's own words if it refuses. Prints to stderr, and where the
-// library meets something it did not expect, it ends the process: call it in run_isolated().
+// library meets something it did not expect, it ends the process: call it in run_in_child_process().
 std::string train_sentencepiece_model(const SentencepieceSettings& settings, bool with_separator,
                                       const std::function<bool(std::string&)>& next);
 

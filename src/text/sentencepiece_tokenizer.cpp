@@ -5,10 +5,10 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/strings.h"
-#include "text/kinds.h"
-#include "text/refusals.h"
+#include "text/open_tokenizer.h"
 #include "text/sentencepiece_library.h"
 #include "text/sentencepiece_tokenizer.h"
+#include "text/tokenizer_errors.h"
 
 namespace inkling {
 
@@ -16,6 +16,10 @@ namespace {
 
 constexpr std::string_view unknown_text =
     "\xef\xbf\xbd";  // U+FFFD: no text encodes to "unknown", but it can be sampled
+
+std::filesystem::path sentencepiece_model_path(const std::filesystem::path& folder) {
+  return folder / "tokenizer.model";
+}
 
 class SentencepieceTokenizer final : public Tokenizer {
  public:
@@ -79,10 +83,6 @@ class SentencepieceTokenizer final : public Tokenizer {
 };
 
 }  // namespace
-
-std::filesystem::path sentencepiece_model_path(const std::filesystem::path& folder) {
-  return folder / "tokenizer.model";
-}
 
 std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string serialized_model) {
   return std::make_unique<SentencepieceTokenizer>(std::move(serialized_model));

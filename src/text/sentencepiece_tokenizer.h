@@ -1,7 +1,6 @@
 // A tokenizer from a sentencepiece model in memory.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -11,7 +10,5 @@ namespace inkling {
 
 // Error input if it is no model, or one that cannot spell every text.
 std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string serialized_model);
-
-std::filesystem::path sentencepiece_model_path(const std::filesystem::path& folder);
 
 }  // namespace inkling

@@ -4,16 +4,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/child_process.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "text/build_tokenizer.h"
-#include "text/isolated.h"
+#include "text/line_cuts.h"
 #include "text/line_sample.h"
-#include "text/lines.h"
-#include "text/refusals.h"
 #include "text/sentencepiece_library.h"
 #include "text/sentencepiece_tokenizer.h"
+#include "text/tokenizer_errors.h"
 
 namespace inkling {
 
@@ -129,7 +129,7 @@ std::unique_ptr<Tokenizer> SentencepieceTrainer::finish(bool with_separator) {
   sample_->lines.for_each([&](std::string_view line) { append_sentences(line, sentences); });
   if (sentences.empty()) throw Error::input("there is no text to train a tokenizer on: check data.source");
 
-  const auto answer = run_isolated([&] { return train_or_refusal(settings_, with_separator, sentences); });
+  const auto answer = run_in_child_process([&] { return train_or_refusal(settings_, with_separator, sentences); });
   if (!answer || answer->empty()) {
     refuse_training(settings_, "it gave up, as it does where a text is very short or the same over and over");
   }

@@ -3,7 +3,8 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "text/build_tokenizer.h"
-#include "text/kinds.h"
+#include "text/line_cuts.h"
+#include "text/open_tokenizer.h"
 
 namespace inkling {
 

@@ -51,18 +51,8 @@ class Tokenizer {
 // Opens what save() wrote. Error input if the folder holds no tokenizer or a damaged one.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
-// A whole text, line by line. Throws what tokenizer.check(text) throws.
+// A whole text, line by line (text/line_cuts.h). Throws what tokenizer.check(text) throws.
 std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text);
 std::string decode(const Tokenizer& tokenizer, std::span<const Token> tokens);
-
-// Encoding is defined line by line, so results do not depend on how a file was read: a text is cut after every '\n';
-// a line of more than 64 KiB is cut before the last ASCII white space within its first 64 KiB, or, where there is none,
-// between characters. Each piece is encoded alone, and the results follow each other.
-inline constexpr std::size_t max_line_bytes = 65536;
-
-// The length in bytes of the first piece of `text`; 0 if it is empty.
-// Where `text` is the front of a longer text that is still being read, say more_may_follow: then the answer is 0 until
-// it is certain, which it is at a '\n' or once `text` holds more than max_line_bytes.
-std::size_t next_line_length(std::string_view text, bool more_may_follow = false);
 
 }  // namespace inkling

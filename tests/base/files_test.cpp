@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/file_errors.h"
-#include "base/temporary.h"
+#include "base/temporary_names.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {

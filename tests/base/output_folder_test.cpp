@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 #include "base/strings.h"
-#include "base/temporary.h"
+#include "base/temporary_names.h"
 #include "tests/system_calls.h"
 #include "tests/temporary_folder.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/strings.h"
 #include "data/dataset.h"
-#include "data/dataset_folder.h"
+#include "data/folder_lock.h"
 #include "tests/system_calls.h"
 #include "tests/temporary_folder.h"
 

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "data/source_plan.h"
 #include "tests/temporary_folder.h"
-#include "text/tokenizer.h"
+#include "text/line_cuts.h"
 
 namespace inkling {
 namespace {

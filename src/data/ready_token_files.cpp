@@ -1,4 +1,5 @@
-// Ready token files, made by another program: read to the end once, then used where they lie.
+#include "data/ready_token_files.h"
+
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -7,7 +8,6 @@
 #include "base/hash.h"
 #include "base/progress.h"
 #include "base/strings.h"
-#include "data/dataset_build.h"
 #include "formats/token_file.h"
 
 namespace inkling {
@@ -54,10 +54,6 @@ Manifest check_token_files(const Corpus& corpus, std::uint64_t vocab_size) {
     add_shard(planned.train_bytes > 0 ? manifest.train : manifest.validation, shard, hasher.hex());
   }
   return manifest;
-}
-
-std::string hash_source(const SourceFile& file) {
-  return file.kind == FileKind::tokens ? hash_tokens({file.path}) : hash_file(file.path);
 }
 
 std::string hash_tokens(const std::vector<fs::path>& shards) {

@@ -1,4 +1,4 @@
-#include "data/dataset_folder.h"
+#include "data/folder_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

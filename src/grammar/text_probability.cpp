@@ -1,4 +1,4 @@
-#include "grammar/reader.h"
+#include "grammar/text_probability.h"
 
 #include <algorithm>
 #include <cmath>

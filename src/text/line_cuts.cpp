@@ -1,8 +1,6 @@
-#include "text/lines.h"
+#include "text/line_cuts.h"
 
 #include <algorithm>
-
-#include "text/tokenizer.h"
 
 namespace inkling {
 

@@ -1,4 +1,4 @@
-#include "text/isolated.h"
+#include "base/child_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int no_answer = 1;
 
-void write_all(int descriptor, std::string_view bytes) {
+void write_answer(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno != EINTR) _exit(no_answer);
@@ -28,7 +28,7 @@ void write_all(int descriptor, std::string_view bytes) {
   }
 }
 
-std::string read_all(int descriptor) {
+std::string read_answer(int descriptor) {
   std::string bytes;
   std::array<char, 65536> block;
   while (true) {
@@ -50,7 +50,7 @@ std::string read_all(int descriptor) {
     dup2(nowhere, STDERR_FILENO);
   }
   try {
-    write_all(answer, work());
+    write_answer(answer, work());
   } catch (...) {
     _exit(no_answer);
   }
@@ -67,14 +67,14 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
-std::optional<std::string> run_isolated(const std::function<std::string()>& work) {
+std::optional<std::string> run_in_child_process(const std::function<std::string()>& work) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw Error::environment(str("cannot open a pipe: ", std::strerror(errno)));
   const pid_t child = fork();
   if (child == 0) run_child(work, ends[1]);
   const int fork_error = errno;
   close(ends[1]);
-  std::string answer = child > 0 ? read_all(ends[0]) : std::string();
+  std::string answer = child > 0 ? read_answer(ends[0]) : std::string();
   close(ends[0]);
   if (child < 0) throw Error::environment(str("cannot start a child process: ", std::strerror(fork_error)));
 

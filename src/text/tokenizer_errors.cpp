@@ -1,4 +1,4 @@
-#include "text/refusals.h"
+#include "text/tokenizer_errors.h"
 
 #include <algorithm>
 #include <iomanip>

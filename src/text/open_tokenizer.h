@@ -1,4 +1,5 @@
-// How load_tokenizer() opens each kind. Error input naming the file where a field is missing or cannot be.
+// Opening a tokenizer that was saved, one function for each kind that needs more than its settings: load_tokenizer()
+// chooses among them.
 #pragma once
 
 #include <filesystem>
@@ -9,6 +10,7 @@
 
 namespace inkling {
 
+// Error input naming the file where a field is missing or has a value that it cannot have.
 std::unique_ptr<Tokenizer> open_char_tokenizer(const std::filesystem::path& folder, const TokenizerJson& fields);
 std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& folder,
                                                         const TokenizerJson& fields);

@@ -1,4 +1,4 @@
-#include "base/temporary.h"
+#include "base/temporary_names.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,4 +1,4 @@
-#include "text/lines.h"
+#include "text/line_cuts.h"
 
 #include "tests/text/text_testing.h"
 
@@ -31,13 +31,13 @@ std::vector<std::string> pieces_read_in_blocks(std::string_view text, std::size_
   return pieces;
 }
 
-TEST(Lines, EachLineKeepsItsNewlineAndTheLastMayHaveNone) {
+TEST(LineCuts, EachLineKeepsItsNewlineAndTheLastMayHaveNone) {
   EXPECT_EQ(pieces_of("a\n\nbc\r\nd"), (std::vector<std::string>{"a\n", "\n", "bc\r\n", "d"}));
   EXPECT_EQ(next_line_length(""), 0u);
   EXPECT_EQ(next_line_length("", true), 0u);
 }
 
-TEST(Lines, ALineOf64KiBIsOnePieceAndAByteMoreIsCutBeforeWhiteSpace) {
+TEST(LineCuts, ALineOf64KiBIsOnePieceAndAByteMoreIsCutBeforeWhiteSpace) {
   std::string line(max_line_bytes, 'x');
   line[1000] = ' ';
   EXPECT_EQ(pieces_of(line).size(), 1u);
@@ -49,7 +49,7 @@ TEST(Lines, ALineOf64KiBIsOnePieceAndAByteMoreIsCutBeforeWhiteSpace) {
   EXPECT_EQ(next_line_length(line), max_line_bytes);
 }
 
-TEST(Lines, ALongLineWithoutWhiteSpaceIsCutBetweenCharacters) {
+TEST(LineCuts, ALongLineWithoutWhiteSpaceIsCutBetweenCharacters) {
   std::string euros;
   while (euros.size() < 3 * max_line_bytes) euros += "€";
   for (const std::string& piece : pieces_of(euros)) {
@@ -60,14 +60,14 @@ TEST(Lines, ALongLineWithoutWhiteSpaceIsCutBetweenCharacters) {
   EXPECT_EQ(pieces_of(continuation_bytes).size(), 2u);
 }
 
-TEST(Lines, NothingIsCutBeforeItIsCertain) {
+TEST(LineCuts, NothingIsCutBeforeItIsCertain) {
   EXPECT_EQ(next_line_length("abc", true), 0u);
   EXPECT_EQ(next_line_length("abc\n", true), 4u);
   EXPECT_EQ(next_line_length(std::string(max_line_bytes, 'x'), true), 0u);
   EXPECT_EQ(next_line_length(std::string(max_line_bytes + 1, 'x'), true), max_line_bytes);
 }
 
-TEST(Lines, PiecesDoNotDependOnHowTheTextWasRead) {
+TEST(LineCuts, PiecesDoNotDependOnHowTheTextWasRead) {
   EXPECT_TRUE(rc::check([] {
     std::string text;
     for (const int length : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 90000))) {

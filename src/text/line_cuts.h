@@ -1,0 +1,24 @@
+// Where a text is cut into the pieces that a tokenizer encodes one by one.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace inkling {
+
+// Encoding is defined line by line, so that results do not depend on how a file was read: a text is cut after every
+// '\n'; a line of more than 64 KiB is cut before the last ASCII white space within its first 64 KiB, or, where there is
+// none, between characters. Each piece is encoded alone, and the results follow each other.
+inline constexpr std::size_t max_line_bytes = 65536;
+
+// The length in bytes of the first piece of `text`; 0 if it is empty.
+// Where `text` is the front of a longer text that is still being read, say more_may_follow: then the answer is 0 until
+// it is certain, which it is at a '\n' or once `text` holds more than max_line_bytes.
+std::size_t next_line_length(std::string_view text, bool more_may_follow = false);
+
+// The length of the longest front of `text`, which is longer than `limit` bytes, that has at most `limit` bytes and
+// ends before white space or, where there is none, between characters. It is at least 1, and well-formed UTF-8 stays
+// well-formed.
+std::size_t cut_within(std::string_view text, std::size_t limit);
+
+}  // namespace inkling
