@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/paths.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/folder_names.h"
 #include "config/config.h"
 #include "data/dataset.h"
 #include "generate/load_model.h"

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file_errors.h"
 #include "base/files.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "base/temporary_names.h"
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/paths.h"
 #include "base/strings.h"
 
 namespace inkling {
@@ -32,10 +33,6 @@ bool is_abandoned(const fs::path& temporary) {
 }
 
 }  // namespace
-
-fs::path without_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
-
-fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 fs::path temporary_name(const fs::path& path, int attempt) {
   return folder_of(path) / str(temporary_prefix(path), ::getpid(), "-", attempt);

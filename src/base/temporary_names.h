@@ -5,12 +5,6 @@
 
 namespace inkling {
 
-// "runs/a" for "runs/a/" too.
-std::filesystem::path without_slash(const std::filesystem::path& path);
-
-// The folder that holds `path` ("." for a bare name).
-std::filesystem::path folder_of(const std::filesystem::path& path);
-
 // A name beside `path` that no other process uses: temporary_name("runs/a.bin", 0) is runs/.a.bin.tmp-PID-0.
 std::filesystem::path temporary_name(const std::filesystem::path& path, int attempt);
 

@@ -12,9 +12,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/folder_names.h"
 #include "checkpoint/model_config.h"
 #include "checkpoint/tensor_files.h"
 #include "formats/safetensors.h"

@@ -10,11 +10,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "base/temporary_names.h"
 #include "checkpoint/check_checkpoint.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/folder_names.h"
 #include "checkpoint/state_file.h"
 
 namespace inkling {

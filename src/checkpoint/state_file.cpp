@@ -8,8 +8,8 @@
 
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/paths.h"
 #include "base/strings.h"
-#include "checkpoint/folder_names.h"
 #include "formats/json_fields.h"
 
 namespace inkling {

@@ -7,8 +7,8 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/strings.h"
-#include "base/temporary_names.h"
 #include "data/dataset_written.h"
 #include "data/ready_token_files.h"
 

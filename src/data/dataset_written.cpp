@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "base/temporary_names.h"
 #include "data/ready_token_files.h"
@@ -64,18 +65,6 @@ std::string difference(const SourceFile& now, const RecordedFile& recorded, bool
   return hash_file(now.path) == recorded.hash ? "" : "has been changed since it was written";
 }
 
-// Sorted, so that messages do not depend on the file system.
-std::vector<fs::path> files_in(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code code;
-  fs::directory_iterator entry(folder, code);
-  for (; !code && entry != fs::directory_iterator(); entry.increment(code)) files.push_back(entry->path());
-  if (code)
-    throw Error::environment(str("cannot list ", folder.string(), ": ", code.message(), "; check its permissions"));
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 bool is_regular(const fs::path& path) { return fs::is_regular_file(fs::symlink_status(path)); }
 
 std::pair<dev_t, ino_t> identity(const fs::path& path) {
@@ -86,8 +75,8 @@ std::pair<dev_t, ino_t> identity(const fs::path& path) {
 
 // The first file beside dataset.json that must not be removed, and why; empty if inkling-prepare wrote them all.
 std::string find_foreign(const fs::path& folder, const std::vector<RecordedFile>& written) {
-  for (const fs::path& path : files_in(folder)) {
-    const std::string name = path.filename().string();
+  for (const std::string& name : names_in(folder)) {
+    const fs::path path = folder / name;
     if (name == manifest_name && is_regular(path)) continue;
     const auto same_name = [&](const RecordedFile& file) { return file.path == name; };
     const auto recorded = std::find_if(written.begin(), written.end(), same_name);
@@ -102,8 +91,8 @@ std::string find_foreign(const fs::path& folder, const std::vector<RecordedFile>
 std::string find_source(const fs::path& folder, const std::vector<SourceFile>& sources) {
   std::set<std::pair<dev_t, ino_t>> source_files;
   for (const SourceFile& source : sources) source_files.insert(identity(source.path));
-  for (const fs::path& path : files_in(folder)) {
-    if (source_files.contains(identity(path))) return path.filename().string();
+  for (const std::string& name : names_in(folder)) {
+    if (source_files.contains(identity(folder / name))) return name;
   }
   return "";
 }
@@ -123,7 +112,7 @@ std::string why_not(const fs::path& folder) {
 
 std::vector<RecordedFile> record_written(const fs::path& folder) {
   std::vector<RecordedFile> written;
-  for (const fs::path& path : files_in(folder)) written.push_back(record(folder, path.filename().string()));
+  for (const std::string& name : names_in(folder)) written.push_back(record(folder, name));
   return written;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "data/dataset_written.h"
 
@@ -20,8 +21,6 @@ namespace {
 
 // Temporary names of base/files.h begin like this.
 std::string leftover_prefix(const fs::path& folder) { return str(".", folder.filename().string(), ".tmp-"); }
-
-fs::path parent_of(const fs::path& folder) { return folder.has_parent_path() ? folder.parent_path() : fs::path("."); }
 
 // Error environment for what is neither a lock, nor another process's, nor a file system that has none.
 bool lock_waiting(int descriptor, const fs::path& folder) {
@@ -40,7 +39,7 @@ bool lock_waiting(int descriptor, const fs::path& folder) {
     throw Error::environment(str("cannot lock ", folder.string(), " while it is prepared: ", reason,
                                  "; check the disk, or choose another place with data.dir"));
   }
-  log_warning(str("the file system of ", parent_of(folder).string(), " has no locks (", reason,
+  log_warning(str("the file system of ", folder_of(folder).string(), " has no locks (", reason,
                   "): make sure that no other process prepares ", folder.string(), " at the same time"));
   return false;
 }
@@ -54,11 +53,11 @@ bool is_still_there(int descriptor, const fs::path& path) {
 }  // namespace
 
 FolderLock::FolderLock(const fs::path& folder)
-    : path_(parent_of(folder) / str(".", folder.filename().string(), ".lock")) {
+    : path_(folder_of(folder) / str(".", folder.filename().string(), ".lock")) {
   while (true) {
     descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor_ < 0) {
-      throw Error::environment(str("cannot write into ", parent_of(folder).string(), ": ", std::strerror(errno),
+      throw Error::environment(str("cannot write into ", folder_of(folder).string(), ": ", std::strerror(errno),
                                    "; choose another place with data.dir"));
     }
     try {
@@ -84,7 +83,7 @@ void remove_leftovers(const fs::path& folder) {
   const std::string prefix = leftover_prefix(folder);
   std::vector<fs::path> leftovers;
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(parent_of(folder), ignored)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_of(folder), ignored)) {
     if (entry.path().filename().string().starts_with(prefix)) leftovers.push_back(entry.path());
   }
   for (const fs::path& leftover : leftovers) remove_written(leftover);

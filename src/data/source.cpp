@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file_errors.h"
 #include "base/files.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "data/dataset_manifest.h"
 
@@ -32,7 +33,7 @@ std::string missing_remedy(const fs::path& path, std::string_view setting) {
   const std::string another = str(", or give --set ", setting, "=PATH");
   if (path.filename() == "shakespeare.txt") return str("scripts/fetch-shakespeare fetches it", another);
   std::vector<std::string> siblings;
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const fs::path folder = folder_of(path);
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
     siblings.push_back(entry.path().filename().string());

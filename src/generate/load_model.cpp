@@ -1,9 +1,9 @@
 #include "generate/load_model.h"
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/folder_names.h"
 
 namespace inkling {
 

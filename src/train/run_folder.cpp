@@ -13,8 +13,8 @@
 #include "base/file_errors.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/strings.h"
-#include "checkpoint/folder_names.h"
 
 namespace inkling {
 namespace {

@@ -1,4 +1,4 @@
-#include "checkpoint/folder_names.h"
+#include "base/paths.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +9,18 @@
 namespace inkling {
 
 namespace fs = std::filesystem;
+
+bool is_there(const fs::path& path) {
+  std::error_code code;
+  const bool there = fs::exists(path, code);
+  if (code) throw_read_error(path, code.value());
+  return there;
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code code;
+  return is_there(path) && fs::is_directory(path, code);
+}
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -24,16 +36,8 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-bool is_there(const fs::path& path) {
-  std::error_code code;
-  const bool there = fs::exists(path, code);
-  if (code) throw_read_error(path, code.value());
-  return there;
-}
+fs::path without_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
-bool is_folder(const fs::path& path) {
-  std::error_code code;
-  return is_there(path) && fs::is_directory(path, code);
-}
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 }  // namespace inkling
