@@ -1,121 +1,101 @@
 #include "data/source_jsonl.h"
 
 #include <cstddef>
-#include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "formats/json_text.h"
 
 namespace inkling {
 
 namespace {
 
-// Listens to the parser and keeps one string: no tree of the whole line is built. The bool results mean "go on".
-class FieldListener : public nlohmann::json_sax<nlohmann::json> {
+constexpr std::size_t max_names_shown = 10;
+
+const char* kind_of_value(const JsonScalar& value) {
+  if (std::holds_alternative<std::nullptr_t>(value)) return "null";
+  if (std::holds_alternative<bool>(value)) return "true or false";
+  return std::holds_alternative<std::string_view>(value) ? "a string" : "a number";
+}
+
+// Keeps the string in one field of a line. JsonFields would make values of all of it, which takes several times as
+// long, and a corpus may have a billion lines.
+class FieldEvents final : public JsonEvents {
  public:
-  explicit FieldListener(const std::string& field) : field_(field) {}
+  explicit FieldEvents(const std::string& field) : field_(field) {}
 
-  bool null() override { return value("null"); }
-  bool boolean(bool) override { return value("true or false"); }
-  bool number_integer(number_integer_t) override { return value("a number"); }
-  bool number_unsigned(number_unsigned_t) override { return value("a number"); }
-  bool number_float(number_float_t, const string_t&) override { return value("a number"); }
-  bool binary(binary_t&) override { return value("binary"); }
-  bool string(string_t& text) override {
-    if (is_wanted()) text_ = std::move(text);
-    return value("a string");
-  }
-
-  bool start_object(std::size_t) override {
-    value("an object");
+  void open_object() override {
+    note("an object");
     if (depth_++ == 0) is_object_ = true;
-    return true;
   }
-  bool end_object() override { return leave(); }
-  bool start_array(std::size_t) override {
-    value("a list");
+  void open_list() override {
+    note("a list");
     ++depth_;
-    return true;
   }
-  bool end_array() override { return leave(); }
+  void close() override { --depth_; }
 
-  bool key(string_t& name) override {
-    if (depth_ != 1) return true;
+  void name(std::string_view name) override {
+    if (depth_ != 1) return;
     at_field_ = name == field_;
-    times_given_ += at_field_ ? 1 : 0;
-    if (names_.size() < 10) names_.push_back(inkling::quote(name));
-    return true;
+    if (at_field_) ++times_given_;
+    if (names_.size() < max_names_shown) names_.push_back(quote(name));
   }
 
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
-    error_position_ = position;
-    error_text_ = error.what();
-    return false;
+  void scalar(const JsonScalar& value) override {
+    if (!is_wanted()) return;
+    if (const auto* text = std::get_if<std::string_view>(&value)) text_ = *text;
+    note(kind_of_value(value));
   }
 
-  std::optional<std::string> text_;
-  std::string found_;  // what the field held
-  bool is_object_ = false;
-  int times_given_ = 0;  // the field
-  std::vector<std::string> names_;
-  std::size_t error_position_ = 0;
-  std::string error_text_;
+  // The text, if the line has it once and nothing else.
+  std::string take(const Place& place) {
+    const std::string name = quote(field_);
+    const auto refuse = [&](const std::string& message) { throw Error::input(str(place.text(), ": ", message)); };
+    if (times_given_ > 1) refuse(str("field ", name, " is given twice; leave one of the two"));
+    if (!is_object_) refuse(str("this line is not a JSON object: write {", name, ": \"…\"} a line"));
+    if (!found_) {
+      refuse(str("no field ", name, " (there is ", names_.empty() ? "none" : join(names_, ", "),
+                 "): name the field that holds the text as data.jsonl_field"));
+    }
+    if (!text_) {
+      refuse(str("field ", name, " is ", *found_,
+                 ", not a string: name the field that holds the text as data.jsonl_field"));
+    }
+    return std::move(*text_);
+  }
 
  private:
   bool is_wanted() const { return depth_ == 1 && at_field_; }
-  bool value(const char* what) {
-    if (!is_wanted()) return true;
-    found_ = what;
-    if (found_ != "a string") text_.reset();
+  void note(const char* kind) {
+    if (!is_wanted()) return;
+    found_ = kind;
     at_field_ = false;
-    return true;
-  }
-  bool leave() {
-    --depth_;
-    return true;
   }
 
   const std::string& field_;
   int depth_ = 0;
   bool at_field_ = false;  // the next value at depth 1 belongs to the field
+  bool is_object_ = false;
+  int times_given_ = 0;              // the field
+  std::optional<std::string> text_;  // what the field holds, if that is a string
+  std::optional<std::string> found_;
+  std::vector<std::string> names_;  // of the object's first fields, for messages
 };
-
-// The library's "[json.exception…] parse error at line 1, column 5: …" without its own place.
-std::string reason_of(const std::string& what) {
-  const std::size_t column = what.find("column ");
-  const std::size_t colon = column == std::string::npos ? std::string::npos : what.find(": ", column);
-  return colon == std::string::npos ? "syntax error" : what.substr(colon + 2);
-}
 
 }  // namespace
 
 std::string read_json_field(std::string_view line, const std::string& field, const Place& place) {
-  // The library takes a zero byte for the end of its input and would not look at what follows.
-  if (const std::size_t zero = line.find('\0'); zero != line.npos) {
-    throw Error::input(str(place.text(), ":", zero + 1, ": this line is no JSON: it holds a zero byte"));
+  FieldEvents events(field);
+  try {
+    read_json(line, events);
+  } catch (const JsonError& error) {
+    throw Error::input(str(place.text(), ":", error.byte, ": ", error.reason, "; .jsonl holds one JSON object a line"));
   }
-  FieldListener listener(field);
-  if (!nlohmann::json::sax_parse(line.begin(), line.end(), &listener)) {
-    throw Error::input(str(place.text(), ":", listener.error_position_, ": this line is no JSON: ",
-                           reason_of(listener.error_text_), "; .jsonl holds one JSON object a line"));
-  }
-  if (listener.times_given_ > 1) {
-    throw Error::input(str(place.text(), ": field ", inkling::quote(field), " is given twice; leave one of the two"));
-  }
-  if (listener.text_) return std::move(*listener.text_);
-  if (!listener.is_object_) {
-    throw Error::input(str(place.text(), ": this line is no JSON object: write {\"", field, "\": \"…\"} a line"));
-  }
-  if (!listener.found_.empty()) {
-    throw Error::input(str(place.text(), ": field ", inkling::quote(field), " is ", listener.found_,
-                           ", not a string: name the field that holds the text as data.jsonl_field"));
-  }
-  throw Error::input(str(place.text(), ": no field ", inkling::quote(field), " (there is ",
-                         listener.names_.empty() ? "none" : join(listener.names_, ", "),
-                         "): name the field that holds the text as data.jsonl_field"));
+  return events.take(place);
 }
 
 }  // namespace inkling

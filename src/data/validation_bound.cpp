@@ -25,7 +25,8 @@ std::uint64_t count_characters(std::string_view text) {
 
 [[noreturn]] void refuse() { throw Error::input("it is not what inkling-prepare writes"); }
 
-// Fills a bound while its text is read, which has a line's worth of characters for every story there is.
+// Fills a bound while its text is read. There is a list for every story, and JsonFields would hold all of them as
+// values, many times the size of the text.
 class BoundEvents final : public JsonEvents {
  public:
   ValidationBound take() {

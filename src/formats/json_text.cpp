@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "base/strings.h"
 
 namespace inkling {
@@ -14,9 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void refuse_from(std::size_t byte) {
-  throw Error::input(str("this is not JSON, from byte ", byte, " on"));
-}
+[[noreturn]] void refuse_syntax(std::size_t byte) { throw JsonError("this is not JSON", byte); }
 
 // The library's events as ours.
 class LibraryEvents final : public nlohmann::json_sax<Json> {
@@ -38,8 +36,8 @@ class LibraryEvents final : public nlohmann::json_sax<Json> {
   bool key(std::string& name) override { return events_.name(name), true; }
 
   bool parse_error(std::size_t byte, const std::string&, const Json::exception& error) override {
-    if (dynamic_cast<const Json::parse_error*>(&error) != nullptr) refuse_from(byte);
-    throw Error::input("this JSON holds a number out of range");
+    if (dynamic_cast<const Json::parse_error*>(&error) != nullptr) refuse_syntax(byte);
+    throw JsonError("this JSON holds a number out of range", byte);
   }
 
  private:
@@ -104,9 +102,12 @@ class RuleEvents final : public JsonEvents {
 
 }  // namespace
 
+JsonError::JsonError(std::string why, std::size_t where)
+    : Error(ErrorKind::input, str(why, ": see byte ", where)), reason(std::move(why)), byte(where) {}
+
 void read_json(std::string_view text, JsonEvents& events) {
   // The library takes a zero byte for the end of its input and would not look at what follows.
-  if (const std::size_t zero = text.find('\0'); zero != text.npos) refuse_from(zero + 1);
+  if (const std::size_t zero = text.find('\0'); zero != text.npos) refuse_syntax(zero + 1);
   LibraryEvents library(events);
   Json::sax_parse(text.begin(), text.end(), &library);
 }

@@ -1,17 +1,29 @@
-// JSON that anybody may have written, read totally: what is accepted says one thing only. Takes time n log n and memory
-// of a few times the text, whatever the text is.
+// The one reader of JSON that anybody may have written: what is accepted says one thing only. It takes time n log n and
+// memory of a few times the text, whatever the text is. JsonFields (formats/json_fields.h) reads a whole file by it,
+// field by field; what is too large to become values, or has to be read fast, is told as events.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 #include <variant>
 
+#include "base/error.h"
+
 namespace inkling {
 
-// Errors of this file are of kind input, say what is wrong at which byte or name, and leave to the caller to say in
+// Errors of this file are of kind input, say what is wrong at which byte or name, and leave it to the caller to say in
 // which file.
+
+// A text that cannot be read on.
+struct JsonError : Error {
+  JsonError(std::string why, std::size_t where);
+
+  std::string reason;  // "this is not JSON"
+  std::size_t byte;    // where it was seen, from 1
+};
 
 struct JsonRules {
   std::size_t deepest = 64;         // levels of objects and lists inside each other
@@ -39,8 +51,9 @@ class JsonEvents {
   virtual void scalar(const JsonScalar& value) = 0;
 };
 
-// Tells `events` what the text holds, so that the text as a whole never becomes values. Errors as check_json(), which
-// has to be called first where it matters how deep it nests and that names are unique.
+// Tells `events` what the text holds, so that the text as a whole never becomes values. JsonError for a text that is
+// not one JSON value, or for a number or a byte as above. The rules are for check_json(), which has to be called first
+// where it matters how deep the text nests and that names are unique.
 void read_json(std::string_view text, JsonEvents& events);
 
 }  // namespace inkling

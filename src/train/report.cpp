@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
-#include "formats/json_text.h"
+#include "formats/json_fields.h"
 
 namespace inkling {
 namespace {
@@ -26,12 +26,11 @@ using Json = nlohmann::ordered_json;
 // JSON has no word for infinity: null stands for a loss or norm that is not finite.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-// What is no whole line of ours is of no step.
-bool is_of_step_up_to(const std::string& line, std::int64_t steps_done) {
+// What is not a whole line of ours belongs to no step.
+bool is_of_step_up_to(const std::filesystem::path& path, const std::string& line, std::int64_t steps_done) {
   try {
-    const nlohmann::json parsed = parse_json(line);
-    const bool whole = parsed.is_object() && parsed.contains("step") && parsed["step"].is_number_unsigned();
-    return whole && parsed["step"].get<std::uint64_t>() <= static_cast<std::uint64_t>(steps_done);
+    JsonFields(path, line, "").count("step", static_cast<std::uint64_t>(steps_done));
+    return true;
   } catch (const Error&) {
     return false;
   }
@@ -45,7 +44,7 @@ void drop_lines_after(const std::filesystem::path& path, std::int64_t steps_done
   std::istringstream lines(text);
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
-    if (is_of_step_up_to(line, steps_done)) kept += line + "\n";
+    if (is_of_step_up_to(path, line, steps_done)) kept += line + "\n";
   }
   if (kept != text) write_file(path, kept);
 }

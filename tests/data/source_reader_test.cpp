@@ -173,15 +173,16 @@ std::string json_error(const std::string& line, const std::string& field = "text
 }
 
 TEST(JsonLines, BadLinesAreRefusedWithFileLineAndRemedy) {
-  EXPECT_TRUE(contains(json_error("{\"text\": oops}"), "a.jsonl:2:10: this line is no JSON"));
+  EXPECT_TRUE(contains(json_error("{\"text\": oops}"), "a.jsonl:2:10: this is not JSON;"));
   EXPECT_TRUE(contains(json_error("{\"text\":\"cut"), "a.jsonl:2:"));
   EXPECT_TRUE(contains(json_error("{\"text\":\"a\"} {\"text\":\"b\"}"), "a.jsonl:2:"));
   EXPECT_TRUE(contains(json_error("{\"text\":\"\xff\"}"), "a.jsonl:2:"));
   EXPECT_TRUE(contains(json_error("{\"text\":\"\\ud834\"}"), "a.jsonl:2:"));
-  EXPECT_TRUE(contains(json_error(std::string("{\"text\":\"a\"}\0b", 14)), "a.jsonl:2:13: this line is no JSON"));
+  EXPECT_TRUE(contains(json_error(std::string("{\"text\":\"a\"}\0b", 14)), "a.jsonl:2:13: this is not JSON;"));
   EXPECT_TRUE(contains(json_error("{\"text\":\"a\",\"text\":\"b\"}"), "a.jsonl:2: field \"text\" is given twice"));
   EXPECT_TRUE(contains(json_error("{\"text\":" + std::string(100'000, '[')), "a.jsonl:2:"));
-  EXPECT_TRUE(contains(json_error("[\"text\"]"), "a.jsonl:2: this line is no JSON object"));
+  EXPECT_TRUE(contains(json_error("{\"n\":1e999}"), "a.jsonl:2:10: this JSON holds a number out of range"));
+  EXPECT_TRUE(contains(json_error("[\"text\"]"), "a.jsonl:2: this line is not a JSON object"));
   EXPECT_TRUE(contains(json_error("{\"text\":12}"), "a.jsonl:2: field \"text\" is a number"));
   EXPECT_TRUE(contains(json_error("{\"text\":null}"), "field \"text\" is null"));
   EXPECT_TRUE(contains(json_error("{\"body\":\"x\",\"title\":\"y\"}"),

@@ -97,8 +97,8 @@ TEST(SafetensorsHeader, TextThatIsNoJsonObjectIsRefused) {
   expect_json_refused("{\"\xff\":null}", 0, "not UTF-8 at byte 10");
   expect_json_refused("{\"\xed\xa0\x80\":null}", 0, "not UTF-8");
   expect_json_refused("\xef\xbb\xbf{}", 0, "byte order mark");
-  expect_json_refused(std::string("{}\0", 3), 0, "not JSON, from byte 3 on");
-  expect_json_refused(std::string("{}\0garbage", 10), 0, "not JSON, from byte 3 on");
+  expect_json_refused(std::string("{}\0", 3), 0, "not JSON: see byte 3");
+  expect_json_refused(std::string("{}\0garbage", 10), 0, "not JSON: see byte 3");
   expect_json_refused(R"({"a":["U8",[1],[0,1],1e999]})", 1, "number");
 }
 
