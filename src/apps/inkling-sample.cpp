@@ -1,18 +1,12 @@
 // inkling-sample RUN_OR_CHECKPOINT: writes text that goes on from a prompt.
-#include <unistd.h>
-
-#include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <cstring>
-#include <iterator>
-#include <map>
-#include <nlohmann/json.hpp>
 
-#include "base/files.h"
 #include "checkpoint/checkpoint.h"
 #include "config/numbers.h"
 #include "generate/generator.h"
+#include "generate/prompts.h"
+#include "generate/sample_printer.h"
 #include "program.h"
 #include "runtime_flags.h"
 
@@ -21,7 +15,6 @@ namespace {
 using namespace inkling;
 
 constexpr int exit_interrupted = 130;  // as a shell shows a program that SIGINT ended
-constexpr std::string_view separator_line = "---------------\n";
 
 volatile std::sig_atomic_t interrupted = 0;
 
@@ -33,93 +26,6 @@ void watch_for_interrupt() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
-
-// Standard output without a buffer in between: text is there as soon as it is made.
-class Output {
- public:
-  void write(std::string_view text) {
-    while (!text.empty() && !reader_gone_) {
-      const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
-      if (written >= 0) {
-        text.remove_prefix(static_cast<std::size_t>(written));
-      } else if (errno == EPIPE) {
-        reader_gone_ = true;
-      } else if (errno != EINTR) {
-        throw Error::environment(str("cannot write to standard output: ", std::strerror(errno)));
-      }
-    }
-  }
-  bool reader_gone() const { return reader_gone_; }  // head has seen enough: no reason to complain
-
- private:
-  bool reader_gone_ = false;
-};
-
-// Prints samples in their order. The first one that is not complete is printed as it grows; later ones wait.
-class Printer {
- public:
-  Printer(const std::vector<std::string>& prompts, std::uint64_t seed, bool json)
-      : prompts_(prompts), seed_(seed), json_(json) {}
-
-  bool add(std::size_t index, const Sample& sample, std::string_view added, bool finished) {
-    Pending& pending = waiting_[index];
-    if (json_) {
-      if (finished) pending.text = json_line(sample);
-    } else {
-      if (!pending.begun) pending.text = beginning(index, sample);
-      pending.text += added;
-      if (finished) pending.text += ending(prompts_[sample.prompt] + sample.text);
-    }
-    pending.begun = true;
-    pending.finished = finished;
-    print_what_may_be_seen();
-    return interrupted == 0 && !output_.reader_gone();
-  }
-
-  // After an interruption: the samples that had not ended.
-  void finish(const std::vector<Sample>& samples) {
-    for (; next_ < samples.size() && samples[next_].tokens > 0; ++next_) {
-      const Sample& sample = samples[next_];
-      if (json_) output_.write(json_line(sample));
-      if (!json_) return output_.write(ending(prompts_[sample.prompt] + sample.text));
-    }
-  }
-
- private:
-  struct Pending {
-    std::string text;  // not printed yet
-    bool begun = false, finished = false;
-  };
-
-  std::string beginning(std::size_t index, const Sample& sample) const {
-    return (index == 0 ? "" : std::string(separator_line)) + prompts_[sample.prompt];
-  }
-
-  static std::string ending(const std::string& all) { return all.empty() || all.back() != '\n' ? "\n" : ""; }
-
-  std::string json_line(const Sample& sample) const {
-    const nlohmann::ordered_json line{
-        {"prompt", prompts_[sample.prompt]},    {"text", sample.text}, {"tokens", sample.tokens},
-        {"finish", finish_name(sample.finish)}, {"seed", seed_},       {"sample", sample.number}};
-    return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  }
-
-  void print_what_may_be_seen() {
-    for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;) {
-      output_.write(std::exchange(first->second.text, {}));
-      if (!first->second.finished) return;
-      first = waiting_.erase(first);
-      ++next_;
-    }
-  }
-
-  const std::vector<std::string>& prompts_;
-  std::uint64_t seed_;
-  bool json_;
-  Output output_;
-  std::size_t next_ = 0;  // the first sample not printed to its end
-  std::map<std::size_t, Pending> waiting_;
-};
 
 struct Flags {
   std::string place, checkpoint;
@@ -144,7 +50,7 @@ CLI::Option* add_count(CLI::App& app, const std::string& name, std::uint64_t& va
   return app.add_option(name, value, about)->check(check, "")->type_name("N")->capture_default_str();
 }
 
-// Without the check CLI11 would say what it could not convert; check_settings() looks at the range.
+// Without this check CLI11 would say what it could not convert; check_settings() looks at the range.
 void add_number(CLI::App& app, const std::string& name, double& value, const std::string& about) {
   const auto check = [=](const std::string& text) -> std::string {
     const auto reading = read_real_number(text);
@@ -182,59 +88,9 @@ void add_flags(CLI::App& app, Flags& flags) {
   add_runtime_flags(app, flags.runtime);
 }
 
-std::string without_last_newline(std::string text) {
-  if (!text.empty() && text.back() == '\n') text.pop_back();
-  if (!text.empty() && text.back() == '\r') text.pop_back();
-  return text;
-}
-
-std::string read_standard_input() {
-  std::string text;
-  for (std::istreambuf_iterator<char> next(std::cin), end; next != end && text.size() <= largest_small_file; ++next) {
-    text += *next;
-  }
-  if (text.size() > largest_small_file) {
-    throw Error::input(str("standard input: more than ", format_bytes(largest_small_file), " of prompt; give less"));
-  }
-  return without_last_newline(std::move(text));
-}
-
-struct Prompts {
-  std::vector<std::string> texts;
-  std::vector<std::string> origins;  // for messages
-};
-
-Prompts read_prompts(const Flags& flags) {
-  Prompts prompts;
-  const auto add = [&](std::string text, std::string origin) {
-    prompts.texts.push_back(std::move(text));
-    prompts.origins.push_back(std::move(origin));
-  };
-  for (const std::string& prompt : flags.prompts) {
-    if (prompt == "-")
-      add(read_standard_input(), "standard input");
-    else
-      add(prompt, "--prompt");
-  }
-  for (const std::string& file : flags.prompt_files) add(without_last_newline(read_small_file_or_pipe(file)), file);
-  if (prompts.texts.empty() && isatty(STDIN_FILENO) == 0) add(read_standard_input(), "standard input");
-  if (prompts.texts.empty()) add("", "--prompt");
-  return prompts;
-}
-
-void check_prompts(const Tokenizer& tokenizer, const Prompts& prompts) {
-  for (std::size_t i = 0; i < prompts.texts.size(); ++i) {
-    try {
-      encode_prompt(tokenizer, prompts.texts[i]);
-    } catch (const Error& error) {
-      throw Error(error.kind(), str(prompts.origins[i], ": ", error.message()));
-    }
-  }
-}
-
 int sample(int argc, char** argv) {
   CLI::App app(
-      "Generates text that goes on from a prompt (standard input where none is given and it is no terminal;\n"
+      "Generates text that goes on from a prompt (standard input where none is given and it is not a terminal;\n"
       "otherwise from the beginning of a document).",
       "inkling-sample");
   app.footer(
@@ -242,7 +98,7 @@ int sample(int argc, char** argv) {
       "  inkling-sample runs/fables --count 3 --seed 7\n\n"
       "One new line at the end of a file or of standard input is not part of the prompt. The steps from the\n"
       "model's answer to a token are, in this order: repetition penalty, temperature, top-k, top-p, min-p.\n"
-      "Sample n of a prompt depends on the seed and n alone, whatever is generated beside it.\n\n"
+      "Sample n of a prompt depends on the seed and n alone, whatever else is generated.\n\n"
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it, 130 interrupted.");
   Flags flags;
   add_flags(app, flags);
@@ -253,17 +109,16 @@ int sample(int argc, char** argv) {
   const fs::path folder = find_checkpoint(flags.place, flags.checkpoint);
   const LoadedModel model = load_model(folder, resolve_flags(runtime));
   const Tokenizer& tokenizer = require_tokenizer(model);
-  const Prompts prompts = read_prompts(flags);
+  const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files);
   check_prompts(tokenizer, prompts);
 
   watch_for_interrupt();
   std::signal(SIGPIPE, SIG_IGN);
-  Printer printer(prompts.texts, flags.settings.seed, flags.json);
-  const std::vector<Sample> samples =
-      generate(model, prompts.texts, flags.settings,
-               [&](std::size_t index, const Sample& text, std::string_view added, bool finished) {
-                 return printer.add(index, text, added, finished);
-               });
+  SamplePrinter printer(prompts.texts, flags.settings.seed, flags.json ? SampleForm::json : SampleForm::text);
+  const auto watch = [&](std::size_t index, const Sample& text, std::string_view added, bool finished) {
+    return printer.add(index, text, added, finished) && interrupted == 0;
+  };
+  const std::vector<Sample> samples = generate(model, prompts.texts, flags.settings, watch);
   printer.finish(samples);
   return interrupted != 0 ? exit_interrupted : 0;
 }
