@@ -66,7 +66,7 @@ inline Durability durability(const fs::path& record) {
   return found;
 }
 
-// Of what this process does from its making on.
+// Records what this process does from its construction on.
 class RecordedCalls {
  public:
   RecordedCalls() { record_system_calls((folder_ / "calls").c_str()); }
@@ -79,7 +79,8 @@ class RecordedCalls {
   TemporaryFolder folder_;
 };
 
-// That `target`, a file or a folder, was on the disk with all it holds before it got its name, and its name afterwards.
+// Expects that `target`, a file or a folder, was on the disk with all it holds before it got its name, and its name
+// afterwards.
 inline void expect_durable(const Durability& found, const fs::path& target) {
   const auto last = std::find_if(found.renames.rbegin(), found.renames.rend(),
                                  [&](const Durability::Rename& rename) { return rename.to == target; });

@@ -33,7 +33,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   add_runtime_flags(app, flags.runtime);
 }
 
-// The settings that say where the data is: beside the checkpoint, or given by the person.
+// The settings that say where the data is: they are in the checkpoint's folder, or given by the person.
 Config find_config(const Flags& flags, const fs::path& folder) {
   if (!flags.config.empty()) return load_config(flags.config, flags.overrides);
   const fs::path path = folder / "config.yaml";
@@ -45,7 +45,7 @@ Config find_config(const Flags& flags, const fs::path& folder) {
   return load_kept_config(path, flags.overrides);
 }
 
-// A loss means nothing where the model reads other tokens than the data holds.
+// A loss means nothing if the model reads other tokens than the data holds.
 void check_tokenizer(const LoadedModel& model, const Dataset& dataset) {
   if (!model.tokenizer || !dataset.tokenizer || model.tokenizer->hash() == dataset.tokenizer->hash()) return;
   throw Error::input(str("the tokenizer of ", model.folder.string(), " is not the one of the data in ",
@@ -98,7 +98,7 @@ void print_json(const Evaluation& result, const fs::path& folder) {
 int evaluate(int argc, char** argv) {
   CLI::App app("Scores every token of the validation split once, in order.", "inkling-eval");
   app.footer(
-      "Text is scored in windows of block_size that lie back to back. Stories from a grammar are scored one by\n"
+      "Text is scored in windows of block_size, back to back. Stories from a grammar are scored one by\n"
       "one from their beginnings, and compared with the best loss that any model can reach.\n\n"
       "Exit codes: 0 done, 1 internal error (a loss below the best possible one is one), 2 bad input,\n"
       "3 the machine cannot do it.");

@@ -1,4 +1,5 @@
-// inkling-train CONFIG: tokenizes the text if needed, trains, checkpoints, logs; run again, it goes on.
+// inkling-train CONFIG: tokenizes the text if needed, trains, saves checkpoints and a log. Run again, it goes on where
+// it stopped.
 #include "config/config.h"
 #include "program.h"
 #include "train/train.h"
@@ -11,7 +12,7 @@ int main(int argc, char** argv) {
     inkling::TrainOptions options;
     inkling::add_config_flags(app, flags);
     app.add_option("--out", options.out, "the run folder (default: runs/<name of CONFIG>)");
-    app.add_flag("--fresh", options.fresh, "start over in a new folder beside the old one; nothing is deleted");
+    app.add_flag("--fresh", options.fresh, "start over in a new folder next to the old one; nothing is deleted");
     app.set_version_flag("--settings", inkling::config_reference, "print every setting as Markdown, and stop");
     app.add_option("--profile", options.profile, "record ten steps in this file, for ui.perfetto.dev");
     app.add_flag("--accept-changes", options.accept_changes, "resume although settings changed that alter the result");

@@ -1,4 +1,4 @@
-// What every program does the same way: flags in, exit code out. Included by the one source file of each program.
+// What every program does in the same way: flags in, exit code out. Only the source file of a program includes it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -22,7 +22,7 @@ namespace inkling {
 
 namespace program_details {
 
-// std::filesystem throws where a folder may not be looked into.
+// std::filesystem throws where a folder may not be read.
 inline int run_body(const std::function<int()>& body) {
   try {
     return body();
@@ -67,7 +67,7 @@ struct ConfigFlags {
 inline void add_set_flag(CLI::App& app, std::vector<std::string>& overrides, const std::string& about) {
   const auto check = [](const std::string& text) -> std::string {
     if (text.find('=') != std::string::npos) return {};
-    throw Error::input(str("--set ", text, ": there is no \"=\"; write --set KEY=VALUE without blanks"));
+    throw Error::input(str("--set ", text, ": there is no \"=\"; write --set KEY=VALUE without spaces"));
   };
   app.add_option("--set", overrides, about)
       ->check(check, "")
@@ -105,10 +105,11 @@ inline std::string describe_unexpected(const CLI::App& app, const std::string& a
 }  // namespace program_details
 
 // Reads the command line. Returns false if it asked for help or the like, which has then been printed and ends the
-// program with 0. Error input for a flag that is unknown (naming the nearest one), a missing argument or a value of the
-// wrong type.
+// program with 0. Throws Error input for a flag that is unknown (naming the nearest one), a missing argument or a value
+// of the wrong type.
 inline bool parse_flags(CLI::App& app, int argc, char** argv) {
-  // Not with set_version_flag(), of which a program has one: inkling-train needs it for its --settings.
+  // This does not use set_version_flag(), of which a program can have only one: inkling-train needs it for its
+  // --settings.
   app.add_flag_callback(
       "--version", [&] { throw CLI::CallForVersion(version_text(app.get_name()), 0); },
       "print the versions and what this machine has, and stop");

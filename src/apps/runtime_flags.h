@@ -1,4 +1,4 @@
-// The flags of programs that open a trained model: where it runs is this machine's business, not the checkpoint's.
+// The flags of programs that open a trained model: where it runs depends on this machine, not on the checkpoint.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -28,7 +28,7 @@ inline void add_runtime_flags(CLI::App& app, RuntimeFlags& flags) {
   add("--kernels", "runtime.kernels", "auto, fused or aten");
 }
 
-// A refusal of "--set runtime.threads=x" or of runtime.device, in the words of the flags that were typed.
+// Puts a refusal of "--set runtime.threads=x" or of runtime.device into the words of the flags that were typed.
 inline Error in_words_of_flags(const Error& error) {
   std::string message = error.message();
   for (const std::string_view setting : {"--set runtime.", "runtime."}) {
@@ -39,17 +39,17 @@ inline Error in_words_of_flags(const Error& error) {
   return {error.kind(), message};
 }
 
-// Error input for values that runtime.* does not take.
+// Throws Error input for values that runtime.* does not take.
 inline RuntimeConfig runtime_settings(const RuntimeFlags& flags) {
   try {
-    // A config needs data; this one is only read for its runtime section.
+    // A config must name data; only the runtime section of this one is used.
     return parse_config("data: {source: none}", "flags", flags.overrides).runtime;
   } catch (const Error& error) {
     throw in_words_of_flags(error);
   }
 }
 
-// Errors as resolve_runtime() has them.
+// Throws what resolve_runtime() throws.
 inline Runtime resolve_flags(const RuntimeConfig& runtime) {
   try {
     return resolve_runtime(runtime, Use::inference);

@@ -1,4 +1,4 @@
-// What --version prints: everything that a report of a fault needs to say about the program and the machine.
+// What --version prints: everything that a bug report has to say about the program and the machine.
 #pragma once
 
 #include <string>

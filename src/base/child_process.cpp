@@ -39,7 +39,7 @@ std::string read_answer(int descriptor) {
 }
 
 [[noreturn]] void run_child(const std::function<std::string()>& work, int answer) {
-  // Registered last, so called first: an exit() inside `work` must not run the parent's destructors here.
+  // This is registered last and so called first: an exit() inside `work` must not run the parent's destructors here.
   std::atexit([] { _exit(no_answer); });
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGINT, SIG_DFL);

@@ -15,8 +15,8 @@ enum class ErrorKind {
   diverged = 4,     // training diverged beyond recovery
 };
 
-// Thrown by value, caught by reference in apps/. The message says what is wrong, where
-// (file:line:column where there is one) and what to do about it.
+// It is thrown by value and caught by reference in apps/. The message says what is wrong, where (file:line:column where
+// there is one) and what to do about it.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}

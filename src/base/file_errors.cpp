@@ -24,7 +24,7 @@ std::string remedy(int code) {
     case ENOTDIR:
       return "check that the folder exists and that the name is spelled right";
     case EISDIR:
-      return "a folder stands there; give the name of a file";
+      return "it is a folder; give the name of a file";
     case EMFILE:
     case ENFILE:
       return "raise the limit of open files (ulimit -n)";
@@ -41,7 +41,7 @@ std::string remedy(int code) {
   }
 }
 
-// Whether the name is wrong, and not the machine.
+// Whether the name is at fault, and not the machine.
 bool is_wrong_name(int code) {
   return code == ENOENT || code == ENOTDIR || code == EISDIR || code == ELOOP || code == ENAMETOOLONG ||
          code == ENXIO || code == ENODEV;  // the last two: a socket, a device without a driver

@@ -6,12 +6,12 @@
 
 namespace inkling {
 
-// "cannot VERB PATH: reason; remedy" as an Error environment. `code` is errno.
+// Throws "cannot VERB PATH: reason; remedy" as an Error environment. `code` is errno.
 [[noreturn]] void throw_write_error(const std::string& verb, const std::filesystem::path& path, int code);
 
-// "cannot read PATH: reason; remedy" as an Error input where the person named something that is not there or is no
-// file, and as an Error environment where it may be there and the machine does not let it be read (permissions, a
-// faulty disk, too many open files): nobody must take the second for the first and go on without the file.
+// Throws "cannot read PATH: reason; remedy": as an Error input where the person named something that is missing or is
+// not a file, and as an Error environment where it may be there but the machine does not let it be read (permissions, a
+// faulty disk, too many open files). No caller may take the second for the first and go on without the file.
 [[noreturn]] void throw_read_error(const std::filesystem::path& path, int code);
 
 }  // namespace inkling

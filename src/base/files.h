@@ -1,4 +1,5 @@
-// Files that are never half there: written under a temporary name, fsynced, renamed, directory fsynced.
+// Files that are never half written: each is written under a temporary name, fsynced and renamed, and its folder is
+// fsynced.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +16,17 @@ namespace fs = std::filesystem;
 // What is read whole into memory (settings, states, prompts) is at most this large, in bytes.
 inline constexpr std::size_t largest_small_file = std::size_t{64} << 20;
 
-// The whole of a regular file of at most 64 MiB. Error input at once if it is larger, missing, a folder, a pipe or a
-// device, Error environment if it may be there and cannot be read.
+// Returns the whole of a regular file of at most 64 MiB. Throws Error input at once if it is larger or missing, or is a
+// folder, a pipe or a device, and Error environment if it may be there but cannot be read.
 std::string read_small_file(const fs::path& path);
 
-// Likewise for what a person names on the command line, where a pipe is read to its end: <(command), /dev/stdin.
+// Does the same for what a person names on the command line, where a pipe is read to its end: <(command), /dev/stdin.
 std::string read_small_file_or_pipe(const fs::path& path);
 
 // A file opened for reading at any offset (pread: no mapping, so a file cut short is an error and not a signal).
 class InputFile {
  public:
-  // Error input if it is missing or no regular file, Error environment if it may be there and cannot be read.
+  // Throws Error input if it is missing or not a regular file, Error environment if it may be there but cannot be read.
   explicit InputFile(const fs::path& path);
   ~InputFile();
   InputFile(InputFile&& other) noexcept;
@@ -34,7 +35,7 @@ class InputFile {
   const fs::path& path() const { return path_; }
   std::uint64_t size() const { return size_; }  // bytes, when it was opened
 
-  // Fills `out` from byte `offset` on. Error input if the file ends before `out` is full.
+  // Fills `out` from byte `offset` on. Throws Error input if the file ends before `out` is full.
   void read_exactly(std::uint64_t offset, std::span<std::byte> out) const;
   // Reads up to out.size() bytes; returns how many (0 at the end).
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> out) const;
@@ -45,8 +46,8 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-// A new file that appears under its name only when commit() has returned; dropped without a trace otherwise. What a
-// killed process leaves is a hidden file (.NAME.tmp-PID-N), which the next writer of the same name removes.
+// A new file that appears under its name only when commit() has returned, and is dropped without a trace otherwise.
+// What a killed process leaves is a hidden file (.NAME.tmp-PID-N), which the next writer of the same name removes.
 // Every write error (disk full …) is an Error environment naming the path.
 class OutputFile {
  public:
@@ -72,9 +73,9 @@ class OutputFile {
 
 void write_file(const fs::path& path, std::string_view contents);  // OutputFile in one call
 
-// A new folder under the same promise. Fill temporary(), then commit() renames it to `path`, which must not exist.
-// An older version, and what killed writers have left, is taken away by `remove`, which throws nothing (by default it
-// removes all that the folder holds).
+// A new folder with the same promise: the caller fills temporary(), then commit() renames it to `path`, which must not
+// exist. An older version, and what killed writers have left behind, is removed by `remove`, which must not throw (the
+// default removes everything that the folder holds).
 class OutputFolder {
  public:
   using Remove = void (*)(const fs::path& folder);
@@ -86,9 +87,9 @@ class OutputFolder {
 
   const fs::path& temporary() const { return temporary_; }
   void commit();
-  // commit(), but an older folder `path` is exchanged for it in one step and then removed. Where the file system cannot
-  // exchange names it takes two steps: a process killed between them leaves the older version under a name from which
-  // restore_replaced() of base/temporary_names.h brings it back.
+  // Does what commit() does, but exchanges an older folder `path` for the new one in one step and then removes it.
+  // Where the file system cannot exchange names, this takes two steps: a process killed between them leaves the older
+  // version under a name from which restore_replaced() of base/temporary_names.h brings it back.
   void replace();
 
  private:
@@ -104,6 +105,6 @@ class OutputFolder {
 };
 
 void sync_folder(const fs::path& folder);     // fsync of the directory entry list
-void create_folders(const fs::path& folder);  // each synced into its parent; Error environment saying why it cannot
+void create_folders(const fs::path& folder);  // each synced into its parent; Error environment if that fails
 
 }  // namespace inkling

@@ -17,16 +17,17 @@ namespace inkling {
 
 namespace {
 
-// With O_NONBLOCK, as a pipe that nobody writes to would hang here instead of being refused; regular files ignore it.
+// Opens with O_NONBLOCK, because a pipe that nobody writes to would otherwise hang here instead of being refused;
+// regular files ignore it.
 int open_for_reading(const fs::path& path) {
-  // A name that stood in a file may hold a zero byte; the system would open what is in front of it.
+  // A name that was read from a file may hold a zero byte; the system would open the part before it.
   if (path.native().find('\0') != std::string::npos) throw_read_error(path, ENOENT);
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) throw_read_error(path, errno);
   return descriptor;
 }
 
-// Closed when an error passes by.
+// A descriptor that is closed when an error passes by.
 class OpenedFile {
  public:
   explicit OpenedFile(const fs::path& path) : descriptor_(open_for_reading(path)) {}

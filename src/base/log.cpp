@@ -1,5 +1,5 @@
-// The one file that includes spdlog, header-only with fmt header-only, so that programs need neither library at run
-// time and fmt's version never meets the one torch ships.
+// This is the only file that includes spdlog. Both spdlog and fmt are header-only here, so that programs need neither
+// library at run time and our version of fmt never meets the one that torch ships.
 #define FMT_HEADER_ONLY
 #define SPDLOG_HEADER_ONLY
 #include "base/log.h"
@@ -17,7 +17,7 @@ namespace inkling {
 
 namespace {
 
-// "warning: " and "error: " before the message; information stands for itself.
+// Writes "warning: " or "error: " before the message; information needs no prefix.
 class LevelPrefix : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& line) override {

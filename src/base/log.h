@@ -1,4 +1,4 @@
-// Lines for the person, on stderr. Samples and data go to stdout; nothing else does.
+// Lines for the person, on stderr. Only samples and data go to stdout.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@ void log_info(std::string_view message);
 void log_warning(std::string_view message);
 void log_error(std::string_view message);
 
-// True where stderr is a terminal; colour also needs NO_COLOR to be unset.
+// Whether stderr is a terminal, and whether it may show colour, for which NO_COLOR must also be unset.
 bool stderr_is_terminal();
 bool stderr_has_color();
 

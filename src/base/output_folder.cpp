@@ -25,7 +25,7 @@ void sync_file(const fs::path& path) {
   if (code != 0) throw_write_error("sync", path, code);
 }
 
-// Everything below `folder` and the folder itself, however it was written.
+// Syncs everything below `folder` and the folder itself, however it was written.
 void sync_tree(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.is_symlink()) continue;
@@ -37,7 +37,7 @@ void sync_tree(const fs::path& folder) {
   sync_folder(folder);
 }
 
-// Returns errno, or 0 where the folder is there now. A new folder lasts only when its parent has been synced.
+// Returns errno, or 0 if the folder is there now. A new folder survives a crash only if its parent has been synced.
 int make_folders(const fs::path& folder) {
   std::error_code ignored;
   if (fs::is_directory(folder, ignored)) return 0;
@@ -103,8 +103,8 @@ void OutputFolder::replace() {
   remove_(temporary_);  // the older folder's name now
 }
 
-// For a `path_` that is missing, and for file systems that cannot exchange names (NFS). Other processes may call
-// restore_replaced() at any time: then `path_` is there again, and all that is needed is another turn.
+// Used where `path_` is missing, and on file systems that cannot exchange names (NFS). Other processes may call
+// restore_replaced() at any time: then `path_` is there again, and another round is all that is needed.
 void OutputFolder::replace_in_two_steps() {
   while (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     if (errno != ENOTEMPTY && errno != EEXIST) throw_write_error("replace", path_, errno);
@@ -119,7 +119,8 @@ void OutputFolder::replace_in_two_steps() {
   remove_replaced();
 }
 
-// For when `path_` is there. Under another name first: a folder that is half removed must not be put back.
+// Called only while `path_` is there. The older folder is renamed first, because a folder that is half removed must not
+// be put back.
 void OutputFolder::remove_replaced() const {
   fs::path old = temporary_;
   old += "-old";

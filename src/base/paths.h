@@ -1,5 +1,6 @@
-// What stands at a path, and in a folder: what cannot be looked at never passes for missing, nor for empty, but is an
-// error as throw_read_error() of base/file_errors.h has it.
+// What is at a path and in a folder. Where that cannot be told, these functions throw what throw_read_error() of
+// base/file_errors.h throws: a path that cannot be looked at never passes for a missing one, nor a folder for an empty
+// one.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +9,11 @@
 
 namespace inkling {
 
-// Whether anything stands there; a link counts as what it leads to.
+// Whether anything is there, and whether it is a folder; a link counts as what it leads to.
 bool is_there(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
 
-// The names of all that a folder holds, sorted, so that nothing depends on the file system; none if there is no such
+// The names of everything in a folder, sorted, so that nothing depends on the file system; none if there is no such
 // folder.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 

@@ -11,7 +11,7 @@ namespace inkling {
 // Prints nothing before the first second has passed, so short work stays silent.
 class Progress {
  public:
-  // `unit` is "B" for bytes (shown as MB/s) or a plural noun; total 0 means unknown.
+  // `unit` is "B" for bytes (shown as MB/s) or a plural noun; a total of 0 means that it is unknown.
   Progress(std::string label, std::uint64_t total, std::string unit);
   ~Progress();
   Progress(const Progress&) = delete;

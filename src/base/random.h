@@ -6,7 +6,7 @@
 
 namespace inkling {
 
-// What a number is drawn for. The values are part of the format: never renumber.
+// What a number is drawn for. The values are part of the format and must never change.
 enum class Purpose : std::uint64_t {
   initial_weights = 1,
   window_order = 2,
@@ -26,7 +26,7 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
 
 constexpr std::uint64_t golden_gamma = 0x9e3779b97f4a7c15ULL;
 
-// One stream of numbers per (seed, purpose, step).
+// The key of a stream of numbers: there is one for each (seed, purpose, step).
 constexpr std::uint64_t random_key(std::uint64_t seed, Purpose purpose, std::uint64_t step) {
   std::uint64_t key = mix64(seed + golden_gamma);
   key = mix64((key ^ static_cast<std::uint64_t>(purpose)) + golden_gamma);
@@ -38,19 +38,19 @@ constexpr std::uint64_t random_bits(std::uint64_t key, std::uint64_t index) {
   return mix64(key + (index + 1) * golden_gamma);
 }
 
-// Uniform in [0, 1), 53 bits.
+// A number uniform in [0, 1), with 53 bits.
 constexpr double random_unit(std::uint64_t key, std::uint64_t index) {
   return static_cast<double>(random_bits(key, index) >> 11) * 0x1.0p-53;
 }
 
-// Uniform in [0, bound) by 128-bit multiplication (bias below bound/2^64); bound > 0.
+// A whole number uniform in [0, bound), by 128-bit multiplication (its bias is below bound/2^64); bound > 0.
 std::uint64_t random_below(std::uint64_t key, std::uint64_t index, std::uint64_t bound);
 
-// Standard normal by Box-Muller from the uniform numbers 2*index and 2*index + 1.
+// A standard normal number, by Box-Muller from the uniform numbers 2*index and 2*index + 1.
 double random_normal(std::uint64_t key, std::uint64_t index);
 
-// A keyed permutation of [0, size): four Feistel rounds over the next even number of bits, walking the cycle until
-// the value is inside. Nothing is stored, so an epoch over 10^12 windows costs nothing.
+// A keyed permutation of [0, size): four Feistel rounds over the next even number of bits, repeated along the cycle
+// until the value is inside. Nothing is stored, so an epoch over 10^12 windows costs nothing.
 class Permutation {
  public:
   Permutation(std::uint64_t key, std::uint64_t size);   // size > 0

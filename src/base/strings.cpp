@@ -64,7 +64,8 @@ char folded(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
-// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string alignment).
+// The number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string
+// alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -110,7 +111,7 @@ std::string hexadecimal(std::string prefix, std::uint32_t value, int digits) {
   return prefix;
 }
 
-// One code point, or its escape where a terminal would act on it or the quotes would end.
+// Appends one code point, or its escape where a terminal would act on it or the quotes would end.
 void append_escaped(std::string& out, char32_t code_point) {
   const bool control = code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
   if (code_point == '"' || code_point == '\\') {

@@ -32,7 +32,7 @@ std::string format_shortest(double value);
 // The known name nearest to `word` by edit distance, if it is near enough to be a likely slip.
 std::optional<std::string> nearest_name(std::string_view word, std::span<const std::string> known);
 
-// Byte offset of the first byte that is not part of well-formed UTF-8 (RFC 3629); none if all is well.
+// The offset of the first byte that is not part of well-formed UTF-8 (RFC 3629); none if there is no such byte.
 std::optional<std::size_t> find_invalid_utf8(std::string_view text);
 
 // Reads one code point at `offset`, which must be inside well-formed UTF-8, and moves `offset` past it.

@@ -39,7 +39,7 @@ fs::path temporary_name(const fs::path& path, int attempt) {
 }
 
 void lock_temporary(int descriptor) {
-  // A file system without locks leaves the minute's grace as the only protection; that is no reason not to write.
+  // On a file system without locks the minute's grace is the only protection; that is not a reason to refuse to write.
   (void)::flock(descriptor, LOCK_EX | LOCK_NB);
 }
 
@@ -66,7 +66,8 @@ void restore_replaced(const fs::path& folder) {
   const fs::path path = without_slash(folder);
   std::error_code ignored;
   if (fs::exists(fs::symlink_status(path, ignored)) || !fs::is_directory(replaced_name(path), ignored)) return;
-  // If the writer is alive and has gone on, this fails, as it should: a folder does not take the place of a full one.
+  // If the writer is alive and has gone on, this fails, as it should: a rename never replaces a folder that holds
+  // something.
   fs::rename(replaced_name(path), path, ignored);
 }
 

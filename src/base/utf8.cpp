@@ -9,7 +9,7 @@ namespace {
 
 unsigned char byte_at(std::string_view text, std::size_t offset) { return static_cast<unsigned char>(text[offset]); }
 
-// How many bytes a character takes that begins with this byte; 0 where none does.
+// How many bytes a character that begins with this byte takes; 0 if none begins with it.
 std::size_t length_from_lead(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead < 0xc2) return 0;  // a continuation byte, or an overlong form of ASCII

@@ -37,7 +37,7 @@ void check_file(const fs::path& path, const SavedFile& saved, Look look) {
   }
 }
 
-// Version 1 knows only that the file was there and was not empty.
+// Version 1 says only that the file was there and was not empty.
 void check_file_of_version_1(const fs::path& path) {
   const InputFile file(path);
   if (file.size() == 0) refuse_file(path, "the file is empty");
@@ -58,7 +58,7 @@ TrainingState check_files(const fs::path& folder, Look look) {
   const std::int64_t updates = optimizer_steps(folder);
   if (updates != saved.state.step - saved.state.skipped_steps) {
     refuse_file(folder / "optimizer.safetensors",
-                str("it has made ", updates, " updates, and state.json tells of ", saved.state.step, " steps, ",
+                str("it has made ", updates, " updates, and state.json records ", saved.state.step, " steps, ",
                     saved.state.skipped_steps, " of them without an update: the two do not belong together"));
   }
   if (saved.version == 1 && look == Look::thorough) {

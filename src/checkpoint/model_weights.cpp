@@ -32,7 +32,7 @@ std::vector<ParameterSpec> file_parameters(GptShape shape) {
   return gpt_parameters(shape);
 }
 
-// The causal masks that old versions of transformers stored beside the weights.
+// The causal masks that old versions of transformers stored next to the weights.
 bool is_mask_buffer(const std::string& name) {
   return name.starts_with("h.") && (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"));
 }
@@ -58,7 +58,7 @@ SafetensorsFile open_weights(const fs::path& folder) {
   throw Error::input(str(folder.string(), ": holds no model.safetensors; give a model's or a checkpoint's folder"));
 }
 
-// The tensors of a file under the arena's names, checked against the shape: all are there, none is left over.
+// The tensors of a file under the arena's names, checked against the shape: all are there, and none is left over.
 struct WeightsFile {
   SafetensorsFile file;
   bool prefixed = false;
@@ -121,7 +121,7 @@ void check_head(const WeightsFile& weights, const fs::path& folder) {
                          folder.string()));
 }
 
-// A model that was trained without biases has zeros there, or it is not that model any more.
+// A model that was trained without biases has zeros there, or it is no longer that model.
 void check_absent_bias(const WeightsFile& weights, const std::string& name) {
   const TensorEntry& entry = *weights.entries.at(name);
   const at::Tensor bias = read_float32(weights.file, entry);

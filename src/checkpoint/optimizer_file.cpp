@@ -34,7 +34,7 @@ std::int64_t read_steps(const SafetensorsFile& file) {
     if (found == metadata.end()) refuse(file, str("its metadata has no ", quote(key)));
     return found->second;
   };
-  if (value("format") != format_mark) refuse(file, str("it is no file of optimizer moments (", format_mark, ")"));
+  if (value("format") != format_mark) refuse(file, str("it is not a file of optimizer moments (", format_mark, ")"));
   if (value("version") != format_version) {
     refuse(file,
            str("it is of version ", quote(value("version")), ", and this program knows version ", format_version));

@@ -53,14 +53,14 @@ std::optional<std::string> replaced_step(std::string_view name) {
   return std::string(name.substr(1, name.size() - 1 - ending.size()));
 }
 
-// A process that was killed while it replaced a checkpoint may have left it under a hidden name alone.
+// A process that was killed while it replaced a checkpoint may have left it under a hidden name only.
 void restore_replaced_in(const fs::path& checkpoints) {
   for (const std::string& name : names_in(checkpoints)) {
     if (const auto step = replaced_step(name)) restore_replaced(checkpoints / *step);
   }
 }
 
-// By their names alone, oldest first.
+// All that are named like checkpoints, oldest first.
 std::vector<Entry> entries_in(const fs::path& run) {
   std::vector<Entry> entries;
   const fs::path folder = run / "checkpoints";
@@ -77,7 +77,8 @@ void check_entry(const Entry& entry, Look look) {
   if (step != entry.step) throw Error::input(str(entry.folder.string(), ": its state.json is of step ", step));
 }
 
-// Damage is the person's to judge; a disk or a folder that cannot be read is no damage, and never passed over.
+// Damage is for the person to judge, so it can be passed over. A disk or a folder that cannot be read is not damage,
+// and never is.
 void rethrow_unless_damaged(const Error& error) {
   if (error.kind() != ErrorKind::input) throw;
 }
@@ -85,7 +86,7 @@ void rethrow_unless_damaged(const Error& error) {
 struct Listing {
   std::vector<Entry> whole;          // oldest first
   std::vector<std::string> damaged;  // what is wrong with each
-  std::vector<std::string> newer;    // likewise, of those that a newer version wrote
+  std::vector<std::string> newer;    // the same for those that a newer version wrote
   std::int64_t newest_of_newer = -1;
 };
 
@@ -134,7 +135,7 @@ std::string runs_inside(const fs::path& folder) {
   return runs.empty() ? "" : str("; the runs in it: ", join(runs, ", "));
 }
 
-// Falls back to the newest where the person did not ask for the best by name.
+// Falls back to the newest if the person did not ask for the best by name.
 const Entry& best_of(const Listing& listing, const fs::path& run, bool asked_for) {
   const Entry& newest = listing.whole.back();
   const std::int64_t best_step = load_state(newest.folder).best_step;
@@ -147,7 +148,7 @@ const Entry& best_of(const Listing& listing, const fs::path& run, bool asked_for
   }
   if (asked_for) {
     throw Error::input(str(run.string(), ": the best checkpoint, step ", best_step,
-                           ", is not there any more; ask for "
+                           ", is no longer there; ask for "
                            "\"newest\" or another step. ",
                            what_is_there(listing)));
   }
@@ -158,7 +159,7 @@ const Entry& best_of(const Listing& listing, const fs::path& run, bool asked_for
   return newest;
 }
 
-// What is taken without its step being named must not quietly be older than what the person has.
+// What is chosen without its step being named must not silently be older than what the person has.
 void tell_what_is_passed_over(const Listing& listing) {
   if (listing.newest_of_newer > listing.whole.back().step) {
     throw Error::input(str(listing.newer.back(), ", or ask for a step. ", what_is_there(listing)));
@@ -182,7 +183,7 @@ const Entry& choose(const Listing& listing, const fs::path& run, const std::stri
   throw Error::input(str(run.string(), " has no checkpoint of step ", *step, ". ", what_is_there(listing)));
 }
 
-// Under another name first: a checkpoint that is half removed must not look like one.
+// The folder is renamed first, because a checkpoint that is half removed must not look like one.
 void remove_folder(const fs::path& folder, const fs::path& checkpoint) {
   std::error_code code;
   const fs::path hidden = temporary_name(checkpoint, 0);
@@ -192,7 +193,7 @@ void remove_folder(const fs::path& folder, const fs::path& checkpoint) {
 }
 
 // What a process that was killed while it saved or removed step 500 left behind: ".step-000500.tmp-4711-0", and
-// ".step-000500.replaced" beside the step-000500 that took its place.
+// ".step-000500.replaced" next to the step-000500 that took its place.
 void remove_leftovers(const fs::path& checkpoints) {
   std::set<std::string> steps;
   for (const std::string& name : names_in(checkpoints)) {

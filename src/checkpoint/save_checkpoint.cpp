@@ -11,7 +11,7 @@
 namespace inkling {
 namespace {
 
-// What a load would refuse is not written in the first place.
+// Refuses to write what could not be loaded.
 void check_run(const ParameterArena& arena, const AdamW& optimizer, const TrainingState& state) {
   if (const auto name = tensor_not_finite(arena)) {
     throw Error(

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* state_mark = "inkling-training-state";
 constexpr std::int64_t state_version = 2;
 constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t most_steps = 1'000'000'000;  // of training.max_steps
+constexpr std::int64_t max_steps = 1'000'000'000;  // of training.max_steps
 
 // The last line, around the hash of all text before it.
 constexpr std::string_view before_hash = "  \"xxh3_128\": \"";
@@ -34,7 +34,7 @@ bool own_hash_holds(const std::string& file) {
 
 std::string json_text(const std::string& text) { return nlohmann::json(text).dump(); }
 
-// The shortest decimals that read back as the same double. JSON has no word for what is not finite.
+// Writes the shortest decimals that read back as the same double. JSON has no word for what is not finite.
 std::string json_number(std::optional<double> number) {
   return number && std::isfinite(*number) ? format_shortest(*number) : "null";
 }
@@ -68,10 +68,10 @@ JsonFields open_state(const fs::path& folder) {
   const fs::path path = folder / "state.json";
   const std::string text = read_small_file(path);
   JsonFields fields(path, text, "choose another checkpoint");
-  if (fields.text("format") != state_mark) fields.refuse("this is no training state");
+  if (fields.text("format") != state_mark) fields.refuse("this is not a training state");
   const bool has_own_hash = fields.has("xxh3_128");
   if (has_own_hash && !own_hash_holds(text)) {
-    fields.refuse("it is not as it was written: its last line gives another XXH3-128 than its text has");
+    fields.refuse("it is not as it was written: the XXH3-128 in its last line is not that of its text");
   }
   const std::int64_t version = fields.whole("version", 1, no_limit);
   if (version > state_version) {
@@ -102,7 +102,7 @@ RuntimeConfig runtime_from(const JsonFields& fields) {
 
 TrainingState state_from(const JsonFields& fields) {
   TrainingState state;
-  state.step = fields.whole("step", 0, most_steps);
+  state.step = fields.whole("step", 0, max_steps);
   state.best_val_loss = fields.optional_real("best_val_loss");
   state.best_step = fields.whole("best_step", -1, state.step);
   if (!state.best_val_loss) state.best_step = -1;  // version 1 took a first loss of NaN for the best
@@ -119,10 +119,10 @@ TrainingState state_from(const JsonFields& fields) {
 void check_name(const JsonFields& fields, const std::string& name) {
   const bool plain = !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
                      name.find('\0') == name.npos && name != "state.json";
-  if (!plain) fields.refuse(str("files names ", quote(name), ", which is no other file of the folder"));
+  if (!plain) fields.refuse(str("files names ", quote(name), ", which is not another file of the folder"));
 }
 
-// What every checkpoint has, so that none of it can be left out of the list and be believed unseen.
+// Requires what every checkpoint has, so that none of it can be left out of the list and be used unchecked.
 void check_complete(const JsonFields& fields, const std::vector<SavedFile>& files) {
   for (const char* needed : {"config.json", "config.yaml", "model.safetensors", "optimizer.safetensors"}) {
     const auto same_name = [&](const SavedFile& file) { return file.name == needed; };

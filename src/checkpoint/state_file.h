@@ -1,4 +1,5 @@
-// state.json: what a run knows besides tensors, and what the other files of its checkpoint were when it was saved.
+// state.json: what a run knows apart from its tensors, and what the other files of its checkpoint were when it was
+// saved.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace inkling {
 struct SavedFile {
   std::string name;
   std::uint64_t size = 0;  // bytes
-  std::string hash;        // of its bytes (base/hash.h); empty in version 1, which knows names alone
+  std::string hash;        // of its bytes (base/hash.h); empty in version 1, which records only names
 };
 
 struct StateFile {
@@ -23,15 +24,15 @@ struct StateFile {
   std::vector<SavedFile> files;  // every other file of the folder
 };
 
-// A state.json that a later version of this program wrote: not damaged, and yet of no use here.
+// A state.json that a later version of this program wrote: it is not damaged, but cannot be used here.
 struct NewerVersion : Error {
   using Error::Error;
 };
 
-// Written last: it lists every other file of the folder, and ends with the hash of its own text.
+// It is written last: it lists every other file of the folder and ends with the hash of its own text.
 void write_state(const std::filesystem::path& folder, const TrainingState& state);
 
-// Believes nothing that is not as it was written: Error input naming file and field, NewerVersion among them.
+// Accepts only what is as it was written: throws Error input naming file and field, or NewerVersion.
 StateFile read_state(const std::filesystem::path& folder);
 
 }  // namespace inkling

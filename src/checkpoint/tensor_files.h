@@ -14,16 +14,17 @@
 
 namespace inkling {
 
-// One parameter's part of `flat`, [arena.size()] float32 on the CPU, as an entry of a file. `flat` must outlive it.
+// Returns one parameter's part of `flat`, [arena.size()] float32 on the CPU, as an entry of a file. `flat` must outlive
+// it.
 TensorToWrite tensor_to_write(std::string name, const at::Tensor& flat, const Parameter& parameter);
 
-// Error input naming the file and the tensor unless it has this shape and a dtype that read_tensor() knows.
+// Throws Error input naming the file and the tensor unless it has this shape and a dtype that read_tensor() knows.
 void check_tensor(const SafetensorsFile& file, const TensorEntry& entry, std::span<const std::int64_t> shape);
 
-// On the CPU, in the file's own dtype: F32, F16 or BF16.
+// Returns the tensor on the CPU, in the file's own dtype: F32, F16 or BF16.
 at::Tensor read_tensor(const SafetensorsFile& file, const TensorEntry& entry);
 
-// Throws an Error input: "FILE: has no tensor X (nor 3 others); REMEDY". `names` is not empty.
+// Throws an Error input: "FILE: has no tensor X (and 3 others); REMEDY". `names` is not empty.
 [[noreturn]] void refuse_missing(const SafetensorsFile& file, std::span<const std::string> names);
 [[noreturn]] void refuse_unknown(const SafetensorsFile& file, std::span<const std::string> names);
 

@@ -26,7 +26,7 @@ namespace inkling {
 
 namespace {
 
-// What is to be prepared, and where.
+// What has to be prepared, and where.
 struct Job {
   const DataConfig& config;
   const PrepareOptions& options;
@@ -35,7 +35,8 @@ struct Job {
   fs::path folder;
 };
 
-// dataset.json lists every file, and is read as a small file is: what cannot be read again is not made.
+// dataset.json lists every file and is read as a small file, so a list that could not be read again is refused before
+// it is made.
 void refuse_too_many(const Corpus& corpus) {
   constexpr std::size_t bytes_beside_a_path = 200;
   std::size_t bytes = 0;
@@ -81,8 +82,9 @@ std::vector<SourceFile> sources_of(const Job& job) {
   return sources;
 }
 
-// In place of the older data set, if it is one still: the work may have taken hours. Only what has a dataset.json is
-// replaced, because an older folder without one would not be told from one that was never finished.
+// Puts the new data set in the place of the older one, if that still holds nothing else: the work may have taken hours.
+// Only a folder that has a dataset.json is replaced, because one without it cannot be told from one that was never
+// finished.
 void commit(OutputFolder& fresh, const Job& job) {
   ::rmdir(job.folder.c_str());  // if it is empty
   if (!fs::exists(job.folder)) return fresh.commit();
@@ -155,11 +157,11 @@ Dataset reused(const Job& job, Reuse reuse) {
   return std::move(*reuse.dataset);
 }
 
-// Error input if the shards, which may be others' files, are not what the manifest records.
+// Throws Error input if the shards, which may belong to others, are not what the manifest records.
 void check_shards(const SplitSummary& split, std::uint64_t vocab_size, const fs::path& folder) {
   if (TokenSequence(split.shards, vocab_size).count() == split.tokens) return;
   throw Error::input(str("the token files of ", folder.string(), " do not hold as many tokens as its ", manifest_name,
-                         " records; inkling-prepare makes them anew"));
+                         " records; inkling-prepare makes them again"));
 }
 
 }  // namespace
@@ -205,7 +207,7 @@ Dataset open_recorded(const fs::path& folder, Manifest manifest) {
     if (dataset.tokenizer->hash() != manifest.tokenizer_hash) {
       throw Error::input(str("the tokenizer in ", folder.string(),
                              " is not the one its token files were made with; "
-                             "inkling-prepare makes both anew"));
+                             "inkling-prepare makes both again"));
     }
     if (dataset.tokenizer->vocab_size() != manifest.vocab_size) {
       throw Error::input(str("the tokenizer in ", folder.string(), " has ", dataset.tokenizer->vocab_size(),

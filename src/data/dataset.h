@@ -20,29 +20,29 @@ struct PrepareOptions {
   bool verify = false;          // compare contents even where size, time and inode of the sources agree
   bool dry_run = false;         // check that everything could be read, write nothing
   std::uint64_t max_shard_tokens = max_tokens_per_shard;
-  // Called with Dataset::hash before an older data set is replaced, and may refuse it with an Error. Not called by a
-  // dry run that would have to train a vocabulary first.
+  // It is called with Dataset::hash before an older data set is replaced, and may refuse the new one with an Error. A
+  // dry run that would have to train a vocabulary first does not call it.
   std::function<void(const std::string& hash)> check_hash = [](const std::string&) {};
 };
 
 // One split of a prepared data set.
 struct SplitSummary {
   std::uint64_t tokens = 0;     // separators included
-  std::uint64_t bytes = 0;      // of text, separators not included; 0 for ready token files: nobody knows
+  std::uint64_t bytes = 0;      // of text, separators not included; 0 for ready token files, which do not say
   std::uint64_t documents = 0;  // 0 for ready token files
   std::string ends_at;          // "file:line" of its last text, for messages
   std::string hash;             // of its tokens
   std::vector<std::filesystem::path> shards;
 };
 
-// A prepared data folder: dataset.json, tokenizer, train-*.bin, validation-*.bin (and validation-bound.json).
-// For ready token files it holds dataset.json alone, and the shards are where they were.
+// A prepared data folder: dataset.json, tokenizer, train-*.bin, validation-*.bin (and validation-bound.json). For ready
+// token files it holds only dataset.json, and the shards stay where they are.
 struct Dataset {
   std::filesystem::path folder;
-  std::unique_ptr<Tokenizer> tokenizer;  // null for ready token files: they come with an explicit vocab_size
+  std::unique_ptr<Tokenizer> tokenizer;  // null for ready token files, which come with an explicit vocab_size
   std::uint64_t vocab_size = 0;
   SplitSummary train, validation;
-  std::string hash;  // of all tokens and the tokenizer: equal hashes train alike, a resume on another is refused
+  std::string hash;  // of all tokens and the tokenizer: equal hashes train alike, and another one is refused on resume
   std::optional<std::filesystem::path> bound_file;  // grammar corpora only: see data/validation_bound.h
 };
 
@@ -53,15 +53,16 @@ struct Dataset {
 // The folder is data.dir, or data/<name>-<tokenizer>-<hash of the settings> for auto. It appears complete or not at
 // all; a second process that prepares the same waits and reuses.
 //
-// With dry_run nothing is written: a data set that is not there yet comes back without shards, and for
-// sentencepiece (which would have to be trained first) without tokenizer and hash and with 0 tokens.
+// With dry_run nothing is written: a data set that does not exist yet comes back without shards, and for sentencepiece
+// (which would have to be trained first) without tokenizer and hash and with 0 tokens.
 //
-// Error input for a bad source (with file and line) or a data.dir that holds other files, Error environment for a disk
-// that is full or not writable.
+// Throws Error input for a bad source (with file and line) or a data.dir that holds other files, and Error environment
+// for a disk that is full or not writable.
 Dataset prepare_dataset(const DataConfig& config, const PrepareOptions& options);
 
-// Opens a folder that prepare_dataset() made, without looking at the sources. Its files' sizes are compared with what
-// was recorded, and their contents where time or inode are others. Error input if it is none or damaged.
+// Opens a folder that prepare_dataset() made, without looking at the sources. The sizes of its files are compared with
+// the record, and so are their contents if their time or inode has changed. Throws Error input if it is not such a
+// folder or is damaged.
 Dataset open_dataset(const std::filesystem::path& folder);
 
 }  // namespace inkling

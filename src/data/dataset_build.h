@@ -12,8 +12,8 @@
 
 namespace inkling {
 
-// The vocabulary that `config` asks for, made from the corpus: char from all of it, sentencepiece from what is for
-// training, byte from nothing. Error input (file:line) for text that is not UTF-8, where the kind needs that.
+// The vocabulary that `config` asks for, made from the corpus: char uses all of it, sentencepiece the part for
+// training, byte nothing. Throws Error input (file:line) for text that is not UTF-8, where the kind needs that.
 std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const Corpus& corpus);
 
 // Encodes the whole corpus. Writes shards of at most `max_shard_tokens` into `folder`; with an empty path it only

@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view format_mark = "inkling-dataset";
 constexpr int format_version = 2;
-constexpr std::int64_t most_of_anything = std::numeric_limits<std::int64_t>::max();  // tokens, bytes, documents, ns
+constexpr std::int64_t max_of_anything = std::numeric_limits<std::int64_t>::max();  // tokens, bytes, documents, ns
 
 std::string utf8_name(const fs::path& path) {
   std::string name = path.string();
@@ -43,9 +43,9 @@ Json split_to_json(const SplitSummary& split, const fs::path& folder) {
 
 SplitSummary split_from(const JsonFields& json, const fs::path& folder) {
   SplitSummary split;
-  split.tokens = json.count("tokens", most_of_anything);
-  split.bytes = json.count("bytes", most_of_anything);
-  split.documents = json.count("documents", most_of_anything);
+  split.tokens = json.count("tokens", max_of_anything);
+  split.bytes = json.count("bytes", max_of_anything);
+  split.documents = json.count("documents", max_of_anything);
   split.ends_at = json.text("ends_at");
   split.hash = json.text("hash");
   for (const std::string& shard : json.texts("shards")) split.shards.push_back(folder / shard);
@@ -70,22 +70,23 @@ std::vector<RecordedFile> files_from(const std::vector<JsonFields>& list, const 
   for (const JsonFields& json : list) {
     RecordedFile& file = files.emplace_back();
     file.path = json.text(key);
-    file.size = json.count("size", most_of_anything);
-    file.mtime_ns = json.whole("mtime_ns", std::numeric_limits<std::int64_t>::min(), most_of_anything);
+    file.size = json.count("size", max_of_anything);
+    file.mtime_ns = json.whole("mtime_ns", std::numeric_limits<std::int64_t>::min(), max_of_anything);
     file.inode = json.count("inode", std::numeric_limits<std::uint64_t>::max());
     file.hash = json.text("hash");
   }
   return files;
 }
 
-// What is listed as written may be removed one day: nothing but a file of the folder itself can be. And what belongs to
-// the data must be listed.
+// A file that is listed as written may be removed one day, so only a file of the folder itself can be listed; and every
+// file that belongs to the data must be.
 void check_written_names(const JsonFields& json, const Manifest& manifest, const fs::path& folder) {
   std::set<std::string> names;
   for (const RecordedFile& file : *manifest.written) {
     const bool plain = file.path.find_first_of(std::string("/\0", 2)) == std::string::npos;
     if (!plain || file.path.empty() || file.path == "." || file.path == ".." || file.path == manifest_name) {
-      json.refuse(str("it lists ", quote(file.path), " as written, which is no name of a file it can have"));
+      json.refuse(
+          str("it lists ", quote(file.path), " as written, which is not a name that a file of the folder can have"));
     }
     names.insert(file.path);
   }
@@ -146,9 +147,9 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
 }
 
 Manifest read_manifest(const fs::path& folder) {
-  const JsonFields json(folder / manifest_name, "remove its folder, and inkling-prepare makes it anew");
+  const JsonFields json(folder / manifest_name, "remove its folder, and inkling-prepare makes it again");
   if (json.text("format") != format_mark) json.refuse("it describes something else");
-  const std::int64_t version = json.whole("version", 1, most_of_anything);
+  const std::int64_t version = json.whole("version", 1, max_of_anything);
   if (version > format_version) {
     json.refuse(str("it is of version ", version, ", and this program knows 1 and ", format_version));
   }

@@ -16,7 +16,7 @@ namespace inkling {
 
 // A file as it was when it was read or written.
 struct RecordedFile {
-  std::string path;  // of a source as it was opened, bytes that are no UTF-8 as '?'; of a written file its name
+  std::string path;  // of a source: as it was opened, '?' for bytes that are not UTF-8; of a written file: its name
   std::uint64_t size = 0;
   std::int64_t mtime_ns = 0;
   std::uint64_t inode = 0;
@@ -36,7 +36,7 @@ struct Manifest {
   std::uint64_t vocab_size = 0;
   SplitSummary train, validation;
   bool has_bound = false;
-  std::optional<std::vector<RecordedFile>> written;  // all of the folder but dataset.json; version 1 did not record it
+  std::optional<std::vector<RecordedFile>> written;  // everything but dataset.json; version 1 did not record it
 
   std::string hash() const;  // Dataset::hash
 };
@@ -44,14 +44,14 @@ struct Manifest {
 inline constexpr std::string_view manifest_name = "dataset.json";
 inline constexpr std::string_view bound_name = "validation-bound.json";
 
-// Written last, so that a folder with one is complete. manifest.written must be there. Shards inside `folder` are
+// It is written last, so that a folder with one is complete. manifest.written must be there. Shards inside `folder` are
 // recorded by name.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
-// Error input if the folder has none or it is damaged.
+// Throws Error input if the folder has none or it is damaged.
 Manifest read_manifest(const std::filesystem::path& folder);
 
-// True where the folder's dataset.json is ours, readable or not.
+// Whether the folder's dataset.json is ours, even if it is damaged.
 bool is_dataset_folder(const std::filesystem::path& folder);
 
 }  // namespace inkling

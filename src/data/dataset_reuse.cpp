@@ -16,8 +16,9 @@ namespace inkling {
 
 namespace {
 
-// Counts up when older data sets must be made anew. Not when new ones merely come out otherwise, as sentencepiece's do
-// since it learns from 16 MiB of text instead of 64: runs that were trained on the older ones could not go on.
+// This counts up when older data sets must be made again. It does not where new ones merely come out differently, as
+// sentencepiece's did when it began to learn from 16 MiB of text instead of 64: runs that were trained on the older
+// ones could not go on.
 constexpr std::string_view encoding_version = "1";
 
 std::string list_text(const std::vector<std::string>& entries) {
@@ -26,7 +27,7 @@ std::string list_text(const std::vector<std::string>& entries) {
   return str("[", join(words, ", "), "]");
 }
 
-// "Shakespeare's works.txt" as "Shakespeare-s-works": what a shell takes without quotes.
+// Turns "Shakespeare's works.txt" into "Shakespeare-s-works", which a shell takes without quotes.
 std::string readable_name(const fs::path& source) {
   const fs::path path = source.lexically_normal();
   std::string name;
@@ -53,13 +54,13 @@ std::string changed_setting(const std::map<std::string, std::string>& before,
   return "";
 }
 
-// The hash that the manifest records for a source, computed anew.
+// The hash that the manifest records for a source, computed again.
 std::string hash_source(const SourceFile& file) {
   return file.kind == FileKind::tokens ? hash_tokens({file.path}) : hash_file(file.path);
 }
 
-// Why the sources are not what the manifest records; updates the manifest (and sets `refreshed`) where a file has been
-// touched or copied without a change.
+// Returns why the sources are not what the manifest records; updates the manifest (and sets `refreshed`) where a file
+// has been touched or copied without a change.
 std::string changed_source(Manifest& manifest, const Corpus& corpus, bool verify, bool& refreshed) {
   for (std::size_t i = 0; i < corpus.files.size(); ++i) {
     const SourceFile& file = corpus.files[i].file;

@@ -29,8 +29,8 @@ RecordedFile record(const fs::path& folder, const std::string& name) {
   return file;
 }
 
-// Version 1 has no list of what was written, but hashes of the tokens and of the tokenizer, and the bound says itself
-// what it is. A file that agrees with these was written by inkling-prepare, whatever its name.
+// Version 1 has no list of what was written, but it has hashes of the tokens and of the tokenizer, and the bound itself
+// says what it is. A file that agrees with these was written by inkling-prepare, whatever its name is.
 std::vector<RecordedFile> written_by_version_1(const fs::path& folder, const Manifest& manifest) {
   std::vector<RecordedFile> written;
   if (manifest.tokenizer_hash.empty()) return written;  // ready token files: dataset.json is all
@@ -58,7 +58,7 @@ std::vector<RecordedFile> written_files(const fs::path& folder, const Manifest& 
   return manifest.written ? *manifest.written : written_by_version_1(folder, manifest);
 }
 
-// What is wrong with a written file that looks like `now`; empty if nothing is.
+// Returns what is wrong with a written file that looks like `now`; empty if nothing is.
 std::string difference(const SourceFile& now, const RecordedFile& recorded, bool verify) {
   if (now.size != recorded.size) return str("holds ", now.size, " bytes, and ", recorded.size, " were written");
   if (!verify && recorded.same_stat(now)) return "";
@@ -73,7 +73,8 @@ std::pair<dev_t, ino_t> identity(const fs::path& path) {
   return {status.st_dev, status.st_ino};
 }
 
-// The first file beside dataset.json that must not be removed, and why; empty if inkling-prepare wrote them all.
+// Returns the first file besides dataset.json that must not be removed, and why; empty if inkling-prepare wrote them
+// all.
 std::string find_foreign(const fs::path& folder, const std::vector<RecordedFile>& written) {
   for (const std::string& name : names_in(folder)) {
     const fs::path path = folder / name;
@@ -87,7 +88,7 @@ std::string find_foreign(const fs::path& folder, const std::vector<RecordedFile>
   return "";
 }
 
-// The first file in the folder that is one of these; empty if none is.
+// Returns the first file in the folder that is one of these; empty if none is.
 std::string find_source(const fs::path& folder, const std::vector<SourceFile>& sources) {
   std::set<std::pair<dev_t, ino_t>> source_files;
   for (const SourceFile& source : sources) source_files.insert(identity(source.path));
@@ -97,7 +98,7 @@ std::string find_source(const fs::path& folder, const std::vector<SourceFile>& s
   return "";
 }
 
-// Why the folder must not be replaced; empty if it may be.
+// Returns why the folder must not be replaced; empty if it may be.
 std::string why_not(const fs::path& folder) {
   try {
     if (!is_regular(folder / manifest_name)) return find_foreign(folder, {});
@@ -119,7 +120,8 @@ std::vector<RecordedFile> record_written(const fs::path& folder) {
 bool check_written(const fs::path& folder, Manifest& manifest, bool verify) {
   bool changed = !manifest.written;
   if (!manifest.written) {
-    // All of it is read for that, so not where it could not be recorded and the next start would do it again.
+    // All of the folder is read for that, so this is not done where the list could not be recorded and the next start
+    // would do it again.
     if (!verify && ::access(folder.c_str(), W_OK) != 0) return false;
     manifest.written = written_by_version_1(folder, manifest);
   }
@@ -153,7 +155,7 @@ void remove_written(const fs::path& folder) {
   try {
     if (!fs::exists(fs::symlink_status(folder / manifest_name))) return remove_everything(folder);
     Manifest manifest = read_manifest(folder);
-    if (!manifest.written) {  // so that a process that is killed here leaves a list of what it has not removed yet
+    if (!manifest.written) {  // if this process is killed below, a list of what it has not removed yet is left
       manifest.written = written_by_version_1(folder, manifest);
       write_manifest(folder, manifest);
     }

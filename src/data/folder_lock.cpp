@@ -19,10 +19,11 @@ namespace inkling {
 
 namespace {
 
-// Temporary names of base/files.h begin like this.
+// The temporary names of base/files.h begin like this.
 std::string leftover_prefix(const fs::path& folder) { return str(".", folder.filename().string(), ".tmp-"); }
 
-// Error environment for what is neither a lock, nor another process's, nor a file system that has none.
+// Returns whether the lock is held, which it never is on a file system without locks. Throws Error environment for any
+// other failure.
 bool lock_waiting(int descriptor, const fs::path& folder) {
   if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return true;
   if (errno == EWOULDBLOCK) {
@@ -44,7 +45,8 @@ bool lock_waiting(int descriptor, const fs::path& folder) {
   return false;
 }
 
-// The one before us removes the file when it is done: then what we have locked is no longer what others find.
+// The process that held the lock before us removes the file when it is done: then the file that we have locked is no
+// longer the one that others find.
 bool is_still_there(int descriptor, const fs::path& path) {
   struct stat mine{}, there{};
   return ::fstat(descriptor, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino;

@@ -1,13 +1,14 @@
-// Making a data folder while other processes may want to do the same.
+// A lock for making a data folder, while other processes may want to make the same one.
 #pragma once
 
 #include <filesystem>
 
 namespace inkling {
 
-// Held by the one process that prepares `folder`: an flock on a hidden file beside it, which goes away with the lock.
-// Waits, saying so, while another process holds it. Where the file system has no locks it says so and goes on without
-// one: temporary names are unique, so the worst is work done twice. Error environment for any other reason.
+// The lock is held by the one process that prepares `folder`: it is an flock on a hidden file in the same place, which
+// is removed with the lock. The constructor waits, and says so, while another process holds it. Where the file system
+// has no locks it says so and goes on without one: temporary names are unique, so at worst the work is done twice. It
+// throws Error environment for any other reason.
 class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& folder);
@@ -23,7 +24,7 @@ class FolderLock {
   bool held_ = false;
 };
 
-// Removes what interrupted processes have left beside `folder`. Only for the holder of its lock.
+// Removes what interrupted processes have left where they made `folder`. Only the holder of its lock may call this.
 void remove_leftovers(const std::filesystem::path& folder);
 
 }  // namespace inkling

@@ -1,4 +1,4 @@
-// Ready token files, made by another program: read to the end once, then used where they lie.
+// Ready token files, made by another program: they are read to the end once, then used where they are.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace inkling {
 
-// Reads all of them. Error input for a token that is not below vocab_size. The manifest comes back without settings.
+// Reads all of them. Throws Error input for a token that is not below vocab_size. The manifest comes back without
+// settings.
 Manifest check_token_files(const Corpus& corpus, std::uint64_t vocab_size);
 
 // The hash of all tokens of these shards, as SplitSummary::hash has it for shards that we wrote.

@@ -28,7 +28,7 @@ FileKind kind_of(const fs::path& path) {
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-// What to do about a path that is not there.
+// What to do about a path that does not exist.
 std::string missing_remedy(const fs::path& path, std::string_view setting) {
   const std::string another = str(", or give --set ", setting, "=PATH");
   if (path.filename() == "shakespeare.txt") return str("scripts/fetch-shakespeare fetches it", another);
@@ -113,7 +113,7 @@ SourceFile examine_file(const fs::path& path) {
   }
   if (!S_ISREG(status.st_mode)) {
     throw Error::input(
-        str(path.string(), " is no regular file: it is read more than once, so save it as a file first"));
+        str(path.string(), " is not a regular file: it is read more than once, so save it as a file first"));
   }
   SourceFile file{path, kind_of(path), 0, 0, 0};
   file.size = static_cast<std::uint64_t>(status.st_size);

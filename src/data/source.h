@@ -13,7 +13,7 @@ enum class FileKind {
   text,     // one document
   jsonl,    // *.jsonl: a JSON object a line, one document each
   grammar,  // *.grammar: expanded into stories, one document each
-  tokens,   // *.bin: token shards, used where they lie
+  tokens,   // *.bin: token shards, used where they are
 };
 
 struct SourceFile {
@@ -36,13 +36,13 @@ struct Source {
   std::uint64_t size() const;  // bytes of all files
 };
 
-// The size, time and inode of a file now. Error input if it is missing or no regular file.
+// The size, time and inode of a file now. Throws Error input if it is missing or not a regular file.
 SourceFile examine_file(const std::filesystem::path& path);
 
-// Finds the files of every entry. An entry may be a pattern of the shell (*, ?, […]) and then stands for all it
+// Finds the files of every entry. An entry may be a shell pattern (*, ?, […]), which stands for everything that it
 // matches. A folder stands for the regular files below it, sorted by path; hidden files and folders, empty files and
-// folders that inkling-prepare has made are passed over, links to folders are not followed. Error input naming
-// `setting` for an entry that does not exist (with the nearest name that does) or holds no text.
+// folders that inkling-prepare has made are passed over, and links to folders are not followed. Throws Error input
+// naming `setting` for an entry that does not exist (with the nearest name that does) or holds no text.
 std::vector<Source> list_sources(const std::vector<std::string>& entries, std::string_view setting);
 
 }  // namespace inkling

@@ -20,7 +20,7 @@ bool is_single_text(const std::vector<Source>& sources) {
   return sources.size() == 1 && sources[0].files.size() == 1 && sources[0].files[0].kind == FileKind::text;
 }
 
-// Ready token files among text would be read as text.
+// Refuses token files and grammars among text, as they would be read as text.
 void refuse_mixture(const std::vector<Source>& sources) {
   for (const Source& source : sources) {
     for (const SourceFile& file : source.files) {

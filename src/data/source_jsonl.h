@@ -8,9 +8,9 @@
 
 namespace inkling {
 
-// The value of the outermost object's `field`. Everything else on the line is checked to be JSON and passed over. Error
-// input at `place` for a line that is not JSON (with the column) or not an object, and for a field that is missing
-// (naming those that are there), given twice or not a string.
+// The value of the outermost object's `field`. Everything else on the line is checked to be JSON and passed over.
+// Throws Error input at `place` for a line that is not JSON (with the column) or not an object, and for a field that is
+// missing (naming those that are there), given twice or not a string.
 std::string read_json_field(std::string_view line, const std::string& field, const Place& place);
 
 }  // namespace inkling

@@ -12,7 +12,7 @@ namespace inkling {
 
 namespace {
 
-// Offset of the first byte after the first '\n' at or after `from`; the file's size if there is none.
+// The offset of the first byte after the first '\n' at or after `from`; the file's size if there is no '\n'.
 std::uint64_t line_start_after(const InputFile& file, std::uint64_t from) {
   std::array<char, 65536> block;
   for (std::uint64_t offset = from;;) {
@@ -25,7 +25,7 @@ std::uint64_t line_start_after(const InputFile& file, std::uint64_t from) {
   }
 }
 
-// Offset of the line that holds byte `at`.
+// The offset of the line that holds byte `at`.
 std::uint64_t line_start_before(const InputFile& file, std::uint64_t at) {
   std::array<char, 65536> block;
   while (at > 0) {
@@ -46,7 +46,7 @@ std::uint64_t character_start(const InputFile& file, std::uint64_t at) {
     const bool any = file.read_some(at - back, std::span(&byte, 1)) == 1;
     if (!any || (byte & std::byte{0xC0}) != std::byte{0x80}) return at - back;
   }
-  return at;  // no UTF-8 anyway
+  return at;  // not UTF-8 anyway
 }
 
 // The cut inside one file at byte `target`, given how far it may move to reach a boundary, and where the file's own

@@ -10,7 +10,7 @@ namespace inkling {
 
 // The tail of every source is for validation. The cut lies at (1 - val_fraction) of the source's bytes, moved to the
 // nearest beginning of a document if one is nearer than val_fraction / 2 of the bytes. A single text has no such place,
-// so it is cut right there, rounded down to a whole character: for plain ASCII that is nanoGPT's data[int(0.9 * n):].
+// so it is cut exactly there, rounded down to a whole character: for plain ASCII that is nanoGPT's data[int(0.9 * n):].
 std::vector<PlannedFile> plan_tail(const std::vector<Source>& sources, double val_fraction);
 
 // All of `sources` for one split.

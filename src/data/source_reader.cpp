@@ -17,7 +17,7 @@ namespace inkling {
 namespace {
 
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
-// Far above any document people train on, and low enough to hold it several times over below 1 GiB.
+// This is far above any document that people train on, and low enough to hold it several times over below 1 GiB.
 constexpr std::size_t max_document_line = std::size_t{128} << 20;
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
@@ -73,7 +73,7 @@ void visit_piece(Split split, std::string_view piece, const Place& place, const 
   }
 }
 
-// The part of a text file from the stream's offset up to `end`; returns the line after it.
+// Visits the part of a text file from the stream's offset up to `end`; returns the line after it.
 std::uint64_t visit_text_part(FileStream& stream, std::uint64_t end, Split split, Place place,
                               const TextVisitor& visitor) {
   bool any = false;
@@ -103,7 +103,7 @@ void visit_text_file(FileStream& stream, const PlannedFile& planned, const TextV
   visit_text_part(stream, planned.file.size, Split::validation, place, visitor);
 }
 
-// One line of .jsonl, which begins at byte `begin` of its file. A document across the cut is cut in proportion.
+// Visits one line of .jsonl, which begins at byte `begin` of its file. A document across the cut is cut in proportion.
 void visit_json_line(std::string_view line, std::uint64_t begin, const PlannedFile& planned, const std::string& field,
                      const Place& place, const TextVisitor& visitor) {
   if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return;

@@ -20,7 +20,7 @@ struct PlannedFile {
 
 struct Place {
   const std::filesystem::path* path = nullptr;
-  std::uint64_t line = 0;  // from 1; 0 where the text is no line of the file
+  std::uint64_t line = 0;  // from 1; 0 if the text is not a line of the file
 
   std::string text() const;  // "notes.txt:12", "fables.grammar"
 };
@@ -32,13 +32,13 @@ struct TextVisitor {
   std::function<void(std::uint64_t)> advance;             // bytes of the file read since the last call
 };
 
-// Reads a text or .jsonl file once, from its beginning to its end, and returns the hash of its bytes.
-// A byte order mark at the beginning of a file is no text. A document that is cut between the splits ends in both.
-// Error input with file and line for a line of .jsonl that is not an object with a string in `jsonl_field`, and for
-// whatever Error input visitor.piece throws: file and line are put in front of it.
+// Reads a text or .jsonl file once, from its beginning to its end, and returns the hash of its bytes. A byte order mark
+// at the beginning of a file does not count as text. A document that is cut between the splits ends in both. Throws
+// Error input with file and line for a line of .jsonl that is not an object with a string in `jsonl_field`. If
+// visitor.piece throws Error input, file and line are put in front of its message.
 std::string visit_file(const PlannedFile& planned, const std::string& jsonl_field, const TextVisitor& visitor);
 
-// The same for a text that is in memory already: one document at `place`.
+// Does the same for a text that is in memory already: one document at `place`.
 void visit_text(Split split, std::string_view text, const Place& place, const TextVisitor& visitor);
 
 }  // namespace inkling

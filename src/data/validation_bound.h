@@ -2,8 +2,8 @@
 //
 // No model that sees a story from its beginning can expect a lower loss than the story's own -log probability under the
 // grammar that made it. Bound and model score the same characters: those of the story and the separator after it, which
-// tells that the story ends there (the grammar's nats include that end). The separator before a story is not scored
-// with it: it is what lets a model know that a story begins.
+// says that the story ends there (the grammar's nats include that end). The separator before a story is not scored with
+// it, because it is what lets a model know that a story begins.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ ValidationBound compute_bound(const Grammar& grammar, const Tokenizer& tokenizer
 // …]}
 void write_validation_bound(const std::filesystem::path& path, const ValidationBound& bound);
 
-// Error input if the file is missing or damaged.
+// Throws Error input if the file is missing or damaged.
 ValidationBound read_validation_bound(const std::filesystem::path& path);
 
 }  // namespace inkling

@@ -10,7 +10,7 @@ namespace inkling {
 
 enum class WindowKind { epoch, random };
 
-// "epoch" or "random", as data.order writes them. Error input for anything else.
+// Reads "epoch" or "random", as data.order has them. Throws Error input for anything else.
 WindowKind parse_window_kind(std::string_view order);
 
 // A window is T + 1 consecutive tokens (T = block_size) of a split of N: the first T are inputs, the last T targets.
@@ -30,13 +30,14 @@ WindowKind parse_window_kind(std::string_view order);
 // Nothing is stored: any window of any epoch costs the same few nanoseconds.
 class WindowOrder {
  public:
-  // Error input if block_size is 0 or token_count < block_size + 1.
+  // Throws Error input if block_size is 0 or token_count < block_size + 1.
   WindowOrder(WindowKind kind, std::uint64_t seed, std::uint64_t token_count, std::uint64_t block_size);
 
-  // First token of window number k. start(k) + block_size < token_count always.
+  // The first token of window number k. start(k) + block_size < token_count always holds.
   std::uint64_t start(std::uint64_t sample) const;
 
-  // W above. For random: how many windows hold as many tokens as the split, so that "epochs" can be told there too.
+  // W above. For random it is how many windows hold as many tokens as the split, so that epochs can be counted there
+  // too.
   std::uint64_t windows_per_epoch() const { return windows_; }
 
  private:

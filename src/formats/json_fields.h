@@ -16,10 +16,10 @@ namespace inkling {
 
 class JsonFields {
  public:
-  // Reads a small file (base/files.h) that holds one object. `remedy` ends every message: what to do about a file that
-  // is no good.
+  // Reads a small file (base/files.h) that holds one object. `remedy` ends every message: it says what to do about a
+  // file that cannot be used.
   JsonFields(const std::filesystem::path& path, std::string remedy);
-  // Likewise, of a file that was read already.
+  // Does the same with the text of a file that has been read already.
   JsonFields(const std::filesystem::path& path, const std::string& text, std::string remedy);
 
   // A field that is null counts as absent everywhere.
@@ -39,7 +39,7 @@ class JsonFields {
   std::int64_t whole_or(std::string_view name, std::int64_t otherwise) const;  // not below 0
   std::optional<double> optional_real(std::string_view name) const;
 
-  // Error input naming the first field that is not among `known`.
+  // Throws Error input naming the first field that is not among `known`.
   void refuse_unknown(std::initializer_list<std::string_view> known) const;
 
   // Throws "FILE: MESSAGE; REMEDY".

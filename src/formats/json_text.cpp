@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 [[noreturn]] void refuse_syntax(std::size_t byte) { throw JsonError("this is not JSON", byte); }
 
-// The library's events as ours.
+// Passes the library's events on as ours.
 class LibraryEvents final : public nlohmann::json_sax<Json> {
  public:
   explicit LibraryEvents(JsonEvents& events) : events_(events) {}
@@ -46,7 +46,7 @@ class LibraryEvents final : public nlohmann::json_sax<Json> {
   JsonEvents& events_;
 };
 
-// Names one behind the other: a set would take ten times the memory of short ones.
+// Names, stored one behind the other: for short names a set would take ten times the memory.
 class Names {
  public:
   void add(std::string_view name) {
@@ -88,7 +88,7 @@ class RuleEvents final : public JsonEvents {
   void scalar(const JsonScalar&) override {}
 
  private:
-  // What walks through a value calls itself once a level, so that deep nesting would overflow the stack.
+  // Code that walks through a value calls itself once for each level, so deep nesting would overflow the stack.
   void open() {
     if (open_.size() == rules_.deepest) {
       throw Error::input(str("this JSON nests deeper than ", rules_.deepest, " levels"));

@@ -1,6 +1,6 @@
-// The one reader of JSON that anybody may have written: what is accepted says one thing only. It takes time n log n and
-// memory of a few times the text, whatever the text is. JsonFields (formats/json_fields.h) reads a whole file by it,
-// field by field; what is too large to become values, or has to be read fast, is told as events.
+// The one reader of JSON that anybody may have written: what is accepted can be read in one way only. It takes time n
+// log n and memory of a few times the text, whatever the text is. JsonFields (formats/json_fields.h) reads a whole file
+// by it, field by field; what is too large to become values, or has to be read fast, is passed on as events.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace inkling {
 // Errors of this file are of kind input, say what is wrong at which byte or name, and leave it to the caller to say in
 // which file.
 
-// A text that cannot be read on.
+// The error for a text that cannot be read any further.
 struct JsonError : Error {
   JsonError(std::string why, std::size_t where);
 
@@ -30,17 +30,18 @@ struct JsonRules {
   std::size_t deepest_unique = 64;  // the last level at which an object may not give a name twice
 };
 
-// Error if the text is not one JSON value, breaks a rule, or holds a number that no double can stand for or a zero
-// byte.
+// Throws an Error if the text is not one JSON value, breaks a rule, or holds a zero byte or a number too large for a
+// double.
 void check_json(std::string_view text, JsonRules rules = {});
 
-// The text as a value, checked.
+// Checks the text and returns it as a value.
 nlohmann::json parse_json(std::string_view text);
 
-// What has no name and holds nothing else. A number is uint64_t if it is whole and has no sign, int64_t if it is whole.
+// A value that holds no other values. A number is a uint64_t if it is whole and has no sign, an int64_t if it is whole
+// and has one, and a double otherwise.
 using JsonScalar = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string_view>;
 
-// What is in a text, one thing after the other. What a call is given lasts as long as the call.
+// Is told what a text holds, one thing after the other. The views that a call is given are valid during that call only.
 class JsonEvents {
  public:
   virtual ~JsonEvents() = default;
@@ -51,9 +52,9 @@ class JsonEvents {
   virtual void scalar(const JsonScalar& value) = 0;
 };
 
-// Tells `events` what the text holds, so that the text as a whole never becomes values. JsonError for a text that is
-// not one JSON value, or for a number or a byte as above. The rules are for check_json(), which has to be called first
-// where it matters how deep the text nests and that names are unique.
+// Tells `events` what the text holds, so that the text as a whole never becomes values. Throws JsonError for a text
+// that is not one JSON value, and for a zero byte or a number as above. Rules are checked by check_json(), which has to
+// be called first where it matters how deep the text nests and that names are unique.
 void read_json(std::string_view text, JsonEvents& events);
 
 }  // namespace inkling

@@ -66,7 +66,7 @@ std::string head_of(const std::vector<TensorToWrite>& tensors, const std::map<st
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
 }
 
-// What is written must pass what is read, so a wrong size or a name given twice never reaches the disk.
+// What is written must pass the checks of the reader, so a wrong size or a name given twice never reaches the disk.
 void check_head(std::string_view head, const std::vector<TensorToWrite>& tensors, const std::filesystem::path& path) {
   std::uint64_t file_size = head.size();
   for (const TensorToWrite& tensor : tensors) file_size += tensor.bytes.size();

@@ -1,5 +1,5 @@
-// safetensors: a JSON header that names tensors, then their bytes. Read totally: every byte is accounted for
-// before any is believed. Format: https://github.com/huggingface/safetensors
+// safetensors: a JSON header that names tensors, then their bytes. Reading checks the whole header: every byte of the
+// file is accounted for before any is used. Format: https://github.com/huggingface/safetensors
 #pragma once
 
 #include <cstddef>
@@ -31,9 +31,9 @@ struct SafetensorsHeader {
   std::uint64_t data_offset = 0;  // bytes from the start of the file
 };
 
-// Checks everything the reference reader checks, and refuses duplicate names besides.
-// Takes time n log n and memory of a few times the header, whatever it holds.
-// `head` is the first bytes of the file: 8 + header length at least. Error input naming `path`.
+// Checks everything that the reference reader checks, and also refuses duplicate names. It takes time n log n and
+// memory of a few times the header, whatever the header holds. `head` is the beginning of the file, at least 8 bytes
+// and the header. Throws Error input naming `path`.
 SafetensorsHeader parse_safetensors_header(std::span<const std::byte> head, std::uint64_t file_size,
                                            const std::filesystem::path& path);
 
@@ -59,8 +59,8 @@ struct TensorToWrite {
   std::span<const std::byte> bytes;  // contiguous, row-major, little-endian
 };
 
-// Writes atomically, in the reference writer's order (dtype alignment descending, then name).
-// Error internal if sizes, shapes, dtypes or names do not fit together; Error environment if the disk refuses.
+// Writes atomically, in the reference writer's order (dtype alignment descending, then name). Throws Error internal if
+// sizes, shapes, dtypes or names do not fit together, and Error environment if the disk refuses.
 void write_safetensors(const std::filesystem::path& path, std::vector<TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata);
 

@@ -12,7 +12,7 @@ struct SafetensorsDtype {
   std::uint64_t bits;  // of one element
 };
 
-// In the order of the reference implementation's enumeration, by which its writer sorts (from the end).
+// They are in the order of the reference implementation's enumeration, by which its writer sorts (from the end).
 inline constexpr std::array safetensors_dtypes = {
     SafetensorsDtype{"BOOL", 8},        SafetensorsDtype{"F4", 4},          SafetensorsDtype{"F6_E2M3", 6},
     SafetensorsDtype{"F6_E3M2", 6},     SafetensorsDtype{"U8", 8},          SafetensorsDtype{"I8", 8},
@@ -24,7 +24,7 @@ inline constexpr std::array safetensors_dtypes = {
     SafetensorsDtype{"U64", 64},
 };
 
-// Position in the list above; its size if the name is unknown.
+// The position in the list above, or its size if the name is unknown.
 constexpr std::size_t safetensors_dtype_rank(std::string_view name) {
   std::size_t rank = 0;
   while (rank < safetensors_dtypes.size() && safetensors_dtypes[rank].name != name) ++rank;

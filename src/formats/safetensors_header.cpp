@@ -16,10 +16,10 @@ namespace inkling {
 
 namespace {
 
-// As the reference reader has it, which looks for duplicates in entries only.
+// These are the rules of the reference reader, which looks for duplicates in entries only.
 constexpr JsonRules header_rules{.deepest = 127, .deepest_unique = 2};
 
-// What is wrong, without the file's name: parse_safetensors_header adds it.
+// Says what is wrong without the file's name, which parse_safetensors_header adds.
 [[noreturn]] void refuse(std::string message) { throw Error::input(std::move(message)); }
 
 std::uint64_t checked_product(std::uint64_t a, std::uint64_t b, const std::string& what) {
@@ -28,7 +28,7 @@ std::uint64_t checked_product(std::uint64_t a, std::uint64_t b, const std::strin
   return product;
 }
 
-// An entry as the header has it: an object, or a list of the three values in this order. Other fields are ignored.
+// An entry as it is in the header: an object, or a list of the three values in this order. Other fields are ignored.
 struct WrittenEntry {
   std::string name;
   std::optional<std::string> dtype = {};
@@ -133,7 +133,7 @@ class HeaderEvents final : public JsonEvents {
 
   void read_field(const std::string_view* text) {
     const std::string_view field = next_field();
-    if (field == "dtype" && text == nullptr) refuse(str(entry_.what(), " has an unknown dtype, which is no text"));
+    if (field == "dtype" && text == nullptr) refuse(str(entry_.what(), " has an unknown dtype, which is not a string"));
     if (field == "dtype") entry_.dtype = *text;
     if (field == "shape" || field == "data_offsets") refuse_no_list(field);
   }
@@ -225,7 +225,7 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> head, std:
     return parse(head, file_size);
   } catch (const Error& error) {
     throw Error::input(
-        str(path.string(), ": is no sound safetensors file: ", error.message(), "; fetch it or save it again"));
+        str(path.string(), ": is not a sound safetensors file: ", error.message(), "; fetch it or save it again"));
   }
 }
 

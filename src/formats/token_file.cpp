@@ -33,7 +33,7 @@ Header header_of(const InputFile& file) {
   Header header;
   if (file.size() < sizeof header) {
     throw Error::input(str(file.path().string(), ": holds ", file.size(), " bytes, less than the header of a token ",
-                           "file; it was cut short or is none, make it again with inkling-prepare"));
+                           "file; it was cut short or is not one; make it again with inkling-prepare"));
   }
   file.read_exactly(0, std::as_writable_bytes(std::span(header)));
   return header;
@@ -44,9 +44,9 @@ TokenWidth width_of(const Header& header, const fs::path& path) {
     if (header[0] != kind.magic) continue;
     if (header[1] == kind.version) return kind.width;
     throw Error::input(str(path.string(), ": is a token file of version ", header[1], "; inkling reads version ",
-                           kind.version, ", make it again with inkling-prepare"));
+                           kind.version, "; make it again with inkling-prepare"));
   }
-  throw Error::input(str(path.string(), ": is no token file: it begins with the number ", header[0], " instead of ",
+  throw Error::input(str(path.string(), ": is not a token file: it begins with the number ", header[0], " instead of ",
                          kinds[0].magic, " (16-bit tokens) or ", kinds[1].magic,
                          " (32-bit tokens); make one with inkling-prepare"));
 }
@@ -126,7 +126,7 @@ void TokenShard::read(std::uint64_t first, std::span<Token> out) const {
 }
 
 void TokenShard::require_below(std::uint64_t vocab_size, std::uint64_t first, std::span<const Token> tokens) const {
-  Token largest = 0;  // a loop without an exit, of which the compiler makes a few instructions for many tokens
+  Token largest = 0;  // a loop without an exit, which the compiler turns into a few instructions for many tokens
   for (const Token token : tokens) largest = std::max(largest, token);
   if (largest < vocab_size || tokens.empty()) return;
   const auto unknown = std::find_if(tokens.begin(), tokens.end(), [&](Token token) { return token >= vocab_size; });

@@ -38,15 +38,15 @@ class TokenShardWriter {
 // One shard opened for reading with pread. The header is checked against the file's size.
 class TokenShard {
  public:
-  explicit TokenShard(const std::filesystem::path& path);  // Error input if it is no token file or cut short
+  explicit TokenShard(const std::filesystem::path& path);  // Error input if it is not one or was cut short
 
   const std::filesystem::path& path() const { return file_.path(); }
   TokenWidth width() const { return width_; }
   std::uint64_t count() const { return count_; }
   void read(std::uint64_t first, std::span<Token> out) const;  // Error internal past the end
 
-  // Error input, naming the place in the file, if one of `tokens`, read from token number `first` on, is vocab_size or
-  // more.
+  // Throws Error input, naming the place in the file, if one of `tokens`, read from token number `first` on, is
+  // vocab_size or more.
   void require_below(std::uint64_t vocab_size, std::uint64_t first, std::span<const Token> tokens) const;
 
  private:
@@ -61,7 +61,8 @@ class TokenSequence {
   TokenSequence(const std::vector<std::filesystem::path>& shards, std::uint64_t vocab_size);
 
   std::uint64_t count() const { return total_; }
-  // Error internal past the end; Error input for a token of vocab_size or more: it is what kernels find rows by.
+  // Throws Error internal past the end, and Error input for a token of vocab_size or more, because kernels use tokens
+  // as row numbers.
   void read(std::uint64_t first, std::span<Token> out) const;
 
  private:

@@ -14,8 +14,8 @@ struct Prompts {
 };
 
 // The prompts that were given ("-" stands for standard input), then those in files, each without one new line at its
-// end. If there is neither: standard input if it is not a terminal, else one empty prompt. Error input for a file that
-// cannot be read or for more than 64 MiB.
+// end. If there is neither: standard input if it is not a terminal, else one empty prompt. Throws Error input for a
+// file that cannot be read or for more than 64 MiB.
 Prompts read_prompts(const std::vector<std::string>& given, const std::vector<std::string>& files);
 
 // Error as encode_prompt() throws it, with the prompt's origin in front.

@@ -18,7 +18,7 @@ enum class SampleForm {
 };
 
 // Prints samples in their order. The first one that is not complete is printed as it grows; later ones wait. There is
-// no buffer in between: text is there as soon as it is made. Error environment if it cannot be written.
+// no buffer in between: text is there as soon as it is made. Throws Error environment if it cannot be written.
 class SamplePrinter {
  public:
   // `prompts` must outlive this.

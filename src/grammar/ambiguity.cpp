@@ -10,7 +10,7 @@
 namespace inkling::grammar {
 namespace {
 
-constexpr std::size_t most_pairs = 10'000'000;
+constexpr std::size_t max_pairs = 10'000'000;
 
 // A place on the graph: at a node, or inside the label of an edge.
 struct Walker {
@@ -57,7 +57,7 @@ class Search {
     if (one.ahead.empty() && other.ahead.empty() && one.node == other.node) refuse(trail_.size());
     if (!one.ahead.empty()) std::swap(one, other);
     if (!visited_.insert(key(one, other)).second) return;
-    if (visited_.size() > most_pairs) {
+    if (visited_.size() > max_pairs) {
       throw syntax_.error(place(seeds_.first),
                           "this choice starts too many texts alike to prove that none can be made in "
                           "two ways; let its productions differ sooner");

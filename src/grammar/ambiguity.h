@@ -6,7 +6,7 @@
 
 namespace inkling::grammar {
 
-// Error input naming two productions of one choice, at file:line:column, and the text that both can lead to.
+// Throws Error input naming two productions of one choice, at file:line:column, and the text that both can lead to.
 //
 // Method. Two derivations of one text have a first choice in which they differ. Up to it they chose alike, so they
 // stand at the same node of the graph, whose edges are that choice. From there two walkers go on, each free to take any

@@ -21,9 +21,9 @@
 // recurse.
 // \{ \} \| \* \# \\ stand for themselves, \n for a new line, \_ for a space that must not be trimmed.
 //
-// Every text must have one derivation only. The check (ambiguity.h) is sound: it never lets an ambiguous
-// grammar pass. It asks that a choice shows in the text before its alternatives join again, so a production that is
-// only remembered now and seen later is refused too.
+// Every text must have one derivation only. The check (ambiguity.h) is sound: it never lets an ambiguous grammar pass.
+// It demands that a choice shows in the text before its alternatives join again, so a production that is only
+// remembered now and seen later is refused too.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,9 @@ struct Story {
 
 class Grammar {
  public:
-  // Error input with file:line:column for a mistake in the grammar: an unknown name, a cycle, a weight that is no
-  // positive number, a variable that is written before it is chosen, a rule that nothing uses, or two ways to make the
-  // same text. `name` stands for the path in messages.
+  // Throws Error input with file:line:column for a mistake in the grammar: an unknown name, a cycle, a weight that is
+  // not a positive number, a variable that is written before it is chosen, a rule that nothing uses, or two ways to
+  // make the same text. `name` stands for the path in messages.
   static Grammar parse(std::string_view source, std::string_view name);
   static Grammar load(const std::filesystem::path& path);
   ~Grammar();
@@ -53,15 +53,15 @@ class Grammar {
   // Story number `index` under `seed`: a pure function of both, the same on every machine.
   Story expand(std::uint64_t seed, std::uint64_t index) const;
 
-  // -log probability of a text, infinite where the grammar cannot make it. Found by parsing, adding up all derivations;
-  // shares nothing with expand() but the rules.
+  // The -log probability of a text, infinite if the grammar cannot make it. It is found by parsing, adding up all
+  // derivations, and shares nothing with expand() but the rules.
   double nats(std::string_view text) const;
 
-  // -log probability of each byte given those before it, then of the end of the text: text.size() + 1 numbers that add
-  // up to nats(text). From the first byte on that the grammar cannot make, infinite.
+  // The -log probability of each byte given those before it, then of the end of the text: text.size() + 1 numbers that
+  // add up to nats(text). They are infinite from the first byte on that the grammar cannot make.
   std::vector<double> nats_per_byte(std::string_view text) const;
 
-  // Exact over all stories, without sampling. Lengths are in bytes.
+  // These are exact over all stories, without sampling. Lengths are in bytes.
   double entropy() const { return entropy_; }  // mean of Story::nats
   double mean_length() const { return mean_length_; }
   std::size_t longest() const { return longest_; }

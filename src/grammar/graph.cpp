@@ -13,9 +13,9 @@
 namespace inkling::grammar {
 namespace {
 
-constexpr std::size_t most_edges = 4'000'000;
-constexpr std::size_t most_variables = 256;
-using Variables = std::bitset<most_variables>;
+constexpr std::size_t max_edges = 4'000'000;
+constexpr std::size_t max_variables = 256;
+using Variables = std::bitset<max_variables>;
 
 // What is still to be written: the parts of a template from `index` on, then the rest. Equal ones have equal numbers,
 // and 0 is nothing.
@@ -42,9 +42,8 @@ struct State {
 class Builder {
  public:
   Builder(const Syntax& syntax, Keep keep) : syntax_(syntax), keep_(keep), rests_(1) {
-    if (syntax.variables.size() > most_variables) {
-      throw syntax.error({1, 1},
-                         str("more than ", most_variables, " variables; reuse names that are no longer needed"));
+    if (syntax.variables.size() > max_variables) {
+      throw syntax.error({1, 1}, str("more than ", max_variables, " variables; reuse names that are no longer needed"));
     }
     for (std::size_t rule = 0; rule < syntax.rules.size(); ++rule) candidates_.push_back(candidates_of(rule));
   }
@@ -129,7 +128,7 @@ class Builder {
     const std::size_t rule = decides ? part.rule : state.remembered[part.variable].rule;
     graph_.nodes[node] = {
         .first_edge = graph_.edges.size(), .edge_count = candidates_[rule].size(), .decides = decides};
-    // Edges of one node stand together, so their targets are opened only after all of them.
+    // The edges of one node are stored together, so their targets are opened only after all of them.
     for (const std::size_t production : candidates_[rule]) {
       State next = state;
       write(next, Choice{rule, production});
@@ -139,7 +138,7 @@ class Builder {
 
   const Part& current(const State& state) const { return (*rests_[state.rest].parts)[rests_[state.rest].index]; }
 
-  // Takes the choice or mention in front of `state` and puts what it writes there.
+  // Replaces the choice or mention in front of `state` by what it writes.
   void write(State& state, Choice choice) {
     const Rest rest = rests_[state.rest];
     const Part& part = (*rest.parts)[rest.index];
@@ -159,7 +158,7 @@ class Builder {
     }
     const std::size_t target = state.rest == 0 ? Graph::end : node_of(state);
     graph_.edges.push_back({std::move(label), probability, target, choice});
-    if (graph_.edges.size() > most_edges) {
+    if (graph_.edges.size() > max_edges) {
       throw syntax_.error({1, 1},
                           "too many combinations of remembered productions to look at; remember fewer of those "
                           "whose columns hold braces, or mention them sooner");

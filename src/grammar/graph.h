@@ -18,8 +18,8 @@ struct Edge {
 
 struct Node {
   std::size_t first_edge = 0, edge_count = 0;
-  bool decides =
-      false;  // its edges are a choice of the grammar; otherwise they are the values a variable may have here
+  // Whether its edges are a choice of the grammar. Otherwise they are the values that a variable may have here.
+  bool decides = false;
 };
 
 struct Graph {
@@ -37,12 +37,11 @@ enum class Keep {
   // grammar's texts; expected values that add up along a path (entropy, length) are exact.
   structure,
   // Such a variable takes only values that are not shorter than another one in every column, and keeps them: the
-  // longest
-  // path is the longest text.
+  // longest path is the longest text.
   longest,
 };
 
-// Error input where a variable is mentioned before it is chosen, or the graph is too large to hold.
+// Throws Error input where a variable is mentioned before it is chosen, or the graph is too large to hold.
 Graph build_graph(const Syntax& syntax, Keep keep);
 
 double entropy(const Graph& graph);              // nats per text, of a graph that keeps the structure

@@ -8,8 +8,8 @@
 namespace inkling::grammar {
 namespace {
 
-// Deeper nesting than any grammar a person writes; keeps every recursion over the rules shallow.
-constexpr std::size_t deepest_nesting = 200;
+// No grammar that a person writes nests this deep. The limit keeps every recursion over the rules shallow.
+constexpr std::size_t max_nesting = 200;
 
 class Resolver {
  public:
@@ -137,7 +137,7 @@ class Resolver {
             throw syntax_.error(part.place, str("the rule ", quote(syntax_.rules[target].name),
                                                 " leads back to itself here; stories must be finite"));
           }
-          if (depth > deepest_nesting) throw syntax_.error(part.place, "rules are nested more than 200 deep");
+          if (depth > max_nesting) throw syntax_.error(part.place, "rules are nested more than 200 deep");
           visit(target, part.column, depth + 1);
         }
       }

@@ -39,7 +39,7 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-// Characters that still know where they stood in the file.
+// Characters that still know where they were in the file.
 struct Placed {
   std::string text;
   std::vector<Place> places;
@@ -106,14 +106,14 @@ class SourceReader {
       const std::size_t end = std::min(content.find('|', begin), content.size());
       const std::string name(trim(content.substr(begin, end - begin)));
       const Place at{place.line, place.column + begin};
-      if (!is_name(name)) throw syntax().error(at, str(quote(name), " is no name; use a to z, 0 to 9 and _"));
+      if (!is_name(name)) throw syntax().error(at, str(quote(name), " is not a name; use a to z, 0 to 9 and _"));
       if (rule.name.empty()) {
         rule.name = name;
         rule.columns.push_back(0);
       } else {
         const std::size_t id = column_id(name);
         if (std::count(rule.columns.begin(), rule.columns.end(), id)) {
-          throw syntax().error(at, str("the column ", quote(name), " stands twice in this rule"));
+          throw syntax().error(at, str("the column ", quote(name), " appears twice in this rule"));
         }
         rule.columns.push_back(id);
       }
@@ -148,7 +148,7 @@ class SourceReader {
       if (problem != std::errc{} || end != before.data() + before.size() || !(block.weight > 0) ||
           !std::isfinite(block.weight)) {
         throw syntax().error(place,
-                             str("the weight ", quote(before), " is no positive number; write for example `3 * `"));
+                             str("the weight ", quote(before), " is not a positive number; write for example `3 * `"));
       }
     }
     block.body.append(content.substr(star + 1), {place.line, place.column + star + 1});
@@ -246,7 +246,7 @@ class SourceReader {
   Error bad_name(const std::string& name, Place place) const {
     return result_.syntax.error(place,
                                 str(quote(name),
-                                    " is no name; in braces stands {rule}, {rule.column}, "
+                                    " is not a name; braces hold {rule}, {rule.column}, "
                                     "{variable=rule}, {variable} or {variable.column}, with ^ in front for a capital"));
   }
 

@@ -72,11 +72,11 @@ struct Syntax {
   Error error(Place place, std::string_view message) const;  // Error input: "file:line:column: message"
 };
 
-// Reads and resolves a grammar: every name is known, every rule is used, nothing recurses.
-// Error input with file:line:column otherwise.
+// Reads and resolves a grammar: every name is known, every rule is used, nothing recurses. Throws Error input with
+// file:line:column otherwise.
 Syntax read_syntax(std::string_view source, std::string_view file);
 
-// The second half of read_syntax(): see there. Names in braces are still texts when it begins.
+// What the two halves of read_syntax() hand over: the names in braces are still texts in it.
 struct Reference {
   std::string variable, name, column;  // {variable=name.column}; variable and column may be empty
 };
@@ -84,6 +84,8 @@ struct UnresolvedSyntax {
   Syntax syntax;
   std::vector<Reference> references;  // a choose part's `rule` is an index into these until it is resolved
 };
+
+// The second half of read_syntax(), with its errors.
 Syntax resolve_names(UnresolvedSyntax unresolved);
 
 }  // namespace inkling::grammar

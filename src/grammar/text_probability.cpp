@@ -124,10 +124,10 @@ class Reader {
   }
 
   static double log_of_sum(const std::vector<Derivation>& derivations) {
-    double most = -std::numeric_limits<double>::infinity(), sum = 0;
-    for (const Derivation& derivation : derivations) most = std::max(most, derivation.log_probability);
-    for (const Derivation& derivation : derivations) sum += std::exp(derivation.log_probability - most);
-    return most + std::log(sum);
+    double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (const Derivation& derivation : derivations) largest = std::max(largest, derivation.log_probability);
+    for (const Derivation& derivation : derivations) sum += std::exp(derivation.log_probability - largest);
+    return largest + std::log(sum);
   }
 
   const Syntax& syntax_;

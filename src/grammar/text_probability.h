@@ -8,8 +8,8 @@
 
 namespace inkling::grammar {
 
-// -log P(byte | bytes before it), then -log P(end | text): text.size() + 1 numbers, infinite from the first byte on
-// that no text of the grammar has there.
+// Returns -log P(byte | bytes before it) for each byte, then -log P(end | text): text.size() + 1 numbers, infinite from
+// the first byte on that no text of the grammar has there.
 //
 // It follows all derivations that agree with the text so far at once. Every unfinished derivation has some ending, so
 // their probabilities add up to that of the beginning, and the ratio of two beginnings is what a byte costs (the

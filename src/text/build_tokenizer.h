@@ -1,12 +1,12 @@
 // Making a tokenizer from the text it is for.
 //
-// byte needs no text:            auto tokenizer = make_byte_tokenizer(with_separator);
-// char and sentencepiece do:     CharVocabularyBuilder builder;            // or SentencepieceTrainer
-// builder(settings);
-//                                for every piece of the training text, in order, cut by next_line_length():
-//                                  builder.add(line);                      // Error input: put file:line in front
-//                                auto tokenizer = builder.finish(with_separator);
-// Both keep bounded memory however long the text is, and the same lines give the same tokenizer, bit for bit.
+// byte needs no text:
+//     auto tokenizer = make_byte_tokenizer(with_separator);
+// char and sentencepiece need it:
+//     CharVocabularyBuilder builder;          // or: SentencepieceTrainer builder(settings);
+//     builder.add(line);                      // for every piece of the training text, in order (text/line_cuts.h)
+//     auto tokenizer = builder.finish(with_separator);
+// Both take bounded memory however long the text is, and the same lines give the same tokenizer, bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class CharVocabularyBuilder {
   CharVocabularyBuilder();
   void add(std::string_view line);  // Error input if it is not UTF-8, with the byte offset in `line`
 
-  // Error input if there was no text at all. The builder may be fed on and finished again.
+  // Throws Error input if there was no text at all. More text may be added afterwards, and finish() called again.
   std::unique_ptr<Tokenizer> finish(bool with_separator) const;
 
  private:
@@ -40,12 +40,12 @@ struct SentencepieceSettings {
   std::string model_type = "unigram";  // unigram | bpe
   double character_coverage = 0.9995;  // share of characters that get a piece; bytes spell the others
   std::uint64_t seed = 1;              // chooses the sample
-  std::uint64_t sample_bytes =
-      16 << 20;  // train on at most so many bytes of lines; the library takes up to 55 for each
+  // It trains on at most this many bytes of lines. The library needs up to 55 bytes of memory for each.
+  std::uint64_t sample_bytes = 16 << 20;
 };
 
-// Trains a sentencepiece model (Kudo and Richardson 2018) that leaves the text as it is: no normalisation, spaces, tabs
-// and newlines kept, and bytes for what has no piece, so that every text returns exactly.
+// Trains a sentencepiece model (Kudo and Richardson 2018) that leaves the text as it is: it normalises nothing, keeps
+// spaces, tabs and newlines, and spells in bytes what has no piece, so that decoding gives every text back exactly.
 class SentencepieceTrainer {
  public:
   explicit SentencepieceTrainer(const SentencepieceSettings& settings);  // Error input for a bad setting
@@ -54,10 +54,11 @@ class SentencepieceTrainer {
   SentencepieceTrainer& operator=(const SentencepieceTrainer&) = delete;
 
   void add(std::string_view line);            // Error input if it is not UTF-8, with the byte offset in `line`
-  void add_unlearned(std::string_view line);  // text to be tokenized later, looked at for the warning of finish() only
+  void add_unlearned(std::string_view line);  // text to be tokenized later, only looked at for the warning of finish()
 
-  // Trains, silently; takes seconds to minutes. Once. Warns, with a count, if the text held U+2581, which sentencepiece
-  // uses for the space. Error input if the text is too small or too rich for vocab_size, naming the possible sizes.
+  // Trains without printing anything, which takes seconds to minutes; it can be called once. Warns, with a count, if
+  // the text held U+2581, which sentencepiece uses for the space. Throws Error input if the text is too small or too
+  // rich for vocab_size, naming the possible sizes.
   std::unique_ptr<Tokenizer> finish(bool with_separator);
 
  private:

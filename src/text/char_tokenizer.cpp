@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t code_point_count = 0x110000;
 constexpr std::size_t page_size = 256;
 
-// From code point to token in two steps: pages of 256 neighbours, and only pages in use take room. Most texts touch a
-// handful of pages, so the table stays in the fastest cache, whatever the script.
+// Finds the token of a code point in two steps, by pages of 256 neighbours, of which only those in use take room. Most
+// texts touch a handful of pages, so the table stays in the fastest cache, whatever the script.
 class CodePointTable {
  public:
   static constexpr Token absent = ~Token{0};

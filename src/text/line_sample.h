@@ -1,4 +1,4 @@
-// A keyed sample of lines that fits in bounded memory, however many lines go by.
+// A keyed sample of lines that fits in bounded memory, however many lines there are.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace inkling {
 
-// Each line has a random number of 64 bits, a function of (seed, line number). Kept are the lines whose number begins
-// with k zero bits, for the smallest k at which all of them fit; k grows as the text goes by, so that no line is read
-// twice and the sample does not depend on where the text will end. A line takes 4 bytes of the room besides its own,
-// for what its mere presence costs whoever learns from it: a text of very short lines is one of very many.
+// Each line has a random number of 64 bits, a function of (seed, line number). The lines kept are those whose number
+// begins with k zero bits, for the smallest k at which all of them fit; k grows while the text is read, so that no line
+// is read twice and the sample does not depend on where the text will end. A line counts as 4 bytes more than it has,
+// because every line costs the trainer something besides its bytes, and a text of very short lines has very many of
+// them.
 class LineSample {
  public:
   static constexpr std::uint64_t bytes_beside_a_line = 4;

@@ -10,7 +10,7 @@
 
 namespace inkling {
 
-// Error input naming the file where a field is missing or has a value that it cannot have.
+// These throw Error input naming the file where a field is missing or has an impossible value.
 std::unique_ptr<Tokenizer> open_char_tokenizer(const std::filesystem::path& folder, const TokenizerJson& fields);
 std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& folder,
                                                         const TokenizerJson& fields);

@@ -51,7 +51,7 @@ struct SentencepieceModel::Processor {
 SentencepieceModel::SentencepieceModel(std::string serialized)
     : serialized_(std::move(serialized)), processor_(std::make_unique<Processor>()) {
   const auto status = processor_->library.LoadFromSerializedProto(serialized_);
-  if (!status.ok()) throw Error::input(str("no sentencepiece model: ", status.message()));
+  if (!status.ok()) throw Error::input(str("not a sentencepiece model: ", status.message()));
 }
 
 SentencepieceModel::~SentencepieceModel() = default;

@@ -25,7 +25,7 @@ struct Piece {
 
 class SentencepieceModel {
  public:
-  explicit SentencepieceModel(std::string serialized);  // Error input if it is no model
+  explicit SentencepieceModel(std::string serialized);  // Error input if it is not a model
   ~SentencepieceModel();
   SentencepieceModel(const SentencepieceModel&) = delete;
   SentencepieceModel& operator=(const SentencepieceModel&) = delete;
@@ -43,8 +43,8 @@ class SentencepieceModel {
 };
 
 // Trains on the sentences that `next` gives until it returns false. Returns a serialized model of at most
-// settings.vocab_size pieces. Error input with sentencepiece's own words if it refuses. Prints to stderr, and where the
-// library meets something it did not expect, it ends the process: call it in run_in_child_process().
+// settings.vocab_size pieces. Throws Error input in sentencepiece's own words if it refuses. It prints to stderr, and
+// where the library meets something it did not expect, it ends the process: so call it in run_in_child_process().
 std::string train_sentencepiece_model(const SentencepieceSettings& settings, bool with_separator,
                                       const std::function<bool(std::string&)>& next);
 

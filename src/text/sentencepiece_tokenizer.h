@@ -8,7 +8,7 @@
 
 namespace inkling {
 
-// Error input if it is no model, or one that cannot spell every text.
+// Throws Error input if it is not a model, or is one that cannot spell every text.
 std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string serialized_model);
 
 }  // namespace inkling

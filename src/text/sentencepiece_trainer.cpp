@@ -75,7 +75,7 @@ std::optional<std::uint64_t> required_size(std::string_view refusal) {
 
 constexpr char trained = '+', refused = '-';
 
-// The model, or the reason why not, marked by its first character.
+// Returns the model or the reason why there is none, marked by its first character.
 std::string train_or_refusal(const SentencepieceSettings& settings, bool with_separator,
                              const std::vector<std::string_view>& sentences) {
   std::size_t next = 0;

@@ -1,4 +1,4 @@
-// Tokens as text while they are made: never half a UTF-8 character.
+// Turns tokens into text while they are made, and never gives out half a UTF-8 character.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}  // must outlive this
 
-  // The text that is complete with this token; a character's first bytes wait for its last. Bytes that can never become
-  // a character come out as U+FFFD.
+  // Returns the text that is complete with this token; a character's first bytes wait for its last. Bytes that can
+  // never become a character come out as U+FFFD.
   std::string push(Token token);
 
-  // What is still waiting, as U+FFFD; the decoder is as new afterwards.
+  // Returns what is still waiting, as U+FFFD. Afterwards the decoder is as good as new.
   std::string finish();
 
  private:

@@ -1,4 +1,4 @@
-// Text to tokens and back. Three kinds: byte, char, sentencepiece.
+// Text to tokens and back. There are three kinds of tokenizer: byte, char, sentencepiece.
 //
 // A vocabulary is made once (text/build_tokenizer.h), saved beside the token files and opened again by
 // load_tokenizer(). Two laws hold for every tokenizer, and its users rely on them:
@@ -29,29 +29,30 @@ class Tokenizer {
   // The token between documents, if this vocabulary has one. No text encodes to it; it stands for no bytes.
   virtual std::optional<Token> separator() const = 0;
 
-  // Error input if `text` cannot be encoded: not UTF-8 (naming the byte offset in `text`), or characters without a
-  // token (naming each, ten at most). The byte tokenizer takes everything.
+  // Throws Error input if `text` cannot be encoded: if it is not UTF-8 (naming the byte offset in `text`), or holds
+  // characters without a token (naming ten of them at most). The byte tokenizer takes everything.
   virtual void check(std::string_view text) const = 0;
 
   // Appends the tokens of one piece, cut by next_line_length(). Throws what check(line) throws, and then leaves
-  // `tokens` as it was. Callers that know the file put its name and line number in front of the message. Safe to call
-  // from several threads.
+  // `tokens` as it was. Callers that know the file put its name and line number in front of the message. It is safe to
+  // call from several threads.
   virtual void encode_line(std::string_view line, std::vector<Token>& tokens) const = 0;
 
-  // The bytes of one token, which may be part of a UTF-8 character. Error input if token >= vocab_size().
+  // Returns the bytes of one token, which may be part of a UTF-8 character. Throws Error input if token >=
+  // vocab_size().
   virtual std::string decode(Token token) const = 0;
 
   // Writes what load_tokenizer() reads into an existing folder: tokenizer.json, and for sentencepiece tokenizer.model.
   virtual void save(const std::filesystem::path& folder) const = 0;
 
-  // Identifies the vocabulary and its rules: equal hashes encode equally.
+  // Identifies the vocabulary and its rules: tokenizers with equal hashes encode alike.
   virtual std::string hash() const = 0;
 };
 
-// Opens what save() wrote. Error input if the folder holds no tokenizer or a damaged one.
+// Opens what save() wrote. Throws Error input if the folder holds no tokenizer or a damaged one.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
-// A whole text, line by line (text/line_cuts.h). Throws what tokenizer.check(text) throws.
+// Encodes a whole text, line by line (text/line_cuts.h). Throws what tokenizer.check(text) throws.
 std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text);
 std::string decode(const Tokenizer& tokenizer, std::span<const Token> tokens);
 

@@ -9,13 +9,13 @@
 
 namespace inkling {
 
-// Error input naming the byte offset if `text` is not well-formed UTF-8.
+// Throws Error input naming the byte offset if `text` is not well-formed UTF-8.
 void require_utf8(std::string_view text);
 
-// Error input if `token` is not below `vocab_size`.
+// Throws Error input if `token` is not below `vocab_size`.
 void require_token(Token token, std::uint64_t vocab_size);
 
-// The error for characters without a token; `code_points` are distinct, in the order of the text.
+// Throws the error for characters without a token; `code_points` are distinct, in the order of the text.
 [[noreturn]] void refuse_characters(std::span<const char32_t> code_points);
 
 }  // namespace inkling

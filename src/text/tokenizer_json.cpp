@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 fs::path tokenizer_json_path(const fs::path& folder) { return folder / "tokenizer.json"; }
 
 void refuse_tokenizer(const fs::path& path, const std::string& why) {
-  throw Error::input(str(path.string(), ": no tokenizer of inkling, or a damaged one: ", why, "; ", remedy));
+  throw Error::input(str(path.string(), ": not a tokenizer of inkling, or a damaged one: ", why, "; ", remedy));
 }
 
 std::string print_tokenizer_json(const TokenizerJson& fields) {
@@ -42,7 +42,7 @@ TokenizerJson read_tokenizer_json(const fs::path& folder) {
                            "inkling-prepare or inkling-train has written"));
   }
   const JsonFields json(path, std::string(remedy));
-  if (json.optional_text("format") != format_name) refuse_tokenizer(path, "\"format\" is another");
+  if (json.optional_text("format") != format_name) refuse_tokenizer(path, str("\"format\" is not ", format_name));
   const std::int64_t version = json.whole("version", 1, std::numeric_limits<std::int64_t>::max());
   if (version != format_version) {
     throw Error::input(str(path.string(), ": version ", version,

@@ -19,13 +19,13 @@ struct TokenizerJson {
 // The text of the file: the same fields give the same text.
 std::string print_tokenizer_json(const TokenizerJson& fields);
 
-// Reads FOLDER/tokenizer.json. Error input naming the file if it is missing, damaged, of another kind of file, or of a
-// newer version.
+// Reads FOLDER/tokenizer.json. Throws Error input naming the file if it is missing, damaged, another kind of file, or
+// of a newer version.
 TokenizerJson read_tokenizer_json(const std::filesystem::path& folder);
 
 std::filesystem::path tokenizer_json_path(const std::filesystem::path& folder);
 
-// The error for a file whose contents cannot be what save() wrote.
+// Throws the error for a file whose contents cannot be what save() wrote.
 [[noreturn]] void refuse_tokenizer(const std::filesystem::path& path, const std::string& why);
 
 }  // namespace inkling

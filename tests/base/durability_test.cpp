@@ -1,4 +1,4 @@
-// That what was said to be written survives a power cut: the order of fsync and rename.
+// What was reported as written survives a power cut: these tests check the order of fsync and rename.
 #include "tests/durability.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(Durability, NewFoldersAreSyncedInTheirParents) {
   EXPECT_EQ(calls.durability().unsynced, Unsynced());
 }
 
-// That the tests above can fail: without either sync, the record shows it.
+// Shows that the tests above can fail: if either sync is left out, the record shows it.
 TEST(Durability, AMissingSyncShows) {
   const TemporaryFolder folder;
   const auto without = [&](bool of_the_file) {

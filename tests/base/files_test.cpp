@@ -209,7 +209,8 @@ TEST(OutputFile, KilledInTheMiddleLeavesTheOldFileWhole) {
   EXPECT_EQ(read_file(folder / "a"), "old");
   EXPECT_EQ(entries_in(folder.path()), 2U);
 
-  // What it left is younger than a minute, so it could be a writer's that has not locked it yet; then it is not.
+  // What it left is younger than a minute, so it could belong to a writer that has not locked it yet; later it could
+  // not.
   write_file(folder / "a", "new");
   EXPECT_EQ(entries_in(folder.path()), 2U);
   for (const auto& entry : fs::directory_iterator(folder.path())) {

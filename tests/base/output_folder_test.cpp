@@ -1,4 +1,4 @@
-// What a crash leaves of folders that are made and replaced.
+// What is left of folders after a crash while they are made or replaced.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void fill_version(const fs::path& folder, const std::string& text) {
   write_file(folder / "inner/b", text);
 }
 
-// What both files say; "" where one is missing or they are of two versions.
+// Returns what both files say; "" if one is missing or they are of two versions.
 std::string version_in(const fs::path& folder) {
   if (!fs::exists(folder / "a") || !fs::exists(folder / "inner/b")) return "";
   const std::string text = read_file(folder / "a");
@@ -39,7 +39,7 @@ std::size_t count_in(const fs::path& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
-// As if all in `folder` had been lying there for an hour: then hidden names are removed that nobody needs.
+// Makes everything in `folder` look an hour old: then hidden names that nobody needs are removed.
 void age_everything(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::hours(1));
@@ -56,8 +56,8 @@ class Replace : public testing::TestWithParam<bool> {  // whether names can be e
   const fs::path target = folder / "step";
 };
 
-// After a kill at any moment a whole version is there for whoever comes next, an hour later as well: the next reader,
-// or a writer that has not looked before. It can be replaced again, which leaves nothing beside.
+// After a kill at any moment a whole version is there for whoever comes next, at once or an hour later: the next
+// reader, or a writer that has not looked before. It can be replaced again, which leaves nothing else behind.
 TEST_P(Replace, KilledAtAnyMomentLeavesOneWholeVersionToBeFound) {
   std::vector<std::string> found;
   const auto prepare = [&] { replace_by(target, "old"); };
@@ -88,7 +88,7 @@ TEST_P(Replace, WorksWhereNothingStandsAndLeavesNothingBeside) {
   }
 }
 
-// All that a version holds lasts before the name says it is there, and the name before the older version goes.
+// All that a version holds is on the disk before its name is, and its name is before the older version is removed.
 TEST_P(Replace, SyncsContentsThenNamesThenRemoves) {
   replace_by(target, "old");
   std::vector<std::string> calls;
@@ -120,7 +120,7 @@ TEST_P(Replace, SyncsContentsThenNamesThenRemoves) {
 INSTANTIATE_TEST_SUITE_P(WhereNamesCanBeExchanged, Replace, testing::Values(true));
 INSTANTIATE_TEST_SUITE_P(WhereTheyCannot, Replace, testing::Values(false));
 
-// A reader that puts the older version back at the worst moment costs the writer a turn and nothing else.
+// A reader that puts the older version back at the worst moment costs the writer another round and nothing else.
 TEST(ReplaceInTwoSteps, GoesOnBesideAReaderThatRestores) {
   const TemporaryFolder folder;
   const fs::path target = folder / "step";

@@ -22,7 +22,7 @@ TEST(Paths, WhatIsMissingOrAFileHoldsNothing) {
   EXPECT_FALSE(is_folder(folder / "file"));
 }
 
-// A name that is too long: nobody can look there, whatever their permissions.
+// This name is too long, so nobody can look there, whatever their permissions are.
 TEST(Paths, WhatCannotBeLookedAtIsNeverMissingOrEmpty) {
   const std::filesystem::path impossible = std::string(5000, 'x');
   EXPECT_TRUE(error_of([&] { names_in(impossible); }));

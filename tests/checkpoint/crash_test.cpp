@@ -1,4 +1,4 @@
-// Whatever interrupts a save, the checkpoint before it stays, and nothing half is taken for whole.
+// Whatever interrupts a save, the checkpoint before it stays, and nothing half written is taken for a whole one.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -140,7 +140,7 @@ TEST(Crash, KilledWhileTheSameStepIsSavedAgainTheOldOrTheNewIsThere) {
       [](const fs::path& folder) { EXPECT_GE(load_marked(folder / "step"), 1); });
 }
 
-// After a save that failed: the error is the machine's, the old checkpoint is untouched and nothing stands beside it.
+// Checks what a failed save leaves: an Error environment, the old checkpoint untouched, and nothing else in the folder.
 void expect_nothing_half_there(const std::function<void()>& save, const fs::path& checkpoints, const fs::path& old) {
   const std::optional<Error> error = error_of(save);
   ASSERT_TRUE(error);

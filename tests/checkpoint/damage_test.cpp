@@ -1,4 +1,4 @@
-// Whatever is wrong with a checkpoint is told with the file and the field or tensor, before anything is believed.
+// Whatever is wrong with a checkpoint is reported with the file and the field or tensor, before anything of it is used.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -27,7 +27,7 @@ class Damage : public testing::Test {
     load_state(folder());
   }
 
-  // Undamaged again, for the next kind of damage.
+  // Restores the file for the next kind of damage.
   void repair() {
     run_.save(folder());
     ASSERT_NO_THROW(load_all());
@@ -168,7 +168,7 @@ TEST_F(Damage, WrongFieldsOfTheStateAreShown) {
   refused("\"version\": 2", "\"version\": 3", "version 3");
   refused("\"version\": 2", "\"version\": 1", "version 1, and xxh3_128 is a field of version 2");
   refused("\"version\": 2", "\"version\": 0", "version is 0");
-  refused("inkling-training-state", "other", "no training state");
+  refused("inkling-training-state", "other", "not a training state");
   refused("\"best_step\": 1", "\"best_step\": 4", "best_step is 4, and must be a whole number from -1 to 3");
   refused("\"best_step\": 1", "\"best_step\": -2", "best_step is -2");
   refused("\"skipped_steps\": 0", "\"skipped_steps\": 4", "skipped_steps is 4");

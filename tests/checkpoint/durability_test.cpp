@@ -1,4 +1,4 @@
-// That a checkpoint which was said to be saved survives a power cut.
+// A checkpoint that was reported as saved survives a power cut.
 #include "tests/durability.h"
 
 #include <gtest/gtest.h>

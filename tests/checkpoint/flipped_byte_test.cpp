@@ -1,4 +1,4 @@
-// One byte that is another than the one that was written: in any file of a checkpoint, at any place, it is noticed.
+// A single byte that differs from what was written is noticed, in any file of a checkpoint and at any place.
 #include <gtest/gtest.h>
 
 #include "base/files.h"
@@ -29,7 +29,7 @@ class FlippedByte : public testing::Test {
     return names;
   }
 
-  // By inkling-sample and inkling-eval, and by a run that is resumed; as damage of that file and of nothing else.
+  // inkling-sample, inkling-eval and a resumed run notice it, as damage of that file and of nothing else.
   void expect_noticed(const std::string& name, std::uint64_t position, unsigned char bits) const {
     SCOPED_TRACE(testing::Message() << name << ", byte " << position << " by " << int{bits});
     flip(folder() / name, position, bits);
@@ -54,7 +54,7 @@ TEST_F(FlippedByte, IsNoticedInEveryFileAtThreeThousandPlaces) {
   EXPECT_NO_THROW(check_checkpoint(folder())) << "all flips were undone";
 }
 
-// The version, the hash of the text in the last line and the white space around it among them.
+// Among them are the version, the hash of the text in the last line and the white space around it.
 TEST_F(FlippedByte, IsNoticedAtEveryPlaceOfTheState) {
   const std::uint64_t size = fs::file_size(folder() / "state.json");
   for (std::uint64_t position = 0; position < size && !HasFailure(); ++position) {

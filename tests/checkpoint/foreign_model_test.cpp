@@ -14,7 +14,7 @@ StoredTensor stored(const at::Tensor& tensor, const std::string& dtype) {
   return {dtype, {tensor.sizes().begin(), tensor.sizes().end()}, {bytes, bytes + tensor.nbytes()}};
 }
 
-// A folder with config.json and model.safetensors alone.
+// A folder with only config.json and model.safetensors.
 class ForeignModel : public testing::Test {
  protected:
   ForeignModel() : loaded_(tiny_shape) {

@@ -136,7 +136,7 @@ TEST(LoadWeights, FillsTheBfloat16CopyToo) {
   EXPECT_TRUE(same_bits(arena.weight("wte.weight").value, saved.arena.master("wte.weight").to(at::kBFloat16)));
 }
 
-// The files without which no state.json is believed.
+// The files without which no state.json is accepted.
 void write_other_files(const fs::path& folder) {
   for (const char* name : {"config.json", "config.yaml", "model.safetensors", "optimizer.safetensors"}) {
     overwrite(folder / name, "x");

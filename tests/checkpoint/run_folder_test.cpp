@@ -187,7 +187,7 @@ TEST_F(RunFolder, CheckpointOfANewerVersionIsRefusedAsSuchAndNotPassedOver) {
   EXPECT_EQ(newest_checkpoint(place()), step(30)) << "what is older than the one that is taken is not asked";
 }
 
-// As a kill leaves it between the two renames of a file system that cannot exchange names.
+// This is what a kill leaves between the two renames on a file system that cannot exchange names.
 TEST_F(RunFolder, ACheckpointWhoseReplacementWasCutInTwoIsListedAgain) {
   save({10, 20}, 10);
   fs::rename(step(20), replaced_name(step(20)));
@@ -203,7 +203,7 @@ TEST_F(RunFolder, ACheckpointWhoseReplacementWasCutInTwoIsFoundByItsName) {
   EXPECT_TRUE(fs::exists(step(20) / "state.json"));
 }
 
-// As a kill leaves it behind them.
+// This is what a kill leaves after them.
 TEST_F(RunFolder, PruningRemovesWhatWasReplaced) {
   save({10, 20}, 20);
   fs::copy(step(20), replaced_name(step(20)), fs::copy_options::recursive);
@@ -233,7 +233,7 @@ TEST_F(RunFolder, PruningLeavesDamagedFoldersToThePerson) {
   EXPECT_TRUE(fs::exists(step(10) / "model.safetensors"));
 }
 
-// A flip shows only to who reads every byte, and a save cannot afford that.
+// Only a check that reads every byte finds a flipped one, and a save cannot afford that.
 TEST_F(RunFolder, PruningDoesNotKeepALaterStepInPlaceOfTheOneJustSaved) {
   save({10, 20, 30}, 10);
   flip(step(30) / "model.safetensors", 1000, 1);

@@ -34,13 +34,13 @@ struct TinyRun {
   TrainingState state;
 };
 
-// As save_checkpoint() would have ended: state.json fits to the other files, whatever was done to them.
+// Makes state.json fit the other files, whatever was done to them, as if save_checkpoint() had written it last.
 void write_state_again(const std::filesystem::path& folder, const TrainingState& state);
 
 // Gives a state.json that was edited the hash of its text in its last line.
 void seal_again(const std::filesystem::path& state_json);
 
-// Makes of a checkpoint what version 1 of state.json was: names of files, no sizes and no hashes.
+// Turns a checkpoint into one of version 1, whose state.json has the names of files, but no sizes and no hashes.
 void make_version_1(const std::filesystem::path& folder);
 
 // Changes one byte of a file by exclusive or.

@@ -1,4 +1,5 @@
-// A disk or a folder that cannot be read is an error at once: never damage, never a checkpoint that is not there.
+// A disk or a folder that cannot be read is an error at once: it is never taken for damage, or for a missing
+// checkpoint.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -35,7 +35,7 @@ class Prepared {
     prepare_dataset(config_, options);
     return testing::internal::GetCapturedStderr();
   }
-  // The message of the Error input that preparing it again must end with.
+  // The message of the Error input with which preparing it again must end.
   std::string refused() {
     testing::internal::CaptureStderr();
     const std::string message = input_error([&] { prepare_dataset(config_, {}); });
@@ -98,7 +98,7 @@ TEST(Reuse, WhatCannotBeReadNowIsAnErrorAndNotOutOfDate) {
   EXPECT_FALSE(data.remade());
 }
 
-// Another name, and what older versions have prepared would not be found: their runs could not go on.
+// With another name, what older versions have prepared would not be found, and their runs could not go on.
 TEST(Reuse, TheFolderOfGivenSettingsIsTheSameInEveryVersion) {
   DataConfig config;
   config.source = {"data/fables.grammar"};
@@ -118,7 +118,7 @@ TEST(Reuse, ATouchedSourceIsRecognisedByItsHashAndRecordedAnew) {
   EXPECT_NE(read_file(data.folder / "prepared/dataset.json"), before);
 }
 
-// Size, time and inode are believed, and only --verify looks further: that is the bargain.
+// Size, time and inode are trusted, and only --verify looks further.
 TEST(Reuse, VerifyFindsAChangeThatHidesBehindSizeTimeAndInode) {
   Prepared data;
   const fs::path path = data.folder / "a.txt";
@@ -145,7 +145,7 @@ void damage(const fs::path& path, bool hidden) {
   fs::last_write_time(path, hidden ? time : time + std::chrono::hours(1));
 }
 
-// What is not as it was written is not removed either: it could be a person's. He says so by removing it himself.
+// What is not as it was written is not removed either: it could belong to the person, who can remove it.
 TEST(Reuse, ADamagedTokenFileIsNoticedByItsTimeAndMadeAnewWhenItIsGone) {
   Prepared data;
   damage(data.folder / "prepared/train-000000.bin", false);
@@ -173,7 +173,7 @@ TEST(Reuse, AShardCutShortIsNoticedAtOnce) {
   EXPECT_TRUE(contains(data.refused(), "train-000000.bin holds 1026 bytes"));
 }
 
-// A copy has other times and inodes. Its hashes are computed once, and no more after that.
+// A copy has other times and inodes. Its hashes are computed once, and not again after that.
 TEST(Reuse, ACopiedFolderIsRecognisedByItsHashesAndRecordedAnew) {
   Prepared data;
   fs::rename(data.folder / "prepared", data.folder / "original");
@@ -211,7 +211,7 @@ TEST(Reuse, AnotherFileInAFolderIsNamed) {
   EXPECT_TRUE(contains(data.again(), "b.txt is gone"));
 }
 
-// Nor is anything removed then: nothing says any more what was written there.
+// Nor is anything removed then, because nothing says any longer what was written there.
 TEST(Reuse, AFolderWithoutItsDatasetJsonIsNotBelieved) {
   Prepared data;
   fs::remove(data.folder / "prepared/dataset.json");

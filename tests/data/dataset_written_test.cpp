@@ -1,4 +1,4 @@
-// What inkling-prepare removes when it replaces a data set: what it wrote, and nothing that is a person's.
+// When inkling-prepare replaces a data set, it removes what it wrote, and nothing that belongs to a person.
 #include "data/dataset_written.h"
 
 #include <gtest/gtest.h>
@@ -161,7 +161,7 @@ TEST_F(DataFolder, OfAListThatNamesWhatItCannotHaveWrittenIsNotReplaced) {
       json["written"].push_back(json["written"][0]);
       json["written"].back()["name"] = name;
     });
-    expect_refused("as written, which is no name of a file it can have");
+    expect_refused("as written, which is not a name that a file of the folder can have");
   }
   fs::remove_all(prepared_);
   prepare();
@@ -208,7 +208,7 @@ TEST_F(DataFolder, ThatIsFilledWhileTheDataSetIsMadeIsNotReplaced) {
   }
 }
 
-// In the very moment of the exchange it cannot be refused any more, but it is not lost, now or later.
+// At the very moment of the exchange it can no longer be refused, but it is not lost, now or later.
 TEST_F(DataFolder, ThatGetsAFileWhileItIsReplacedKeepsItUnderAnotherName) {
   prepare();
   change_source();

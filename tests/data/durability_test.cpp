@@ -1,4 +1,4 @@
-// That a data set which was said to be prepared survives a power cut.
+// A data set that was reported as prepared survives a power cut.
 #include "tests/durability.h"
 
 #include <gtest/gtest.h>

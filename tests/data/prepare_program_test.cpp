@@ -22,7 +22,7 @@ class Program : public testing::Test {
  protected:
   Outcome run(const std::string& arguments) { return run_command(folder.path(), "inkling-prepare " + arguments); }
 
-  // What the program takes of a processor's time, which does not pass while others have the processor.
+  // The processor time that the program takes, which does not pass while others have the processor.
   double processor_milliseconds(const char* argument) {
     const pid_t child = ::fork();
     if (child == 0) {

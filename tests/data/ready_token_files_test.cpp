@@ -1,4 +1,4 @@
-// Ready token files: used where they lie, after every token has been looked at.
+// Ready token files are used where they are, after every token has been looked at.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -87,7 +87,7 @@ TEST(ListSources, APipeIsRefusedBecauseItIsReadTwice) {
   const TemporaryFolder folder;
   const std::string pipe = (folder / "pipe").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_TRUE(contains(input_error([&] { list_sources({pipe}, "data.source"); }), "is no regular file"));
+  EXPECT_TRUE(contains(input_error([&] { list_sources({pipe}, "data.source"); }), "is not a regular file"));
 }
 
 TEST(ListSources, ALoopOfLinkedFoldersEnds) {

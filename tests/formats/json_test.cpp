@@ -1,4 +1,5 @@
-// JSON from anybody, and its fields: what is accepted says one thing only, and the rest is refused with its place.
+// JSON from anybody, and its fields: what is accepted can be read in one way only, and everything else is refused with
+// its place.
 #include <gtest/gtest.h>
 
 #include <cstdint>

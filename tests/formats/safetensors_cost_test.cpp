@@ -1,4 +1,4 @@
-// What it costs to read a header, however many tensors it names and whatever it was made for: time n log n, memory of a
+// What it costs to read a header, however many tensors it names and whatever its purpose: time n log n, and memory of a
 // few times its bytes.
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -17,7 +17,7 @@
 
 namespace {
 
-std::size_t allocated = 0, most_allocated = 0;  // bytes, by operator new
+std::size_t allocated = 0, max_allocated = 0;  // bytes, by operator new
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void* operator new(std::size_t size) {
   void* const memory = std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();
   allocated += malloc_usable_size(memory);
-  most_allocated = std::max(most_allocated, allocated);
+  max_allocated = std::max(max_allocated, allocated);
   return memory;
 }
 
@@ -57,7 +57,7 @@ std::string header_of(std::size_t tensors) {
   return json + "}";
 }
 
-// Of this thread, so that a busy machine does not count; the least of three.
+// Returns the time of this thread, which a busy machine does not lengthen; the least of three runs.
 double processor_seconds(std::size_t tensors) {
   const std::string file = file_of(header_of(tensors));
   double least = std::numeric_limits<double>::infinity();
@@ -78,13 +78,13 @@ TEST(SafetensorsCost, TimeGrowsHardlyFasterThanTheNumberOfTensors) {
   EXPECT_LT(processor_seconds(32'000), 64 * processor_seconds(2'000));
 }
 
-// Most bytes allocated at a time while a header is read, over its own.
+// Returns the most bytes that are allocated at one time while a header is read, divided by its own.
 double memory_ratio(const std::string& json, std::size_t data_size) {
   const std::string file = file_of(json);
   const std::size_t before = allocated;
-  most_allocated = allocated;
+  max_allocated = allocated;
   parse_file(file, data_size);
-  return static_cast<double>(most_allocated - before) / static_cast<double>(file.size());
+  return static_cast<double>(max_allocated - before) / static_cast<double>(file.size());
 }
 
 std::string repeated(std::size_t count, const std::function<std::string(std::size_t)>& item) {

@@ -26,7 +26,7 @@ SafetensorsHeader parse(std::string_view bytes) {
 
 SafetensorsHeader parse_json(std::string_view json, std::size_t data_size) { return parse(file_with(json, data_size)); }
 
-// Refused as an input error that names the file and mentions `why`.
+// Expects an Error input that names the file and mentions `why`.
 void expect_refused(std::string_view bytes, const std::string& why) {
   const auto error = error_of([&] { parse(bytes); });
   ASSERT_TRUE(error) << "accepted: " << quote(bytes.substr(0, 200));

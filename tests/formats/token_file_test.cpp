@@ -111,7 +111,7 @@ TEST(TokenShard, EveryDamageToTheHeaderIsRefusedWithTheFilesName) {
     write_file(path, bytes);
   };
   with_word(0, 20240521);
-  expect_refused(path, "is no token file: it begins with the number 20240521");
+  expect_refused(path, "is not a token file: it begins with the number 20240521");
   with_word(0, 20240801);
   expect_refused(path, "version 1; inkling reads version 7");
   with_word(1, 2);
@@ -144,7 +144,7 @@ TEST(TokenShard, EveryCutAndEveryAppendedByteIsRefused) {
 TEST(TokenShard, HeaderlessTokensOfOtherProgramsAreRefused) {
   const TemporaryFolder folder;
   write_file(folder / "train.bin", std::string(4000, '\7'));
-  expect_refused(folder / "train.bin", "is no token file");
+  expect_refused(folder / "train.bin", "is not a token file");
 }
 
 TEST(TokenSequence, ReadsAcrossShardsAsOne) {
@@ -171,7 +171,8 @@ TEST(TokenSequence, ReadsAcrossShardsAsOne) {
   EXPECT_TRUE(error_of([&] { sequence.read(~std::uint64_t{0}, one); }));
 }
 
-// The largest id is as good as any, at the window's ends as in its middle; the next one is refused with its place.
+// The largest id is accepted like any other, at the window's ends as in its middle; the next one is refused with its
+// place.
 TEST(TokenSequence, ReadsNoTokenOutsideTheVocabulary) {
   const TemporaryFolder folder;
   for (const auto& [width, byte] : {std::pair(TokenWidth::u16, 1024 + 2 * 70), {TokenWidth::u32, 1024 + 4 * 70}}) {

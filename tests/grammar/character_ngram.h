@@ -1,4 +1,4 @@
-// A character model that sees only the last few characters: how far one gets on the fables without attention.
+// A character model that sees only the last few characters: it shows how far one gets on the fables without attention.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace inkling {
 
 // Interpolated Witten-Bell estimates of all orders up to `order` (Witten and Bell 1991): an n-gram and the shorter one
 // below it share the probability in proportion to how often a context occurred and how many different characters
-// followed it. ASCII texts; each begins and ends with the separator, character 0.
+// followed it. Texts are ASCII, and each begins and ends with the separator, character 0.
 class CharacterNgram {
  public:
   explicit CharacterNgram(int order) : contexts_(static_cast<std::size_t>(order)) {}
@@ -28,7 +28,7 @@ class CharacterNgram {
     });
   }
 
-  // -log probability of the text and the separator after it, in nats.
+  // The -log probability of the text and the separator after it, in nats.
   double nats(std::string_view text) const {
     double sum = 0;
     for_each_character(text, [&](std::uint64_t history, unsigned char c) {

@@ -1,4 +1,4 @@
-// The shipped corpus: what is promised about data/fables.grammar. Prints the figures it checks.
+// The shipped corpus: what is promised about data/fables.grammar. The test prints the figures that it checks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ TEST_F(Fables, AreOneLineOfPlainTextEach) {
   }
 }
 
-// What a proof reader would mark wherever it stands: articles, doubled words and blanks, sentences that begin small.
+// What a proofreader would mark wherever it appears: articles, doubled words and blanks, sentences that begin small.
 std::string mistake_in(const std::string& text) {
   std::istringstream words(text);
   std::string before, word;

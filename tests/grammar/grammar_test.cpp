@@ -107,7 +107,7 @@ TEST(Grammar, EntropyAndLengthsAreThoseOfAllStories) {
   EXPECT_EQ(grammar.longest(), longest);
 }
 
-// The longest name has not the longest pronoun: the longest story is not the sum of the longest words.
+// The longest name does not have the longest pronoun: the longest story is not the sum of the longest words.
 TEST(Grammar, LongestStoryKeepsAVariablesColumnsTogether) {
   const Grammar grammar = Grammar::parse(
       "story:\n * {hero=name} {hero.he} {hero.he} {hero.he}\nname | he:\n * Alexander | he\n * Bo | himself\n * Al | "

@@ -14,7 +14,7 @@ std::vector<std::string> pieces_of(std::string_view text) {
   return pieces;
 }
 
-// Cuts as a reader does that has only ever read up to `block` bytes more than it has handed on.
+// Cuts like a reader that has never read more than `block` bytes beyond what it has handed on.
 std::vector<std::string> pieces_read_in_blocks(std::string_view text, std::size_t block) {
   std::vector<std::string> pieces;
   std::size_t begin = 0, end = 0;

@@ -40,7 +40,8 @@ TEST(LineSample, IsAFunctionOfTheSeed) {
   EXPECT_NE(kept(sample_of_numbers(1, 1000, 9999)), kept(sample_of_numbers(2, 1000, 9999)));
 }
 
-// A line is kept by its own number and the level reached alone: what was dropped on the way leaves no trace.
+// Whether a line is kept depends only on its own number and on the level that was reached: what was dropped on the way
+// leaves no trace.
 TEST(LineSample, ALineKeptFromALongTextIsKeptFromItsBeginning) {
   const auto small = kept(sample_of_numbers(3, 2000, 1000)), large = kept(sample_of_numbers(3, 2000, 50000));
   for (const auto& line : large) {

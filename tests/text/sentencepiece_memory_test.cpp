@@ -10,10 +10,10 @@
 namespace inkling {
 namespace {
 
-#ifndef __SANITIZE_ADDRESS__  // which takes memory of its own for every piece that is asked for
+#ifndef __SANITIZE_ADDRESS__  // which takes more memory for every piece that is allocated
 
-// Lines that are one word each, no two alike, took the most of all kinds of text that were tried: for every byte of the
-// sample 55 with bpe. (The vocabulary is small, as it only takes time.)
+// Lines that are one word each, no two alike, took the most memory of all kinds of text that were tried: 55 bytes for
+// every byte of the sample, with bpe. (The vocabulary is small, because a larger one only takes more time.)
 TEST(SentencepieceSlow, TrainingStaysBelowAGiBOnAnyText) {
   SentencepieceTrainer trainer({.vocab_size = 340, .model_type = "bpe"});
   std::string line(77, '\n');

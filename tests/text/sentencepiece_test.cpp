@@ -11,7 +11,7 @@ class Sentencepiece : public testing::TestWithParam<std::string> {
         .vocab_size = 330, .model_type = GetParam(), .character_coverage = 0.9995, .seed = 1, .sample_bytes = 1 << 20};
   }
 
-  // With room for a piece of several letters: BPE gets there letter by letter, each step a piece of its own.
+  // There is room for a piece of several letters: BPE gets there letter by letter, and each step is a piece of its own.
   SentencepieceSettings roomy_settings() const {
     SentencepieceSettings roomy = settings();
     if (roomy.model_type == "bpe") roomy.vocab_size = 400;
@@ -128,7 +128,7 @@ TEST_P(Sentencepiece, AVocabularyTooSmallForTheCharactersNamesTheSmallest) {
   EXPECT_EQ(train(small, text, false)->vocab_size(), small.vocab_size) << message;
 }
 
-// Each of these makes the library end the process it runs in, or sentences out of nothing.
+// Each of these makes the library end its process, or make sentences out of nothing.
 TEST_P(Sentencepiece, HopelessTextsAreRefusedAndNotFatal) {
   const std::string nul(3, '\0');
   for (const std::string& text : {std::string(), std::string("\t\t\t"), nul, std::string("▁▅"), std::string("a"),

@@ -86,7 +86,8 @@ TEST(TokenizerFolder, EveryCutIsRefused) {
   }
 }
 
-// A changed byte of a character in a JSON text is another character, and nothing can know better; everything else is.
+// A changed byte inside a character of tokenizer.json can make another character, which no check can notice. Every
+// other change is refused or does no harm.
 TEST(TokenizerFolder, AnyChangedByteIsRefusedOrHarmless) {
   const auto tokenizers = one_of_each();
   EXPECT_TRUE(rc::check([&] {
@@ -107,7 +108,7 @@ TEST(TokenizerFolder, AnyChangedByteIsRefusedOrHarmless) {
     RC_ASSERT(loaded->vocab_size() <= tokenizer.vocab_size() + 1);
     std::string text;
     for (Token token = 0; token < loaded->vocab_size(); ++token) text += loaded->decode(token);
-    if (loaded->kind() == "sentencepiece") {  // whose pieces of single bytes are no text together
+    if (loaded->kind() == "sentencepiece") {  // whose pieces of single bytes are not text together
       for (Token token = 0; token < loaded->vocab_size(); ++token) {
         RC_ASSERT(loaded->decode(token) == tokenizer.decode(token));
       }
