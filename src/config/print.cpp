@@ -16,9 +16,6 @@ std::vector<std::string> split_key(const std::string& key) {
   return words;
 }
 
-std::string section_of(const Setting& setting) { return setting.key.substr(0, setting.key.rfind('.')); }
-std::string name_of(const Setting& setting) { return setting.key.substr(setting.key.rfind('.') + 1); }
-
 std::string_view on_resume_for_person(OnResume on_resume) {
   switch (on_resume) {
     case OnResume::free:

@@ -1,6 +1,7 @@
 // One value of a setting: from what the person wrote, and back to YAML.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,8 +14,14 @@ namespace inkling {
 // allowed.
 void assign(const Setting& setting, const YamlNode& node);
 
+// "runtime.kernels: aten is called reference now", where `node` holds an old word of the setting.
+std::optional<std::string> note_of_old_word(const Setting& setting, const YamlNode& node);
+
 // The member's value as YAML that reads back as the same value.
 std::string value_as_yaml(const Setting& setting);
+
+// The same as JSON, for a single value whose text needs no escape: a number, a truth value, a word.
+std::string value_as_json(const Setting& setting);
 
 // In quotes for a message, and cut if it is long.
 std::string shown(std::string_view text);

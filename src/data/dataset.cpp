@@ -117,8 +117,8 @@ Dataset rehearse(const Job& job) {
   Manifest manifest;
   if (job.corpus.kind == SourceKind::token_files) {
     manifest = check_token_files(job.corpus, job.config.vocab_size);
-  } else if (job.config.tokenizer.kind == "sentencepiece") {
-    build_tokenizer({.kind = "char"}, job.corpus);  // reads all the text and checks that it is UTF-8
+  } else if (job.config.tokenizer.kind == TokenizerKind::sentencepiece) {
+    build_tokenizer({.kind = TokenizerKind::character}, job.corpus);  // reads all the text and checks that it is UTF-8
     dataset.vocab_size = job.config.tokenizer.vocab_size;
     return dataset;
   } else {

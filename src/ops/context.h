@@ -6,17 +6,9 @@
 #include <cstdint>
 
 #include "base/random.h"
+#include "config/config.h"
 
 namespace inkling {
-
-// fused: our own loops on the CPU, in float32 (without gradients also from weights in bfloat16), and our own kernels on
-// a GPU, in float32 and bfloat16 with the gradients of weights in float32. aten: compositions of
-// LibTorch's operations, on any device and dtype; slower, and the second opinion on the first.
-enum class Kernels { fused, aten };
-
-// What the backward pass computes again instead of keeping it: nothing, the activations behind GELU (fused only), or
-// all of a block but what comes in.
-enum class Recompute { none, gelu, block };
 
 // A view into the parameter arena. The gradient is accumulated in place: a backward pass adds to it, unless the context
 // says that it overwrites.
