@@ -34,7 +34,7 @@ class FitChecker {
   }
 
  private:
-  // The place of the first of these keys that a flag wrote, or else that the file wrote.
+  // Returns the place of the first of these keys that a flag wrote, or else that the file wrote.
   std::string place_of(std::initializer_list<std::string> keys) const {
     for (const auto* written : {&places_.flags, &places_.files}) {
       for (const std::string& key : keys) {
@@ -49,7 +49,7 @@ class FitChecker {
     throw Error::input(str(place_of(keys), ": ", what));
   }
 
-  // "model.n_head 6 (the default)"
+  // Returns "model.n_head 6 (the default)".
   template <typename Value>
   std::string stated(const std::string& key, const Value& value) const {
     const bool written = places_.flags.contains(key) || places_.files.contains(key);

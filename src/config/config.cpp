@@ -21,7 +21,7 @@ struct Translation {
   std::string_view theirs, ours;
 };
 
-// Names that people bring from nanoGPT.
+// People bring these names from nanoGPT.
 constexpr std::array nanogpt_names{
     Translation{"max_iters", "training.max_steps"},
     Translation{"lr_decay_iters", "schedule.decay_steps"},
@@ -39,7 +39,7 @@ std::string child(const std::string& section, const std::string& name) {
   return section.empty() ? name : section + "." + name;
 }
 
-// The names that may stand directly in `section`.
+// Returns the names that may stand directly in `section`.
 std::vector<std::string> names_in(const Settings& list, const std::string& section) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& key) {
@@ -52,7 +52,7 @@ std::vector<std::string> names_in(const Settings& list, const std::string& secti
   return names;
 }
 
-// Where a setting of this name lives in any other section; empty if nowhere.
+// Returns the key of a setting of this name in any section; empty if there is none.
 std::string home_of(const Settings& list, const std::string& name) {
   for (const auto& [theirs, ours] : nanogpt_names) {
     if (theirs == name) return std::string(ours);
@@ -79,7 +79,7 @@ class ConfigReader {
     read_section(root, "");
   }
 
-  // "section.key=value"
+  // `flag` is "section.key=value".
   void read_flag(const std::string& flag) {
     const std::string place = "--set " + flag;
     const std::size_t equals = flag.find('=');
@@ -95,8 +95,8 @@ class ConfigReader {
     places_.flags[key] = place;
   }
 
-  // What was read so far is not by the person's hand, who needs no word of its old words.
-  void forget_notes() { notes_.clear(); }
+  // To be called when a program, not the person, wrote what was read so far.
+  void forget_old_words() { notes_.clear(); }
 
   Config take() {
     check_fit(config_, places_);
@@ -165,7 +165,7 @@ class ConfigReader {
   std::set<std::string> notes_;  // on old words, each once
 };
 
-// Error input where the path does not lead to a file, with what the person may have meant.
+// Throws an Error input where the path does not lead to a file, and says what the person may have meant.
 void check_path(const fs::path& path) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
@@ -205,7 +205,7 @@ Config load_config(const fs::path& path, std::span<const std::string> overrides)
 Config load_kept_config(const fs::path& path, std::span<const std::string> overrides) {
   ConfigReader reader(path.string());
   reader.read_file(read_small_file(path));
-  reader.forget_notes();
+  reader.forget_old_words();
   for (const std::string& flag : overrides) reader.read_flag(flag);
   return reader.take();
 }

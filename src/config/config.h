@@ -1,4 +1,4 @@
-// The settings of a run: one YAML file is the whole truth, --set overrides it.
+// The settings of a run. One YAML file is the whole truth, and --set overrides it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@
 
 namespace inkling {
 
-// The meaning, range and class of every member stand in one list: fields.cpp. docs/formats.md shows it as tables.
-// The words that stand for an enum's values are in words.h. An empty optional is the word auto.
+// fields.cpp lists what every member means, what it may be and what changing it on a resume means; docs/formats.md
+// shows that list as tables. words.h holds the words that stand for an enum's values. An empty optional is the word
+// auto.
 
 enum class TokenizerKind { byte, character, sentencepiece };
 enum class PieceModel { unigram, bpe };
@@ -65,8 +66,8 @@ struct ScheduleConfig {
   double min_learning_rate = 6e-5;
 };
 
-// What the backward pass computes again instead of keeping it: nothing, the activations behind GELU (fused kernels
-// only), or all of a block but its input.
+// Recompute says what the backward pass computes again instead of keeping it: nothing, the activations behind GELU
+// (with the fused kernels only), or all of a block but its input.
 enum class Recompute { none, gelu, block };
 
 struct TrainingConfig {
@@ -95,14 +96,14 @@ struct DeviceChoice {
   bool operator==(const DeviceChoice&) const = default;
 };
 
-// "cpu", "cuda" or "cuda:1", as runtime.device writes it.
+// Returns "cpu", "cuda" or "cuda:1", as runtime.device writes it.
 std::string device_text(const DeviceChoice& device);
 
 enum class Dtype { float32, bfloat16 };
 
-// fused: our own loops on the CPU, in float32 (without gradients also from weights in bfloat16), and our own kernels on
-// a GPU, in float32 and bfloat16 with the gradients of weights in float32. reference: compositions of LibTorch's
-// operations, on any device and in any dtype; they are slower, and the second opinion on the first.
+// fused computes with our own loops on the CPU, in float32 (without gradients also from weights in bfloat16), and with
+// our own kernels on a GPU, in float32 and bfloat16 with the gradients of weights in float32. reference composes
+// LibTorch's operations, on any device and in any dtype; it is slower, and is the second opinion on fused.
 enum class Kernels { fused, reference };
 
 struct RuntimeConfig {
@@ -126,24 +127,24 @@ struct Config {
   RuntimeConfig runtime;
 };
 
-// Reads a file and applies "section.key=value" overrides in order. Error input with file:line:column
-// (or "--set section.key=value") for everything that is not a known setting with a value in its range, and for
-// settings that do not fit together (n_embd that n_head does not divide …).
-// What a person names on the command line may be a pipe.
+// Reads the file that a person names, which may be a pipe, and applies "section.key=value" overrides in order. Tells
+// the person once of each old word. Throws an Error input with file:line:column (or "--set section.key=value") for
+// everything that is not a known setting with a value in its range, and for settings that do not fit together (n_embd
+// that n_head does not divide …).
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides);
 
-// The same for the config.yaml that a run or a checkpoint has kept, which is a file.
+// Does the same for the config.yaml that a run or a checkpoint has kept, whose old words are nobody's concern.
 Config load_kept_config(const std::filesystem::path& path, std::span<const std::string> overrides);
 
-// The same from text; `name` stands for the path in messages.
+// Does the same as load_config() for a text; `name` stands for the path in messages.
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides);
 
-// YAML with every setting written out; parse_config() of it gives the same Config, and the same text again.
+// Returns YAML with every setting written out. parse_config() reads the same Config from it.
 std::string print_config(const Config& config);
 
-// What changing a setting between a run and its resumption means.
+// OnResume says what it means that a setting changes between a run and its resumption.
 enum class OnResume {
-  free,    // applies without a word of consent: max_steps, intervals, logging, paths
+  free,    // applies without anybody's consent: max_steps, intervals, logging, paths
   ask,     // needs --accept-changes
   refuse,  // another model or other data: needs --fresh
 };
@@ -157,13 +158,13 @@ struct ConfigChange {
 
 std::vector<ConfigChange> compare_configs(const Config& before, const Config& after);
 
-// For the person: one line per change, "optimizer.learning_rate: 0.001 -> 0.0005 (needs --accept-changes)".
+// Returns one line for each change: "optimizer.learning_rate: 0.001 -> 0.0005 (needs --accept-changes)".
 std::string describe_changes(std::span<const ConfigChange> changes);
 
-// The reference for docs/formats.md: one Markdown table per section, from the field list.
+// Returns the reference for docs/formats.md: one Markdown table for each section.
 std::string config_reference();
 
-// What the names in data.source and data.validation_source stand for.
+// SourceKind says what the names in data.source and data.validation_source stand for.
 enum class SourceKind {
   text,         // files, folders, .jsonl
   grammar,      // one *.grammar
@@ -171,10 +172,11 @@ enum class SourceKind {
 };
 SourceKind source_kind(const DataConfig& data);
 
-// schedule.decay_steps, for which auto is training.max_steps.
+// Returns schedule.decay_steps, for which auto is training.max_steps.
 std::int64_t decay_steps(const Config& config);
 
-// What a run made of every `auto`. A checkpoint keeps it in state.json, so that a resumed run uses the same.
+// Resolved is what a run made of every `auto`. A checkpoint keeps it in state.json, so that a resumed run uses the
+// same.
 struct Resolved {
   DeviceChoice device;
   Dtype dtype = Dtype::float32;

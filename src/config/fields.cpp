@@ -21,7 +21,8 @@ RealRange real(double lowest, double highest) { return {lowest, highest}; }
 RealRange above(double lowest, double highest) { return {lowest, highest, true, false}; }
 RealRange below(double lowest, double highest) { return {lowest, highest, false, true}; }
 RealRange between(double lowest, double highest) { return {lowest, highest, true, true}; }
-OneOf its_words(std::vector<OldWord> old_words = {}) { return {{}, std::move(old_words)}; }  // those of the enum
+// Fields::add() fills in the words, which the member's enum has.
+OneOf its_words(std::vector<OldWord> old_words = {}) { return {{}, std::move(old_words)}; }
 
 template <class Member>
 struct Optional : std::false_type {
@@ -32,7 +33,7 @@ struct Optional<std::optional<Type>> : std::true_type {
   using Inner = Type;
 };
 
-// A member as a Value, and back. Both are total over the types that the structs of config.h use.
+// The next two functions convert a member to a Value and back. They know every type that the structs of config.h use.
 template <class Member>
 Value value_of(const Member& member) {
   if constexpr (Optional<Member>::value) {
@@ -65,7 +66,7 @@ void set_member(Member& member, const Value& value) {
   }
 }
 
-// Collects what the lists below say.
+// Fields collects what the lists below say.
 class Fields {
  public:
   template <class Member>
@@ -175,7 +176,7 @@ void fields(Fields& f, EvaluationConfig& c) {
 
 void fields(Fields& f, CheckpointConfig& c) {
   f.add("interval", c.interval, whole(1, 1'000'000'000), free, "Steps between two checkpoints; one more is made at the end.");
-  f.add("keep", c.keep, whole(1, 1'000'000), free, "How many of the newest checkpoints stay on disk; the best one stays besides.");
+  f.add("keep", c.keep, whole(1, 1'000'000), free, "How many of the newest checkpoints stay on disk; the best one stays as well.");
 }
 
 void fields(Fields& f, LoggingConfig& c) {

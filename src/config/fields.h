@@ -1,5 +1,6 @@
-// Every setting of a run, once: its name, where it lives, what it may be, what changing it means, what it is for.
-// Reading, --set, printing, the reference, the comparison on resume and state.json are loops over this list.
+// The list of all settings. Each stands in it once, with its name, where it lives, what it may be, what changing it
+// means and what it is for. Reading, --set, printing, the reference, the comparison on resume and state.json are loops
+// over it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace inkling {
 
-// What a setting may be, besides auto. The ends of a range are included unless the range says otherwise.
+// Allowed says what a setting may be, apart from auto. A range includes its ends unless it says otherwise.
 struct TrueOrFalse {};
 struct WholeRange {
   std::int64_t lowest, highest;
@@ -39,7 +40,7 @@ struct TextList {
 };
 using Allowed = std::variant<TrueOrFalse, WholeRange, RealRange, OneOf, DeviceName, Text, TextList>;
 
-// The value of a setting as files have it: an enum and a device are their words.
+// A Value is what files hold for a setting: an enum and a device are their words.
 struct Auto {};
 using Value = std::variant<Auto, bool, std::int64_t, double, std::string, std::vector<std::string>>;
 
@@ -69,13 +70,13 @@ struct Settings {
   bool has_section(const std::string& key) const;
 };
 
-// The list of all settings, which reads and writes `config`; `config` must outlive it.
+// The list reads and writes `config`, which must outlive it.
 Settings all_settings(Config& config);
 
-// The part of that list which a run resolves, for `resolved` in place of a Config: nothing in it takes auto.
+// Returns the part of the list that a run resolves. It reads and writes `resolved`, and nothing in it takes auto.
 Settings resolved_settings(Resolved& resolved);
 
-// The device of this name; none if no device is called so.
+// Returns the device of this name, or none if no device has it.
 std::optional<DeviceChoice> find_device(std::string_view text);
 
 }  // namespace inkling

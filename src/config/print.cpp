@@ -1,4 +1,4 @@
-// Settings as text: the config with every default, the changes between two, the reference for docs.
+// Writes settings as text: a config with every default, the changes between two configs, the reference for docs.
 #include <sstream>
 
 #include "base/strings.h"

@@ -9,7 +9,8 @@
 namespace inkling {
 namespace {
 
-// A single JSON value is a YAML value too. The quotes can go as they are: no word of a setting needs an escape.
+// A single JSON value is a YAML value too. Its quotes are cut off without a look for escapes, because
+// no word of a setting needs one.
 YamlNode node_of(std::string_view json) {
   const bool is_text = json.size() >= 2 && json.front() == '"';
   return {is_text ? YamlNode::Kind::quoted : YamlNode::Kind::plain,

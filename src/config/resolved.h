@@ -1,4 +1,4 @@
-// What a run made of `auto`, as fields of a JSON file. Their names and rules are those of the settings (fields.cpp).
+// Resolved as the fields of a JSON file. The settings (fields.cpp) give them their names and rules.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct ResolvedField {
   std::string allowed;  // for people: "cpu, cuda or cuda:N"
 };
 
-// Every member of Resolved, in the order of the settings.
+// Returns a field for every member, in the order of the settings.
 std::vector<ResolvedField> resolved_fields(const Resolved& resolved);
 
 // Sets the member that the field names from the field's JSON. Returns false, and changes nothing, for a value that the

@@ -16,7 +16,7 @@ namespace {
   throw Error::input(str(node.place, ": ", setting.key, " ", what, "; write ", describe_allowed(setting)));
 }
 
-// "is a list" and the like, for a node that is no single value.
+// Says what a node is that holds no single value.
 std::string_view kind_in_words(YamlNode::Kind kind) {
   switch (kind) {
     case YamlNode::Kind::nothing:
@@ -33,7 +33,7 @@ bool is_scalar(const YamlNode& node) {
          node.kind == YamlNode::Kind::verbatim;
 }
 
-// The text of a number or truth value, which must not stand in quotes.
+// Returns the text of a number or truth value, which must not stand in quotes.
 const std::string& unquoted(const Setting& setting, const YamlNode& node) {
   if (!is_scalar(node)) refuse(setting, node, kind_in_words(node.kind));
   if (node.kind == YamlNode::Kind::quoted) {
@@ -45,7 +45,7 @@ const std::string& unquoted(const Setting& setting, const YamlNode& node) {
 template <typename Number>
 Number checked(const Setting& setting, const YamlNode& node, const NumberReading<Number>& reading) {
   if (!reading.value) {
-    // The reading may know the very text to write; the range then only informs.
+    // The reading often says what to write instead, so the range only informs.
     throw Error::input(str(node.place, ": ", setting.key, " is ", shown(node.text), ", which ", reading.problem,
                            "; it takes ", describe_allowed(setting)));
   }
@@ -104,7 +104,7 @@ Value read_as(const OneOf& choice, const Setting& setting, const YamlNode& node)
                          "? It takes ", describe_allowed(setting)));
 }
 
-// Any text but an empty one.
+// Returns the text, which may be anything printable but not empty.
 std::string free_text(const Setting& setting, const YamlNode& node) {
   if (!is_scalar(node)) refuse(setting, node, kind_in_words(node.kind));
   if (node.kind == YamlNode::Kind::plain && looks_like_no_text(node.text)) {
@@ -141,7 +141,7 @@ Value read_as(const TextList&, const Setting& setting, const YamlNode& node) {
   return texts;
 }
 
-// What YAML 1.2 does not print as itself goes into quotes as an escape.
+// Characters that YAML 1.2 does not print as themselves become escapes in quotes.
 std::string text_as_yaml(const std::string& text) {
   constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/";
   constexpr std::string_view others = "0123456789.-+";

@@ -1,4 +1,4 @@
-// The words that stand for the values of settings in files, flags and messages: one line for each enum, in its order.
+// The words that stand for the values of an enum in files, flags and messages. Each enum has a line, in its own order.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ template <> inline constexpr Words<2> words_of<Dtype>{"float32", "bfloat16"};
 template <> inline constexpr Words<2> words_of<Kernels>{"fused", "reference"};
 // clang-format on
 
-// "char" for TokenizerKind::character.
+// Returns "char" for TokenizerKind::character.
 template <class Enum>
 constexpr std::string_view word_of(Enum value) {
   return words_of<Enum>[static_cast<std::size_t>(value)];
