@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/config.h"
+#include "config/words.h"
 #include "generate/token_source.h"
 #include "limits.h"
 #include "model/device.h"
@@ -82,7 +83,7 @@ int bench(int argc, char** argv) {
   const double bandwidth = quantile(bandwidths, 0.5);
   const nlohmann::ordered_json result = {{"device", runtime.device_name()},
                                          {"dtype", runtime.dtype == at::kFloat ? "float32" : "bfloat16"},
-                                         {"kernels", runtime.kernels == Kernels::fused ? "fused" : "aten"},
+                                         {"kernels", word_of(runtime.kernels)},
                                          {"rows", flags.rows},
                                          {"ms_median", median},
                                          {"ms_p10", quantile(milliseconds, 0.1)},

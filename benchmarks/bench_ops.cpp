@@ -52,7 +52,7 @@ class Operations {
         optimizer_(arena_, config.optimizer, kernels) {
     initialize(arena_, shape_, 1);
     const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
-    const std::int64_t batch = config.training.micro_batch_size, time = shape.block_size;
+    const std::int64_t batch = *config.training.micro_batch_size, time = shape.block_size;
     x_ = at::randn({batch, time, shape.n_embd}, options).set_requires_grad(true);
     branch_ = at::randn_like(x_).set_requires_grad(true);
     qkv_ = at::randn({batch, time, 3 * shape.n_embd}, options).set_requires_grad(true);
@@ -137,10 +137,10 @@ int bench(int argc, char** argv) {
 
   reuse_cpu_memory();  // as train() does
   Config config = load_config(flags.config, flags.overrides);
-  if (config.training.micro_batch_size == 0) config.training.micro_batch_size = config.training.batch_size;
+  if (!config.training.micro_batch_size) config.training.micro_batch_size = config.training.batch_size;
   const Runtime runtime = resolve_runtime(config.runtime);
   const GptShape shape = shape_from(config.model, flags.vocab_size > 0 ? flags.vocab_size : 65);
-  Operations ours(config, shape, runtime, Kernels::fused), theirs(config, shape, runtime, Kernels::aten);
+  Operations ours(config, shape, runtime, Kernels::fused), theirs(config, shape, runtime, Kernels::reference);
   const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
 
   nlohmann::ordered_json results = {{"device", runtime.device_name()},
@@ -155,7 +155,7 @@ int bench(int argc, char** argv) {
     std::vector<double> fused_seconds, aten_seconds;
     for (std::int64_t round = -2; round < flags.rounds; ++round) {
       const double one = seconds_of_one(fused[i], Kernels::fused, runtime.device);
-      const double other = seconds_of_one(composed[i], Kernels::aten, runtime.device);
+      const double other = seconds_of_one(composed[i], Kernels::reference, runtime.device);
       if (round < 0) continue;  // to warm up
       fused_seconds.push_back(one);
       aten_seconds.push_back(other);

@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "config/config.h"
+#include "config/words.h"
 #include "limits.h"
 #include "model/device.h"
 #include "operation_times.h"
@@ -108,8 +109,8 @@ class MatrixProducts {
 std::uint64_t vocabulary(const Config& config, std::uint64_t asked) {
   if (asked > 0) return asked;
   if (config.data.vocab_size > 0) return config.data.vocab_size;
-  if (config.data.tokenizer.kind == "byte") return 256;
-  return config.data.tokenizer.kind == "sentencepiece" ? config.data.tokenizer.vocab_size : 65;
+  if (config.data.tokenizer.kind == TokenizerKind::byte) return 256;
+  return config.data.tokenizer.kind == TokenizerKind::sentencepiece ? config.data.tokenizer.vocab_size : 65;
 }
 
 struct Times {
@@ -128,7 +129,7 @@ Times measure(const Config& config, const Flags& flags, const Runtime& runtime, 
   const WindowOrder order(WindowKind::random, 1, tokens.count(), static_cast<std::uint64_t>(shape.block_size));
   Trainer trainer(config, shape, runtime);
   initialize(trainer.arena(), shape, config.training.seed);
-  MatrixProducts products(shape, rows, config.training.batch_size / config.training.micro_batch_size,
+  MatrixProducts products(shape, rows, config.training.batch_size / *config.training.micro_batch_size,
                           at::TensorOptions().device(runtime.device).dtype(runtime.dtype));
   const auto one_step = [&](std::int64_t step) {
     return 1000 * seconds_of(runtime.device, [&] { trainer.step(step, tokens, order); });
@@ -172,7 +173,7 @@ int bench(int argc, char** argv) {
   const GptShape shape = shape_from(config.model, vocabulary(config, flags.vocab_size));
   config.training.micro_batch_size =
       fitting_micro_batch_size(config, shape, runtime, memory_limit(config.runtime, runtime.device));
-  const Times times = measure(config, flags, runtime, shape, config.training.micro_batch_size * shape.block_size);
+  const Times times = measure(config, flags, runtime, shape, *config.training.micro_batch_size * shape.block_size);
 
   const double median = quantile(times.steps, 0.5);
   const double tokens = static_cast<double>(config.training.batch_size * shape.block_size);
@@ -180,7 +181,7 @@ int bench(int argc, char** argv) {
   const double flops = flops_per_token(shape, parameters) * tokens;
   const nlohmann::ordered_json result = {{"device", runtime.device_name()},
                                          {"dtype", runtime.dtype == at::kFloat ? "float32" : "bfloat16"},
-                                         {"kernels", runtime.kernels == Kernels::fused ? "fused" : "aten"},
+                                         {"kernels", word_of(runtime.kernels)},
                                          {"steps", times.steps.size()},
                                          {"ms_median", median},
                                          {"ms_p10", quantile(times.steps, 0.1)},

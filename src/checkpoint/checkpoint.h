@@ -26,8 +26,7 @@ struct TrainingState {
   double seconds = 0;              // training time so far
   std::int64_t skipped_steps = 0;  // steps whose gradient was not finite: no update was made
   std::int64_t skipped_in_a_row = 0;
-  RuntimeConfig resolved;             // what `auto` meant
-  std::int64_t micro_batch_size = 0;  // and training.micro_batch_size; 0: not told (older checkpoints)
+  Resolved resolved;  // what `auto` meant
 };
 
 // Takes note of a validation loss of the step that the state is of; returns whether it is the best so far. One that is

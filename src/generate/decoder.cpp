@@ -23,7 +23,7 @@ Decoder::Decoder(const Gpt& model, const Runtime& runtime, std::int64_t max_rows
 }
 
 std::int64_t Decoder::rows_together(const GptShape& shape, const Runtime& runtime, std::int64_t cache_bytes) {
-  if (runtime.kernels == Kernels::aten) return 1;
+  if (runtime.kernels == Kernels::reference) return 1;
   const auto element = static_cast<std::int64_t>(c10::elementSize(runtime.activation_dtype()));
   const std::int64_t row_bytes = 2 * shape.n_layer * shape.n_embd * shape.block_size * element;
   return std::clamp<std::int64_t>(cache_bytes / row_bytes, 1, most_rows);

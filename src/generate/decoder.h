@@ -13,7 +13,7 @@ namespace inkling {
 
 // With a cache, a text's prompt is encoded alone and then all texts take one step at a time together. On the fused
 // kernels the bits of a row do not depend on the rows beside it (Context::decoding). LibTorch's matrix products do not
-// promise that, so with Kernels::aten (what auto means on a GPU) rows_together() is 1.
+// promise that, so with Kernels::reference (what auto means on a GPU) rows_together() is 1.
 class Decoder {
  public:
   // `model` must outlive this. Without a cache every step encodes the whole context: slow, the judge of the cache.

@@ -51,44 +51,43 @@ int compute_capability(at::Device device) {
   return get != nullptr && get(&value, major, device.index()) == 0 ? value : 0;
 }
 
-at::Device resolve_device(const std::string& wanted) {
-  if (wanted == "cpu") return at::kCPU;
+at::Device resolve_device(const std::optional<DeviceChoice>& wanted) {
+  if (wanted && !wanted->cuda) return at::kCPU;
   const std::string& why_not = why_no_cuda();
-  if (wanted == "auto") {
+  if (!wanted) {
     if (why_not.empty()) return at::Device("cuda:0");
     if (has_driver()) log_warning(str("the GPU is not used: ", why_not));
     return at::kCPU;
   }
   if (!why_not.empty()) {
-    throw Error::environment(str("runtime.device is ", wanted, ", but no GPU can be used: ", why_not,
+    throw Error::environment(str("runtime.device is ", device_text(*wanted), ", but no GPU can be used: ", why_not,
                                  "; set runtime.device to cpu or auto"));
   }
-  const at::Device device(wanted == "cuda" ? "cuda:0" : wanted);
+  const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(wanted->index.value_or(0)));
   const auto count = static_cast<int>(at::getNumGPUs());
   if (device.index() >= count) {
-    throw Error::environment(str("runtime.device is ", wanted, ", but this machine has ", count,
+    throw Error::environment(str("runtime.device is ", device_text(*wanted), ", but this machine has ", count,
                                  count == 1 ? " GPU: cuda:0" : " GPUs, counted from cuda:0"));
   }
   return device;
 }
 
-at::ScalarType resolve_dtype(const std::string& wanted, at::Device device) {
-  if (wanted == "float32") return at::kFloat;
-  if (wanted == "bfloat16") return at::kBFloat16;
+at::ScalarType resolve_dtype(std::optional<Dtype> wanted, at::Device device) {
+  if (wanted) return *wanted == Dtype::float32 ? at::kFloat : at::kBFloat16;
   return device.is_cuda() ? fastest_dtype(compute_capability(device)) : at::kFloat;
 }
 
-Kernels resolve_kernels(const std::string& wanted, at::Device device, at::ScalarType dtype, Use use) {
+Kernels resolve_kernels(std::optional<Kernels> wanted, at::Device device, at::ScalarType dtype, Use use) {
   const bool in_bfloat16 = dtype == at::kBFloat16;
-  if (wanted == "fused" && device.is_cpu() && in_bfloat16 && use == Use::training) {
+  if (wanted == Kernels::fused && device.is_cpu() && in_bfloat16 && use == Use::training) {
     throw Error::input(
         "runtime.kernels is fused, but the fused kernels train on the CPU in float32 only, not in bfloat16; set "
-        "runtime.kernels to auto or aten");
+        "runtime.kernels to auto or reference");
   }
-  if (wanted != "auto") return wanted == "fused" ? Kernels::fused : Kernels::aten;
+  if (wanted) return *wanted;
   // Fused kernels on a GPU are to be asked for until they have passed their tests on one (docs/notes.md).
   const bool proven = device.is_cpu() && (!in_bfloat16 || use == Use::inference);
-  return proven ? Kernels::fused : Kernels::aten;
+  return proven ? Kernels::fused : Kernels::reference;
 }
 
 }  // namespace
@@ -125,7 +124,7 @@ Runtime resolve_runtime(const RuntimeConfig& config, Use use) {
   runtime.device = resolve_device(config.device);
   runtime.dtype = resolve_dtype(config.dtype, runtime.device);
   runtime.kernels = resolve_kernels(config.kernels, runtime.device, runtime.dtype, use);
-  runtime.threads = config.threads > 0 ? static_cast<int>(config.threads) : physical_cores();
+  runtime.threads = config.threads ? static_cast<int>(*config.threads) : physical_cores();
   // Numbers below 1e-38 become 0: computing with one takes as long as a hundred additions. Threads inherit this, so it
   // comes before the first of them starts.
   at::globalContext().setFlushDenormal(true);
@@ -142,12 +141,13 @@ Runtime resolve_runtime(const RuntimeConfig& config, Use use) {
   return runtime;
 }
 
-RuntimeConfig resolved_config(const RuntimeConfig& config, const Runtime& runtime) {
-  RuntimeConfig resolved = config;
-  resolved.device = runtime.device.str();
-  resolved.dtype = runtime.dtype == at::kFloat ? "float32" : "bfloat16";
-  resolved.kernels = runtime.kernels == Kernels::fused ? "fused" : "aten";
+Resolved resolved_config(const RuntimeConfig& config, const Runtime& runtime) {
+  Resolved resolved;
+  if (runtime.device.is_cuda()) resolved.device = {.cuda = true, .index = runtime.device.index()};
+  resolved.dtype = runtime.dtype == at::kFloat ? Dtype::float32 : Dtype::bfloat16;
   resolved.threads = runtime.threads;
+  resolved.kernels = runtime.kernels;
+  resolved.deterministic = config.deterministic;
   return resolved;
 }
 

@@ -37,8 +37,8 @@ at::ScalarType fastest_dtype(int capability);
 // Error environment if the device asked for is not there; Error input if the settings do not go together.
 Runtime resolve_runtime(const RuntimeConfig& config, Use use = Use::training);
 
-// The settings with `auto` replaced by what resolve_runtime() chose, so that a resumed run uses the same.
-RuntimeConfig resolved_config(const RuntimeConfig& config, const Runtime& runtime);
+// What resolve_runtime() made of the settings, so that a resumed run uses the same. The micro-batch is not told here.
+Resolved resolved_config(const RuntimeConfig& config, const Runtime& runtime);
 
 void synchronize(at::Device device);  // waits for a GPU; nothing to do on the CPU
 

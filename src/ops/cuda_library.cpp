@@ -19,7 +19,7 @@ const CudaLibrary& load() {
     const char* const reason = dlerror();
     throw Error::environment(str("runtime.kernels: fused on a GPU needs libinkling_cuda.so, which cannot be loaded (",
                                  reason == nullptr ? "no reason given" : reason,
-                                 "); build with INKLING_CUDA=ON, or set runtime.kernels: aten"));
+                                 "); build with INKLING_CUDA=ON, or set runtime.kernels: reference"));
   }
   return reinterpret_cast<const CudaLibrary& (*)()>(entry)();
 }
@@ -44,7 +44,7 @@ void multiply(const CudaLibrary& library, const at::Tensor& a, const at::Tensor&
               const Epilogue& epilogue) {
   if (library.multiply(a, b, out, epilogue)) return;
   throw Error::internal(str("cublasLt has no product of ", a.size(0), " x ", a.size(1), " and ", b.size(0), " x ",
-                            b.size(1), " for this GPU; set runtime.kernels: aten"));
+                            b.size(1), " for this GPU; set runtime.kernels: reference"));
 }
 
 at::Tensor cuda_scratch(const at::Tensor& x, std::int64_t count) {

@@ -106,7 +106,7 @@ at::Tensor aten_linear(const at::Tensor& x, const LinearWeights& weights) {
 
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Context& context) {
   RECORD_FUNCTION("linear", std::vector<c10::IValue>());
-  if (context.kernels == Kernels::aten) return aten_linear(x, weights);
+  if (context.kernels == Kernels::reference) return aten_linear(x, weights);
   const CudaLibrary* const cuda = context.decoding ? cuda_library(x) : nullptr;
   if (cuda != nullptr) return decode_linear(*cuda, x, weights, {});
   return FusedLinear::apply(x, FusedLinear::LinearState{weights, context.overwrites});
@@ -114,7 +114,7 @@ at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Conte
 
 at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, GeluForm form, const Context& context) {
   RECORD_FUNCTION("mlp", std::vector<c10::IValue>());
-  if (context.kernels == Kernels::aten) {
+  if (context.kernels == Kernels::reference) {
     const at::Tensor wide = at::gelu(aten_linear(x, weights.c_fc), form == GeluForm::tanh ? "tanh" : "none");
     return aten_linear(wide, weights.c_proj);
   }

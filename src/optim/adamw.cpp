@@ -37,7 +37,7 @@ AdamW::AdamW(ParameterArena& arena, const OptimizerConfig& settings, Kernels ker
       kernels_(kernels),
       moment1_(at::zeros_like(arena.values())),
       moment2_(at::zeros_like(arena.values())) {
-  if (kernels_ == Kernels::aten || !cuda_library(arena.values())) return;
+  if (kernels_ == Kernels::reference || !cuda_library(arena.values())) return;
   const auto options = arena.values().options();
   device_ = {.settings = at::zeros({2, 8}, options),
              .steps = at::zeros({1}, options.dtype(at::kDouble)),
@@ -104,7 +104,7 @@ void AdamW::queue_update() {
 }
 
 void AdamW::update_range(std::int64_t begin, std::int64_t end, double learning_rate, double weight_decay, double clip) {
-  if (kernels_ == Kernels::aten) {
+  if (kernels_ == Kernels::reference) {
     compose_update(begin, end, learning_rate, weight_decay, clip);
     return;
   }

@@ -75,7 +75,7 @@ std::uint64_t needed(Config config, const GptShape& shape, const Runtime& runtim
 }  // namespace
 
 std::uint64_t memory_limit(const RuntimeConfig& config, at::Device device) {
-  if (config.memory_limit_gib > 0) return static_cast<std::uint64_t>(config.memory_limit_gib * (1 << 30));
+  if (config.memory_limit_gib) return static_cast<std::uint64_t>(*config.memory_limit_gib * (1 << 30));
   if (!device.is_cpu()) return c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first;
   const std::uint64_t kib = number_in("/proc/meminfo", unlimited / 1024, "MemAvailable:");
   return std::min(kib * 1024, free_in_groups()) / 5 * 4;  // the estimate is good to 15 %, and LibTorch comes on top
@@ -92,13 +92,14 @@ std::string describe_need(const Config& config, const GptShape& shape, const Run
   const TrainingConfig& training = config.training;
   const ParameterLayout layout(gpt_parameters(shape));
   const std::string need = describe_memory(training_memory(config, shape, layout.size(), runtime));
-  const std::int64_t half = smaller_micro_batch_size(training.batch_size, training.micro_batch_size / 2 + 1);
+  const std::int64_t size = training.micro_batch_size.value();
+  const std::int64_t half = smaller_micro_batch_size(training.batch_size, size / 2 + 1);
   if (half > 0) {
-    return str(need, ". training.micro_batch_size: ", half, " instead of ", training.micro_batch_size,
-               training.micro_batch_size == 2 * half ? " halves" : " lowers", " all but the weights (about ",
+    return str(need, ". training.micro_batch_size: ", half, " instead of ", size,
+               size == 2 * half ? " halves" : " lowers", " all but the weights (about ",
                format_bytes(needed(config, shape, runtime, half)), " then)");
   }
-  if (training.recompute != "block") {
+  if (training.recompute != Recompute::block) {
     return str(need,
                ". training.recompute: block keeps few of the activations and computes each block's forward pass twice");
   }
@@ -108,16 +109,16 @@ std::string describe_need(const Config& config, const GptShape& shape, const Run
 std::int64_t fitting_micro_batch_size(const Config& config, const GptShape& shape, const Runtime& runtime,
                                       std::uint64_t limit) {
   Config fitting = config;
-  std::int64_t& size = fitting.training.micro_batch_size;
-  const bool automatic = size == 0;
-  if (automatic) size = config.training.batch_size;
+  const bool automatic = !config.training.micro_batch_size;
+  std::int64_t& size =
+      fitting.training.micro_batch_size.emplace(config.training.micro_batch_size.value_or(config.training.batch_size));
   while (automatic && size > 1 && needed(config, shape, runtime, size) > limit) {
     size = smaller_micro_batch_size(config.training.batch_size, size);
   }
-  const bool tried = !runtime.device.is_cpu() && config.runtime.memory_limit_gib == 0;
+  const bool tried = !runtime.device.is_cpu() && !config.runtime.memory_limit_gib;
   if (needed(config, shape, runtime, size) > limit && !tried) {
     throw Error::environment(str("not enough memory: ", format_bytes(limit),
-                                 config.runtime.memory_limit_gib > 0
+                                 config.runtime.memory_limit_gib
                                      ? " are allowed (runtime.memory_limit_gib)"
                                      : " can be had (or say how much with runtime.memory_limit_gib)",
                                  ", and ", describe_need(fitting, shape, runtime)));

@@ -46,7 +46,7 @@ GraphedStep::GraphedStep(const Config& config, const Gpt& model, ParameterArena&
   }
   // What is chosen, loaded or allocated at first use must not happen while a graph is recorded. With a gradient that is
   // not finite an update changes nothing.
-  const bool accumulates = config.training.micro_batch_size < config.training.batch_size;
+  const bool accumulates = *config.training.micro_batch_size < config.training.batch_size;
   pass(true);
   if (accumulates) pass(false);
   evaluation_pass();
@@ -63,7 +63,7 @@ GraphedStep::GraphedStep(const Config& config, const Gpt& model, ParameterArena&
 }
 
 Batch GraphedStep::empty_batch(bool pinned) const {
-  const std::vector<std::int64_t> shape = {config_.training.micro_batch_size, config_.model.block_size};
+  const std::vector<std::int64_t> shape = {*config_.training.micro_batch_size, config_.model.block_size};
   const at::Device device = arena_.values().device();
   const auto options = pinned ? at::TensorOptions().dtype(at::kLong).pinned_memory(device.is_cuda())
                               : at::TensorOptions().dtype(at::kLong).device(device);
@@ -78,11 +78,11 @@ void GraphedStep::pass(bool first) {
   }
   Context context{.kernels = Kernels::fused,
                   .overwrites = first,
-                  .recompute = recompute_from(config_.training),
+                  .recompute = config_.training.recompute,
                   .dropout = config_.model.dropout,
                   .device_dropout_key = dropout_key_};
   const double share =
-      static_cast<double>(config_.training.micro_batch_size) / static_cast<double>(config_.training.batch_size);
+      static_cast<double>(*config_.training.micro_batch_size) / static_cast<double>(config_.training.batch_size);
   const at::Tensor loss = model_.loss(batch_.tokens, batch_.targets, context).mul(share);
   loss.backward();
   loss_.add_(loss.detach());
@@ -124,7 +124,7 @@ void GraphedStep::load(const std::function<void(const Batch&)>& fill) {
 void GraphedStep::queue(std::int64_t step, double learning_rate, const TokenSequence& tokens,
                         const WindowOrder& order) {
   const TrainingConfig& training = config_.training;
-  for (std::int64_t first = 0; first < training.batch_size; first += training.micro_batch_size) {
+  for (std::int64_t first = 0; first < training.batch_size; first += *training.micro_batch_size) {
     load([&](const Batch& batch) { fill_training_batch(batch, tokens, order, step, training.batch_size, first); });
     const Context context{.dropout = config_.model.dropout, .dropout_key = dropout_key(training.seed, step, first)};
     dropout_key_.fill_(static_cast<std::int64_t>(context.dropout_key));

@@ -40,13 +40,13 @@ std::vector<MemoryPart> training_memory(const Config& config, const GptShape& sh
                                         const Runtime& runtime) {
   const auto element = static_cast<std::uint64_t>(c10::elementSize(runtime.dtype));
   const bool fused = runtime.kernels == Kernels::fused, on_cpu = runtime.device.is_cpu();
-  const auto rows = static_cast<std::uint64_t>(config.training.micro_batch_size * shape.block_size);
+  const auto rows = static_cast<std::uint64_t>(*config.training.micro_batch_size * shape.block_size);
   const auto channels = static_cast<std::uint64_t>(shape.n_embd);
   const auto layers = static_cast<std::uint64_t>(shape.n_layer);
   const auto weights = static_cast<std::uint64_t>(arena_size);
   const std::uint64_t block_bytes = rows * channels * element;
-  const bool whole_blocks = config.training.recompute == "block";
-  const bool gelu = config.training.recompute == "gelu" && fused;
+  const bool whole_blocks = config.training.recompute == Recompute::block;
+  const bool gelu = config.training.recompute == Recompute::gelu && fused;
   const std::uint64_t saved = whole_blocks ? coming_in : saved_by_a_layer - (gelu ? behind_gelu : 0);
   std::uint64_t activations = block_bytes * layers * saved;
   std::uint64_t at_work = block_bytes * (fused ? held_at_work : held_at_work_composed);

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "config/words.h"
 #include "data/dataset.h"
 #include "model/device.h"
 #include "ops/cpu_memory.h"
@@ -26,29 +27,29 @@ namespace {
 constexpr std::int64_t most_skipped_in_a_row = 20;
 
 // `auto` settings keep the meaning they had when the run began, where this machine allows it.
-Runtime resume_runtime(const RuntimeConfig& asked, const RuntimeConfig& resolved) {
+Runtime resume_runtime(const RuntimeConfig& asked, const Resolved& resolved) {
   RuntimeConfig wanted = asked;
-  if (wanted.device == "auto") wanted.device = resolved.device;
-  if (wanted.dtype == "auto") wanted.dtype = resolved.dtype;
-  if (wanted.kernels == "auto") wanted.kernels = resolved.kernels;
-  if (wanted.threads == 0) wanted.threads = resolved.threads;
+  wanted.device = asked.device.value_or(resolved.device);
+  wanted.dtype = asked.dtype.value_or(resolved.dtype);
+  wanted.kernels = asked.kernels.value_or(resolved.kernels);
+  wanted.threads = asked.threads.value_or(resolved.threads);
   try {
     return resolve_runtime(wanted);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::environment) throw;
-    log_warning(str("not bit-identical to an uninterrupted run because it began on ", resolved.device,
+    log_warning(str("not bit-identical to an uninterrupted run because it began on ", device_text(resolved.device),
                     ", which is not to be had here"));
     return resolve_runtime(asked);
   }
 }
 
 void check_recompute(const Config& config, const Runtime& runtime) {
-  if (config.training.recompute == "gelu" && runtime.kernels == Kernels::aten) {
+  if (config.training.recompute == Recompute::gelu && runtime.kernels == Kernels::reference) {
     throw Error::input(
         "training.recompute: gelu is for the fused kernels, and this run computes with LibTorch's operations "
-        "(runtime.kernels: aten); block works with both");
+        "(runtime.kernels: reference); block works with both");
   }
-  if (config.training.recompute == "block" && config.model.dropout > 0 && !runtime.device.is_cpu()) {
+  if (config.training.recompute == Recompute::block && config.model.dropout > 0 && !runtime.device.is_cpu()) {
     throw Error::input(
         "training.recompute: block would draw other dropout numbers on a GPU when it computes a block again; set "
         "model.dropout: 0, or training.recompute: none");
@@ -59,22 +60,22 @@ void check_recompute(const Config& config, const Runtime& runtime) {
 Config with_micro_batch_size(const Config& asked, const GptShape& shape, const Runtime& runtime,
                              const std::optional<Resume>& resume) {
   Config config = asked;
-  std::int64_t& size = config.training.micro_batch_size;
+  std::optional<std::int64_t>& size = config.training.micro_batch_size;
   const std::uint64_t limit = memory_limit(asked.runtime, runtime.device);
-  const std::int64_t before = resume ? resume->state.micro_batch_size : 0;
-  const bool automatic = size == 0;
+  const std::int64_t before = resume ? resume->state.resolved.micro_batch_size : 0;
+  const bool automatic = !size;
   if (automatic && before > 0 && asked.training.batch_size % before == 0) size = before;
   try {
     size = fitting_micro_batch_size(config, shape, runtime, limit);
   } catch (const Error&) {
-    if (!automatic || size == 0) throw;
+    if (!automatic || !size) throw;
     log_warning(str("not bit-identical to an uninterrupted run because training.micro_batch_size was ", before,
                     " when it began, and no longer fits into memory"));
-    size = 0;
+    size.reset();
     size = fitting_micro_batch_size(config, shape, runtime, limit);
   }
-  if (automatic && size < asked.training.batch_size) {
-    log_info(str("training.micro_batch_size: ", size, " of ", asked.training.batch_size,
+  if (automatic && *size < asked.training.batch_size) {
+    log_info(str("training.micro_batch_size: ", *size, " of ", asked.training.batch_size,
                  " windows at a time fit into memory"));
   }
   return config;
@@ -94,7 +95,7 @@ void say_what_is_ahead(const Config& config, const Dataset& dataset, const GptSh
                shape.block_size, ": ", format_count(static_cast<std::uint64_t>(layout.parameter_count())),
                " parameters"));
   log_info(str("runs on ", runtime.device_name(), " in ", runtime.dtype == at::kFloat ? "float32" : "bfloat16", ", ",
-               runtime.kernels == Kernels::fused ? "fused" : "aten", " kernels; ",
+               word_of(runtime.kernels), " kernels; ",
                describe_memory(training_memory(config, shape, layout.size(), runtime))));
   log_info(str("writes to ", run.string()));
 }
@@ -113,7 +114,7 @@ class Run {
         shape_(shape),
         train_tokens_(dataset.train.shards, dataset.vocab_size),
         validation_tokens_(dataset.validation.shards, dataset.vocab_size),
-        order_(parse_window_kind(config.data.order), config.training.seed, train_tokens_.count(),
+        order_(config.data.order, config.training.seed, train_tokens_.count(),
                static_cast<std::uint64_t>(config.model.block_size)),
         trainer_(config, shape, runtime) {
     if (resume) {
@@ -126,7 +127,7 @@ class Run {
     }
     state_.data_hash = dataset.hash;
     state_.resolved = resolved_config(config.runtime, runtime);
-    state_.micro_batch_size = config.training.micro_batch_size;
+    state_.resolved.micro_batch_size = config.training.micro_batch_size.value();
     // From here on files change: what could be found wrong with a checkpoint has been found.
     write_file(folder.path() / "config.yaml", print_config(asked));
     report_.emplace(folder.path() / "log.jsonl", state_.step, config.training.max_steps,

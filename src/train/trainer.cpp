@@ -21,12 +21,7 @@ GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size) {
           .block_size = model.block_size,
           .vocab_size = static_cast<std::int64_t>(vocab_size),
           .bias = model.bias,
-          .gelu = model.gelu == "exact" ? GeluForm::exact : GeluForm::tanh};
-}
-
-Recompute recompute_from(const TrainingConfig& training) {
-  if (training.recompute == "block") return Recompute::block;
-  return training.recompute == "gelu" ? Recompute::gelu : Recompute::none;
+          .gelu = model.gelu};
 }
 
 std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t first) {
@@ -45,19 +40,19 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
 double Trainer::micro_batch(std::int64_t step, std::int64_t first, const TokenSequence& tokens,
                             const WindowOrder& order) {
   const TrainingConfig& training = config_.training;
-  const Batch batch = training_batch(tokens, order, step, training.batch_size, first, training.micro_batch_size,
+  const Batch batch = training_batch(tokens, order, step, training.batch_size, first, *training.micro_batch_size,
                                      config_.model.block_size, runtime_.device);
   const bool overwrites = first == 0 && runtime_.kernels == Kernels::fused;
   if (overwrites) arena_.zero_vector_gradients();
   if (first == 0 && !overwrites) arena_.zero_gradients();
   Context context{.kernels = runtime_.kernels,
                   .overwrites = overwrites,
-                  .recompute = recompute_from(training),
+                  .recompute = training.recompute,
                   .dropout = config_.model.dropout,
                   .dropout_key = dropout_key(training.seed, step, first)};
   seed_dropout(runtime_.device, context);
   const at::Tensor loss = model_.loss(batch.tokens, batch.targets, context);
-  const double share = static_cast<double>(training.micro_batch_size) / static_cast<double>(training.batch_size);
+  const double share = static_cast<double>(*training.micro_batch_size) / static_cast<double>(training.batch_size);
   (share == 1.0 ? loss : loss.mul(share)).backward();
   arena_.collect_gradients();
   return loss.item<double>() * share;
@@ -71,7 +66,7 @@ void Trainer::step(std::int64_t step, const TokenSequence& tokens, const WindowO
     return;
   }
   StepResult result{.learning_rate = rate};
-  for (std::int64_t first = 0; first < config_.training.batch_size; first += config_.training.micro_batch_size) {
+  for (std::int64_t first = 0; first < config_.training.batch_size; first += *config_.training.micro_batch_size) {
     result.loss += micro_batch(step, first, tokens, order);
   }
   result.grad_norm = optimizer_.step(rate);
@@ -83,7 +78,7 @@ std::vector<StepResult> Trainer::results() { return graphed_ ? graphed_->results
 
 double Trainer::estimate_loss(const TokenSequence& tokens) const {
   const at::NoGradGuard no_grad;
-  const std::int64_t rows = config_.training.micro_batch_size;
+  const std::int64_t rows = *config_.training.micro_batch_size;
   const auto starts = evaluation_windows(tokens.count(), config_.model.block_size,
                                          config_.evaluation.batches * config_.training.batch_size);
   const auto float64 = at::TensorOptions().dtype(at::kDouble).device(runtime_.device);

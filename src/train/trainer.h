@@ -20,9 +20,6 @@ namespace inkling {
 // The model's shape as the settings say it.
 GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size);
 
-// What training.recompute says.
-Recompute recompute_from(const TrainingConfig& training);
-
 // What the dropout of the micro-batch that begins with row `first` of step `step` is drawn from.
 std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t first);
 

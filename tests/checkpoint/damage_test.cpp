@@ -178,10 +178,14 @@ TEST_F(Damage, WrongFieldsOfTheStateAreShown) {
   refused("\"threads\": 2", "\"threads\": 4097", "runtime.threads is 4097");
   refused("\"threads\": 2", "\"threads\": -1", "runtime.threads is -1");
   refused("\"cpu\"", "\"tpu\"", "runtime.device is \"tpu\"");
+  refused("\"threads\": 2", "\"threads\": 0", "runtime.threads is 0, and must be a whole number from 1 to 4096");
+  refused("\"threads\": 2", "\"threads\": \"2\"", "runtime.threads is \"2\"");
+  refused("\"cpu\"", "\"auto\"", "runtime.device is \"auto\", and must be cpu, cuda or cuda:N");
+  refused("\"cpu\"", "0", "runtime.device is 0");
   refused("\"cpu\"", "\"cuda:\"", "runtime.device is \"cuda:\"");
   refused("\"cpu\"", "\"cuda:1x\"", "runtime.device is \"cuda:1x\"");
   refused("\"float32\"", "\"float16\"", "runtime.dtype is \"float16\"");
-  refused("\"fused\"", "\"fast\"", "runtime.kernels is \"fast\"");
+  refused("\"fused\"", "\"fast\"", "runtime.kernels is \"fast\", and must be one of fused, reference");
   refused("true", "1", "runtime.deterministic is 1");
   refused("\"seconds\": 1.5", "\"seconds\": \"long\"", "seconds is \"long\"");
   refused("\"seconds\": 1.5", "\"seconds\": -1.5", "seconds is below 0");
@@ -189,11 +193,24 @@ TEST_F(Damage, WrongFieldsOfTheStateAreShown) {
 }
 
 TEST_F(Damage, EveryKindOfDeviceIsUnderstood) {
-  for (const char* device : {"auto", "cpu", "cuda", "cuda:0", "cuda:15"}) {
+  const std::vector<DeviceChoice> devices = {
+      {}, {.cuda = true, .index = {}}, {.cuda = true, .index = 0}, {.cuda = true, .index = 15}};
+  for (const DeviceChoice& device : devices) {
     run_.state.resolved.device = device;
     run_.save(folder());
     EXPECT_EQ(load_state(folder()).resolved.device, device);
   }
+}
+
+TEST_F(Damage, OldWordsOfTheStateAreRead) {
+  edit(file("state.json"), "\"fused\"", "\"aten\"");
+  seal_again(file("state.json"));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(load_state(folder()).resolved.kernels, Kernels::reference);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  edit(file("state.json"), ",\n  \"micro_batch_size\": 0", "");
+  seal_again(file("state.json"));
+  EXPECT_EQ(load_state(folder()).resolved.micro_batch_size, 0);
 }
 
 TEST_F(Damage, ListOfFilesMustBeWholeAndOfThisFolder) {

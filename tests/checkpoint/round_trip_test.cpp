@@ -29,6 +29,7 @@ void expect_same_state(const TrainingState& a, const TrainingState& b) {
   EXPECT_EQ(a.resolved.threads, b.resolved.threads);
   EXPECT_EQ(a.resolved.kernels, b.resolved.kernels);
   EXPECT_EQ(a.resolved.deterministic, b.resolved.deterministic);
+  EXPECT_EQ(a.resolved.micro_batch_size, b.resolved.micro_batch_size);
 }
 
 class RoundTrip : public testing::TestWithParam<bool> {};
@@ -161,8 +162,12 @@ TEST(State, EveryNumberReturnsExactly) {
     state.skipped_steps = up_to(state.step);
     state.skipped_in_a_row = up_to(state.skipped_steps);
     state.data_hash = "hash \"with\" quotes, ä and \n";
-    state.resolved.threads = up_to(4096);
-    state.micro_batch_size = up_to(100'000);
+    state.resolved.device =
+        *rc::gen::element<DeviceChoice>({}, {.cuda = true, .index = {}}, {.cuda = true, .index = 7});
+    state.resolved.dtype = *rc::gen::element(Dtype::float32, Dtype::bfloat16);
+    state.resolved.threads = 1 + up_to(4095);
+    state.resolved.kernels = *rc::gen::element(Kernels::fused, Kernels::reference);
+    state.resolved.micro_batch_size = up_to(100'000);
     state.resolved.deterministic = *rc::gen::arbitrary<bool>();
     write_state_again(folder.path(), state);
     expect_same_state(load_state(folder.path()), state);

@@ -39,7 +39,7 @@ TinyRun::TinyRun(const GptShape& model_shape)
   state.best_step = 1;
   state.data_hash = "0123abcd";
   state.seconds = 1.5;
-  state.resolved = {.device = "cpu", .dtype = "float32", .threads = 2, .kernels = "fused", .deterministic = true};
+  state.resolved = {.device = {}, .dtype = Dtype::float32, .threads = 2, .kernels = Kernels::fused};
   randomize(1);
 }
 

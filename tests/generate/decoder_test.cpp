@@ -92,7 +92,7 @@ TEST_P(EveryKernel, APromptLongerThanABlockIsGoneOnFromAsIfItHadBeenGenerated) {
   expect_near(logits_of(prompted, {text}), logits_of(grown, {text}), text.size());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, EveryKernel, testing::Values(Kernels::fused, Kernels::aten),
+INSTANTIATE_TEST_SUITE_P(Cpu, EveryKernel, testing::Values(Kernels::fused, Kernels::reference),
                          [](const auto& kernels) { return kernels.param == Kernels::fused ? "Fused" : "Aten"; });
 
 TEST(Decoder, ARowsBitsAreItsOwnWhateverStandsBesideIt) {

@@ -71,7 +71,7 @@ TEST(Generator, SamplesOfOnePromptDiffer) {
 
 // Greedy texts may part only where the two likeliest tokens are as near as rounding.
 TEST(Generator, GreedyTextsAgreeWithAndWithoutTheCache) {
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     const LoadedModel model = make_loaded_model(make_char_tokenizer(false), block_size, kernels);
     GenerationSettings settings = settings_with(1, 150);
     settings.sampling.temperature = 0;

@@ -51,9 +51,9 @@ class GraphedDecoderTest : public testing::TestWithParam<const char*> {
     }
     INKLING_NEEDS_GPU(why_no_cuda());
     RuntimeConfig wanted;
-    wanted.device = GetParam();
-    wanted.dtype = "float32";
-    wanted.kernels = "fused";
+    wanted.device = DeviceChoice{.cuda = true, .index = {}};
+    wanted.dtype = Dtype::float32;
+    wanted.kernels = Kernels::fused;
     runtime_ = resolve_runtime(wanted, Use::inference);
   }
   void TearDown() override { gpu_.reset(); }

@@ -230,8 +230,8 @@ TEST_F(SampleProgram, RunsInBfloat16) {
   const std::string flags =
       "chars --device cpu --dtype bfloat16 --prompt so --max-tokens 30 --temperature 0 --kernels ";
   const Outcome fused = run(flags + "fused"), without_cache = run(flags + "fused --no-cache"),
-                aten = run(flags + "aten");
-  for (const Outcome& outcome : {fused, without_cache, aten}) EXPECT_EQ(outcome.code, 0) << outcome.err;
+                reference = run(flags + "reference");
+  for (const Outcome& outcome : {fused, without_cache, reference}) EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(fused.out, without_cache.out);
 }
 

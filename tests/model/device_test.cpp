@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "base/error.h"
 #include "tests/needs_gpu.h"
@@ -13,7 +14,11 @@
 namespace inkling {
 namespace {
 
-RuntimeConfig runtime_config(const std::string& device, const std::string& dtype, const std::string& kernels) {
+constexpr std::nullopt_t automatic = std::nullopt;
+constexpr DeviceChoice cpu;
+
+RuntimeConfig runtime_config(std::optional<DeviceChoice> device, std::optional<Dtype> dtype,
+                             std::optional<Kernels> kernels) {
   RuntimeConfig config;
   config.device = device;
   config.dtype = dtype;
@@ -32,30 +37,31 @@ Error refusal(const RuntimeConfig& config) {
 }
 
 TEST(Runtime, TheCpuComputesInFloat32WithTheFusedKernelsUnlessToldOtherwise) {
-  const Runtime automatic = resolve_runtime(runtime_config("cpu", "auto", "auto"));
-  EXPECT_TRUE(automatic.device.is_cpu());
-  EXPECT_EQ(automatic.dtype, at::kFloat);
-  EXPECT_EQ(automatic.kernels, Kernels::fused);
-  EXPECT_EQ(resolve_runtime(runtime_config("cpu", "float32", "aten")).kernels, Kernels::aten);
-  EXPECT_EQ(resolve_runtime(runtime_config("cpu", "bfloat16", "auto")).kernels, Kernels::aten);
+  const Runtime runtime = resolve_runtime(runtime_config(cpu, automatic, automatic));
+  EXPECT_TRUE(runtime.device.is_cpu());
+  EXPECT_EQ(runtime.dtype, at::kFloat);
+  EXPECT_EQ(runtime.kernels, Kernels::fused);
+  EXPECT_EQ(resolve_runtime(runtime_config(cpu, Dtype::float32, Kernels::reference)).kernels, Kernels::reference);
+  EXPECT_EQ(resolve_runtime(runtime_config(cpu, Dtype::bfloat16, automatic)).kernels, Kernels::reference);
 }
 
 TEST(Runtime, UsesTheThreadsAskedForOrOnePerCore) {
-  RuntimeConfig config = runtime_config("cpu", "auto", "auto");
+  RuntimeConfig config = runtime_config(cpu, automatic, automatic);
   config.threads = 3;
   EXPECT_EQ(resolve_runtime(config).threads, 3);
   EXPECT_EQ(at::get_num_threads(), 3);
-  config.threads = 0;
+  config.threads.reset();
   EXPECT_EQ(resolve_runtime(config).threads, physical_cores());
   EXPECT_GE(physical_cores(), 1);
 }
 
 TEST(Runtime, ResolvedSettingsResolveToTheSame) {
-  const RuntimeConfig config = runtime_config("auto", "auto", "auto");
+  const RuntimeConfig config = runtime_config(automatic, automatic, automatic);
   const Runtime runtime = resolve_runtime(config);
-  const RuntimeConfig resolved = resolved_config(config, runtime);
-  for (const std::string& value : {resolved.device, resolved.dtype, resolved.kernels}) EXPECT_NE(value, "auto");
-  const Runtime again = resolve_runtime(resolved);
+  const Resolved resolved = resolved_config(config, runtime);
+  RuntimeConfig wanted = runtime_config(resolved.device, resolved.dtype, resolved.kernels);
+  wanted.threads = resolved.threads;
+  const Runtime again = resolve_runtime(wanted);
   EXPECT_EQ(again.device, runtime.device);
   EXPECT_EQ(again.dtype, runtime.dtype);
   EXPECT_EQ(again.kernels, runtime.kernels);
@@ -63,20 +69,20 @@ TEST(Runtime, ResolvedSettingsResolveToTheSame) {
 }
 
 TEST(Runtime, InferenceOnTheCpuReadsBfloat16WeightsWithTheFusedKernels) {
-  const Runtime runtime = resolve_runtime(runtime_config("cpu", "bfloat16", "auto"), Use::inference);
+  const Runtime runtime = resolve_runtime(runtime_config(cpu, Dtype::bfloat16, automatic), Use::inference);
   EXPECT_EQ(runtime.kernels, Kernels::fused);
   EXPECT_EQ(runtime.dtype, at::kBFloat16);
   EXPECT_EQ(runtime.activation_dtype(), at::kFloat);
 }
 
 TEST(Runtime, TrainingWithFusedKernelsInBfloat16IsRefusedSayingWhatToWrite) {
-  const Error error = refusal(runtime_config("cpu", "bfloat16", "fused"));
+  const Error error = refusal(runtime_config(cpu, Dtype::bfloat16, Kernels::fused));
   EXPECT_EQ(error.kind(), ErrorKind::input);
-  EXPECT_NE(error.message().find("set runtime.kernels to auto or aten"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("set runtime.kernels to auto or reference"), std::string::npos) << error.message();
 }
 
 TEST(Runtime, AGpuThatIsNotThereIsTheEnvironmentsFault) {
-  const Error error = refusal(runtime_config("cuda:99", "auto", "auto"));
+  const Error error = refusal(runtime_config(DeviceChoice{.cuda = true, .index = 99}, automatic, automatic));
   EXPECT_EQ(error.kind(), ErrorKind::environment);
   EXPECT_NE(error.message().find("runtime.device is cuda:99"), std::string::npos) << error.message();
   EXPECT_NE(error.message().find(why_no_cuda()), std::string::npos) << error.message();
@@ -102,7 +108,7 @@ TEST(NeedsGpu, WhereOneIsExpectedATestWithoutItFailsAndSaysWhy) {
 
 // LibTorch's deterministic mode fills all new memory with NaN unless told not to: a whole pass for every tensor.
 TEST(Runtime, DeterminismDoesNotFillMemoryThatIsAboutToBeWritten) {
-  resolve_runtime(runtime_config("cpu", "auto", "auto"));
+  resolve_runtime(runtime_config(cpu, automatic, automatic));
   EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
   EXPECT_FALSE(at::globalContext().deterministicFillUninitializedMemory());
 }

@@ -46,7 +46,7 @@ TEST(Attention, IsLibTorchsMultiheadAttentionWithTheSameWeights) {
   const at::Tensor upstream = oracle::normal(6, {batch, time, channels}).to(at::kFloat);
   theirs_out.backward(upstream.transpose(0, 1));
 
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     const at::Tensor ours_in = x.clone().set_requires_grad(true);
     for (const LinearWeights& weights : {c_attn, c_proj}) {
       weights.weight.gradient.zero_();

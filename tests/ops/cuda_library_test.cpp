@@ -37,7 +37,7 @@ class Recording : public testing::TestWithParam<const char*> {
   void SetUp() override {
     INKLING_NEEDS_GPU(why_no_cuda());
     RuntimeConfig wanted;
-    wanted.device = GetParam();
+    wanted.device = DeviceChoice{.cuda = true, .index = {}};
     resolve_runtime(wanted);
   }
 };

@@ -33,7 +33,7 @@ at::Tensor attention_weights(const std::vector<double>& scores, Kernels kernels)
 }
 
 TEST(Textbook, SoftmaxOfSixScoresInAttention) {
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     const at::Tensor weights = attention_weights(printed_scores, kernels);
     for (std::size_t i = 0; i < printed_softmax.size(); ++i) {
       EXPECT_NEAR(weights[static_cast<std::int64_t>(i)].item<double>(), printed_softmax[i],
@@ -46,7 +46,7 @@ TEST(Textbook, AHundredTimesTheScoresIsNearlyOneHot) {
   std::vector<double> scores = printed_scores;
   for (double& score : scores) score *= 100.0;
   const double error = oracle::rounding_error(oracle::in_softmax(6, 90.0) + 6 + oracle::function_roundings);
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     const at::Tensor weights = attention_weights(scores, kernels);
     EXPECT_NEAR(weights[1].item<double>(), 1.0 / (1.0 + std::exp(-5.0)), error);  // 0.9933: the next score is 5 below
     EXPECT_NEAR(weights[4].item<double>(), 1.0 - 1.0 / (1.0 + std::exp(-5.0)), error);
@@ -57,7 +57,7 @@ TEST(Textbook, AHundredTimesTheScoresIsNearlyOneHot) {
 // One row, the identity as the table: the logits are x itself, and the gradient of -log p_target is p - onehot.
 TEST(Textbook, SoftmaxGradientIsPiTimesDeltaMinusPj) {
   const at::Tensor p = at::softmax(at::tensor(printed_scores, at::kDouble), -1);
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     for (std::int64_t i = 0; i < 6; ++i) {
       const at::Tensor x = at::tensor(printed_scores, at::kFloat).view({1, 6}).set_requires_grad(true);
       const Weight table{at::zeros({6, 6}).fill_diagonal_(1.0).set_requires_grad(true), at::zeros({6, 6})};
@@ -92,7 +92,7 @@ TEST(Textbook, AttentionScoresHaveVarianceOne) {
   const at::Tensor qkv = oracle::normal(3, {batch, 2, 3 * d}).to(at::kFloat);
   qkv.slice(2, 2 * d).zero_();
   qkv.select(1, 0).select(1, 2 * d).fill_(1.0);
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     Context context{.kernels = kernels};
     const at::Tensor weight = causal_attention(qkv, 1, context).select(1, 1).select(1, 0).to(at::kDouble);
     EXPECT_NEAR((weight / (1.0 - weight)).log().var().item<double>(), 2.0, 0.12);
@@ -100,7 +100,7 @@ TEST(Textbook, AttentionScoresHaveVarianceOne) {
 }
 
 TEST(Textbook, ShapesForBatchSixTimeEightChannelsThirtyTwoHeadSixteen) {
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     Context context{.kernels = kernels};
     const at::Tensor out = causal_attention(oracle::normal(1, {6, 8, 3 * 32}).to(at::kFloat), 32 / 16, context);
     EXPECT_EQ(out.sizes(), at::IntArrayRef({6, 8, 32}));

@@ -88,13 +88,13 @@ class AdamWForm : public testing::TestWithParam<Form> {
 std::string name_of(const testing::TestParamInfo<Form>& form) { return form.param.name; }
 INSTANTIATE_TEST_SUITE_P(Cpu, AdamWForm,
                          testing::Values(Form{"fused", Kernels::fused, Form::on_cpu},
-                                         Form{"aten", Kernels::aten, Form::on_cpu}),
+                                         Form{"reference", Kernels::reference, Form::on_cpu}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Emulated, AdamWForm, testing::Values(Form{"fused", Kernels::fused, Form::on_emulated_gpu}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Cuda, AdamWForm,
                          testing::Values(Form{"fused", Kernels::fused, Form::on_gpu},
-                                         Form{"aten", Kernels::aten, Form::on_gpu}),
+                                         Form{"reference", Kernels::reference, Form::on_gpu}),
                          name_of);
 
 TEST_P(AdamWForm, IsThePaperInDoublePrecisionAndDecaysMatricesOnly) {
@@ -228,7 +228,7 @@ TEST(GlobalNorm, IsTheNormWhateverTheThreads) {
 
 // The model, the loss, the gradients and the optimizer together: one window is learned by heart.
 TEST(Training, ABatchOfOneWindowIsMemorised) {
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     const GptShape shape = {.n_layer = 2, .n_head = 2, .n_embd = 32, .block_size = 32, .vocab_size = 50};
     const Model model = make_model(shape);
     OptimizerConfig memorising = settings;

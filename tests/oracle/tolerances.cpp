@@ -11,11 +11,12 @@ namespace inkling::oracle {
 
 void OnEverySetting::SetUp() {
   RuntimeConfig runtime;
-  runtime.device = setting().device;
-  runtime.dtype = setting().dtype == at::kFloat ? "float32" : "bfloat16";
-  runtime.kernels = setting().kernels == Kernels::fused && setting().gpu == Setting::real ? "fused" : "auto";
+  const at::Device device(setting().device);
+  runtime.device = DeviceChoice{.cuda = device.is_cuda(), .index = {}};
+  runtime.dtype = setting().dtype == at::kFloat ? Dtype::float32 : Dtype::bfloat16;
+  if (setting().kernels == Kernels::fused && setting().gpu == Setting::real) runtime.kernels = Kernels::fused;
   runtime.threads = 3;
-  if (runtime.device != "cpu") INKLING_NEEDS_GPU(why_no_cuda());
+  if (device.is_cuda()) INKLING_NEEDS_GPU(why_no_cuda());
   resolve_runtime(runtime, Use::inference);
   if (setting().gpu != Setting::real) gpu_.emplace(setting().gpu == Setting::emulated);
 }

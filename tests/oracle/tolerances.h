@@ -29,8 +29,8 @@ struct Setting {
 
 inline constexpr Setting cpu_settings[] = {
     {"cpu_float32_fused", "cpu", at::kFloat, Kernels::fused},
-    {"cpu_float32_aten", "cpu", at::kFloat, Kernels::aten},
-    {"cpu_bfloat16_aten", "cpu", at::kBFloat16, Kernels::aten},
+    {"cpu_float32_reference", "cpu", at::kFloat, Kernels::reference},
+    {"cpu_bfloat16_reference", "cpu", at::kBFloat16, Kernels::reference},
 };
 inline constexpr Setting emulated_settings[] = {
     {"gpu_float32_fused", "cpu", at::kFloat, Kernels::fused, Setting::emulated},
@@ -40,8 +40,8 @@ inline constexpr Setting emulated_settings[] = {
 inline constexpr Setting cuda_settings[] = {
     {"cuda_float32_fused", "cuda", at::kFloat, Kernels::fused},
     {"cuda_bfloat16_fused", "cuda", at::kBFloat16, Kernels::fused},
-    {"cuda_float32_aten", "cuda", at::kFloat, Kernels::aten},
-    {"cuda_bfloat16_aten", "cuda", at::kBFloat16, Kernels::aten},
+    {"cuda_float32_reference", "cuda", at::kFloat, Kernels::reference},
+    {"cuda_bfloat16_reference", "cuda", at::kBFloat16, Kernels::reference},
 };
 
 // Weights in bfloat16, arithmetic in float32: the oracle computes with the same rounded weights. No gradients.

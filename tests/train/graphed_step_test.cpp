@@ -58,9 +58,9 @@ class GraphedStepTest : public testing::TestWithParam<const char*> {
       return;
     }
     RuntimeConfig wanted;
-    wanted.device = GetParam();
-    wanted.dtype = "float32";
-    wanted.kernels = "fused";
+    wanted.device = DeviceChoice{.cuda = true, .index = {}};
+    wanted.dtype = Dtype::float32;
+    wanted.kernels = Kernels::fused;
     wanted.threads = 2;
     runtime_ = resolve_runtime(wanted);
   }
