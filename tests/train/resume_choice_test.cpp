@@ -78,7 +78,7 @@ TEST_F(ResumeChoice, RunWhoseCheckpointCannotBeUsedIsRefusedAndLeftAsItIs) {
         make_version_1(newest);
         replace(newest / "state.json", "\"threads\": 2", "\"threads\": 2000000000");
       },
-      with("runtime.threads is 2000000000, and must be a whole number from 0 to 4096"), 2);
+      with("runtime.threads is 2000000000, and must be a whole number from 1 to 4096"), 2);
   expect_left_alone(
       [&] {
         fs::remove(newest / "state.json");
