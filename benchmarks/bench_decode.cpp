@@ -4,14 +4,14 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "backend/choose.h"
 #include "config/config.h"
-#include "generate/token_source.h"
+#include "config/words.h"
+#include "generate/decoder.h"
 #include "limits.h"
-#include "model/device.h"
 #include "operation_times.h"
 #include "program.h"
 #include "results.h"
-#include "train/trainer.h"
 
 namespace {
 
@@ -40,11 +40,11 @@ int bench(int argc, char** argv) {
   const Config config = load_config(flags.config, flags.overrides);
   const Runtime runtime = resolve_runtime(config.runtime, Use::inference);
   const GptShape shape = shape_from(config.model, flags.vocab_size);
-  ParameterArena arena(gpt_parameters(shape), runtime.device, runtime.dtype, Gradients::none);
-  initialize(arena, shape, 1);
-  arena.release_master(runtime.activation_dtype());
-  const Gpt model(shape, arena);
-  const auto source = make_token_source(model, runtime, {.vocab_size = flags.vocab_size, .max_rows = flags.rows});
+  const auto arena = make_arena(shape, runtime, Use::inference);
+  initialize(*arena, shape, 1);
+  arena->release_master(choose_backend(runtime).activation_dtype(runtime.dtype));
+  const auto model = make_model(shape, *arena, runtime);
+  const auto decoder = make_decoder(*model, runtime, {.vocab_size = flags.vocab_size, .max_rows = flags.rows});
   MemoryReads reads(runtime.device);
 
   std::vector<std::vector<Token>> texts(static_cast<std::size_t>(flags.rows), std::vector<Token>(5, 0));
@@ -53,7 +53,7 @@ int bench(int argc, char** argv) {
     std::vector<GrowingText> growing;
     for (std::size_t row = 0; row < texts.size(); ++row) growing.push_back({texts[row], row});
     const auto start = std::chrono::steady_clock::now();
-    const std::vector<Token> drawn = source->next(growing);
+    const std::vector<Token> drawn = decoder->next(growing);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     for (std::size_t row = 0; row < texts.size(); ++row) texts[row].push_back(drawn[row]);
     return taken.count();
@@ -76,13 +76,13 @@ int bench(int argc, char** argv) {
   for (int i = 0; i < 8 && runtime.device.is_cuda(); ++i) bandwidths.push_back(reads.bytes_per_second());
 
   // Every weight but the tables that are looked up: the head's table is read whole.
-  const std::int64_t weights = arena.parameter_count() - shape.block_size * shape.n_embd;
+  const std::int64_t weights = arena->parameter_count() - shape.block_size * shape.n_embd;
   const double bytes = static_cast<double>(weights) * static_cast<double>(c10::elementSize(runtime.dtype));
   const double median = quantile(milliseconds, 0.5);
   const double bandwidth = quantile(bandwidths, 0.5);
   const nlohmann::ordered_json result = {{"device", runtime.device_name()},
-                                         {"dtype", runtime.dtype == at::kFloat ? "float32" : "bfloat16"},
-                                         {"kernels", runtime.kernels == Kernels::fused ? "fused" : "aten"},
+                                         {"dtype", runtime.dtype_name()},
+                                         {"kernels", word_of(runtime.kernels)},
                                          {"rows", flags.rows},
                                          {"ms_median", median},
                                          {"ms_p10", quantile(milliseconds, 0.1)},

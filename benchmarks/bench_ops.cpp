@@ -1,27 +1,31 @@
 // bench-ops CONFIG: each operation of a training step, forward and backward: our fused form beside the composition of
 // LibTorch's operations, in turns, and beside the least time that the machine's memory and arithmetic would take.
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty_like.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/randn_like.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/random.h"
+#include "backend/choose.h"
 #include "config/config.h"
 #include "limits.h"
-#include "model/device.h"
-#include "model/gpt.h"
-#include "ops/cpu_memory.h"
-#include "ops/cross_entropy.h"
-#include "ops/dropout.h"
+#include "model/model.h"
+#include "ops/operations.h"
 #include "optim/adamw.h"
 #include "program.h"
 #include "results.h"
-#include "train/trainer.h"
+#include "runtime/cpu_memory.h"
 
 namespace {
 
@@ -37,88 +41,130 @@ struct Flags {
 
 struct Operation {
   std::string name;
-  std::function<at::Tensor(Context&)> forward;  // undefined result: there is no backward pass
+  std::function<at::Tensor()> fused, composed;  // undefined result: there is no backward pass
   double flops = 0;                             // of matrix products, forward and backward
   double elements = 0;                          // read or written at least, forward and backward
 };
 
-// One layer of the model, and what goes through it.
+at::Tensor composed_linear(const at::Tensor& x, const LinearWeights& weights) {
+  const at::Tensor product = at::matmul(x, weights.weight.value);
+  return weights.bias.defined() ? product + weights.bias.value : product;
+}
+
+// One layer of the model, and what goes through it: in an arena of its own for each form, whose gradients are of the
+// form's kind.
 class Operations {
  public:
-  Operations(const Config& config, const GptShape& shape, const Runtime& runtime, Kernels kernels)
+  Operations(const Config& config, const GptShape& shape, const Runtime& runtime)
       : shape_(one_layer(shape)),
-        arena_(gpt_parameters(shape_), runtime.device, runtime.dtype,
-               kernels == Kernels::fused ? Gradients::in_float32 : Gradients::as_weights),
-        optimizer_(arena_, config.optimizer, kernels) {
-    initialize(arena_, shape_, 1);
+        fused_(config, shape_, runtime, Kernels::fused),
+        composed_(config, shape_, runtime, Kernels::reference) {
     const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
-    const std::int64_t batch = config.training.micro_batch_size, time = shape.block_size;
+    const std::int64_t batch = config.training.micro_batch_size.value(), time = shape.block_size;
     x_ = at::randn({batch, time, shape.n_embd}, options).set_requires_grad(true);
     branch_ = at::randn_like(x_).set_requires_grad(true);
     qkv_ = at::randn({batch, time, 3 * shape.n_embd}, options).set_requires_grad(true);
     const auto whole = options.dtype(at::kLong);
     tokens_ = at::randint(shape.vocab_size, {batch, time}, whole);
     targets_ = at::randint(shape.vocab_size, {batch, time}, whole);
+    key_ = at::zeros({1}, whole);
   }
 
   std::vector<Operation> all() {
     const auto rows = static_cast<double>(tokens_.numel()), c = static_cast<double>(shape_.n_embd);
     const auto t = static_cast<double>(shape_.block_size), v = static_cast<double>(shape_.vocab_size);
-    const auto n = static_cast<double>(arena_.size());
-    const EmbeddingWeights tables = {arena_.weight("wte.weight"), arena_.weight("wpe.weight")};
-    const NormWeights norm = {arena_.weight("h.0.ln_1.weight"), bias("h.0.ln_1")};
-    const LinearWeights c_attn = linear_weights("h.0.attn.c_attn");
-    const MlpWeights wide = {linear_weights("h.0.mlp.c_fc"), linear_weights("h.0.mlp.c_proj")};
+    const auto n = static_cast<double>(fused_.arena->size());
+    const GptWeights &ours = fused_.weights, &theirs = composed_.weights;
+    const BlockWeights &block = ours.blocks[0], &other = theirs.blocks[0];
+    const at::Tensor &table = theirs.embedding.tokens.value, &positions = theirs.embedding.positions.value;
     return {
-        {"embedding", [=, this](Context& pass) { return embedding(tokens_, tables, pass); }, 0, 5 * rows * c},
-        {"add_layer_norm", [=, this](Context& pass) { return add_layer_norm(x_, branch_, norm, pass).second; }, 0,
-         7 * rows * c},
-        {"linear (c_attn)", [=, this](Context& pass) { return linear(x_, c_attn, pass); }, 18 * rows * c * c,
-         8 * rows * c + 9 * c * c},
-        {"causal_attention", [=, this](Context& pass) { return causal_attention(qkv_, shape_.n_head, pass); },
+        {"embedding", [&] { return embedding(tokens_, ours.embedding, pass()); },
+         [&] { return at::embedding(table, tokens_) + positions.narrow(0, 0, tokens_.size(1)); }, 0, 5 * rows * c},
+        {"add_norm", [&] { return add_norm(x_, branch_, block.ln_1, pass()).normed; },
+         [&] {
+           return at::layer_norm(x_ + branch_, {shape_.n_embd}, other.ln_1.weight.value, other.ln_1.bias.value, 1e-5);
+         },
+         0, 7 * rows * c},
+        {"linear (c_attn)", [&] { return linear(x_, block.c_attn, pass()); },
+         [&] { return composed_linear(x_, other.c_attn); }, 18 * rows * c * c, 8 * rows * c + 9 * c * c},
+        {"attention",
+         [&] {
+           Pass own = pass();
+           return attention(qkv_, shape_.n_head, own);
+         },
+         [&] {
+           return at::scaled_dot_product_attention(heads(qkv_, shape_.n_head, 0), heads(qkv_, shape_.n_head, 1),
+                                                   heads(qkv_, shape_.n_head, 2), {}, 0.0, true);
+         },
          7 * rows * t * c, 12 * rows * c},
-        {"mlp", [=, this](Context& pass) { return mlp(x_, wide, shape_.gelu, pass); }, 48 * rows * c * c,
-         20 * rows * c + 24 * c * c},
-        {"head_cross_entropy",
-         [=, this](Context& pass) { return head_cross_entropy(x_, tables.tokens, targets_, pass); }, 6 * rows * c * v,
-         3 * rows * c + 4 * c * v},
+        {"mlp", [&] { return mlp(x_, block.mlp, pass()); },
+         [&] {
+           const at::Tensor wide = composed_linear(x_, other.mlp.c_fc);
+           return composed_linear(at::gelu(wide, shape_.gelu == GeluForm::tanh ? "tanh" : "none"), other.mlp.c_proj);
+         },
+         48 * rows * c * c, 20 * rows * c + 24 * c * c},
+        {"head_loss", [&] { return head_loss(x_, ours.embedding.tokens, targets_, pass()); },
+         [&] {
+           const at::Tensor logits = at::matmul(x_.flatten(0, 1), table.t()).to(at::kFloat);
+           return at::cross_entropy_loss(logits, targets_.flatten());
+         },
+         6 * rows * c * v, 3 * rows * c + 4 * c * v},
         {"dropout of 0.1",
-         [=, this](Context& pass) {
-           pass.dropout = 0.1;
-           return dropout(x_, pass);
+         [&] {
+           Pass own = pass();
+           own.dropout = 0.1;
+           return dropout(x_, own);
          },
-         0, 4 * rows * c},
-        {"adamw (one layer, tables)",
-         [this](Context&) {
-           optimizer_.step(1e-6);
-           return at::Tensor();
-         },
-         0, 8 * n},
+         [&] { return at::dropout(x_, 0.1, true); }, 0, 4 * rows * c},
+        {"adamw (one layer, tables)", [&] { return update(fused_); }, [&] { return update(composed_); }, 0, 8 * n},
     };
   }
 
  private:
+  struct Form {
+    Form(const Config& config, const GptShape& shape, Runtime runtime, Kernels kernels)
+        : arena(make(shape, runtime, kernels)),
+          weights(shape, *arena),
+          backend(choose_backend(with(runtime, kernels))),
+          optimizer(*arena, config.optimizer, backend) {
+      optimizer.set_learning_rate(1e-6);
+    }
+    static Runtime with(Runtime runtime, Kernels kernels) {
+      runtime.kernels = kernels;
+      return runtime;
+    }
+    static std::unique_ptr<ParameterArena> make(const GptShape& shape, const Runtime& runtime, Kernels kernels) {
+      auto made = make_arena(shape, with(runtime, kernels), Use::training);
+      initialize(*made, shape, 1);
+      return made;
+    }
+
+    std::unique_ptr<ParameterArena> arena;
+    GptWeights weights;
+    const Backend& backend;
+    AdamW optimizer;
+  };
+
   static GptShape one_layer(GptShape shape) {
     shape.n_layer = 1;
     return shape;
   }
-  Weight bias(const std::string& name) { return shape_.bias ? arena_.weight(name + ".bias") : Weight{}; }
-  LinearWeights linear_weights(const std::string& name) { return {arena_.weight(name + ".weight"), bias(name)}; }
+  Pass pass() const { return {.backend = fused_.backend, .dropout_key = key_}; }
+  static at::Tensor update(Form& form) {
+    form.optimizer.update();
+    return {};
+  }
 
   GptShape shape_;
-  ParameterArena arena_;
-  AdamW optimizer_;
-  at::Tensor x_, branch_, qkv_, tokens_, targets_;
+  Form fused_, composed_;
+  at::Tensor x_, branch_, qkv_, tokens_, targets_, key_;
 };
 
-double seconds_of_one(const Operation& operation, Kernels kernels, at::Device device) {
-  Context pass{.kernels = kernels,
-               .device_dropout_key = at::zeros({1}, at::TensorOptions().device(device).dtype(at::kLong))};
-  at::Tensor upstream;
+double seconds_of_one(const std::function<at::Tensor()>& forward, at::Device device) {
   const at::NoGradGuard outside;
   return seconds_of(device, [&] {
     const at::AutoGradMode with_gradient(true);
-    const at::Tensor out = operation.forward(pass);
+    const at::Tensor out = forward();
     if (!out.defined()) return;
     out.backward(out.dim() == 0 ? at::Tensor() : out.detach());  // any gradient of the same shape takes as long
   });
@@ -137,36 +183,35 @@ int bench(int argc, char** argv) {
 
   reuse_cpu_memory();  // as train() does
   Config config = load_config(flags.config, flags.overrides);
-  if (config.training.micro_batch_size == 0) config.training.micro_batch_size = config.training.batch_size;
+  if (!config.training.micro_batch_size) config.training.micro_batch_size = config.training.batch_size;
   const Runtime runtime = resolve_runtime(config.runtime);
   const GptShape shape = shape_from(config.model, flags.vocab_size > 0 ? flags.vocab_size : 65);
-  Operations ours(config, shape, runtime, Kernels::fused), theirs(config, shape, runtime, Kernels::aten);
+  Operations operations(config, shape, runtime);
   const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
 
   nlohmann::ordered_json results = {{"device", runtime.device_name()},
-                                    {"dtype", runtime.dtype == at::kFloat ? "float32" : "bfloat16"},
+                                    {"dtype", runtime.dtype_name()},
                                     {"memory_bytes_per_second", 0.0},
                                     {"peak_flops_per_second", matrix_product_peak(options)}};
   MemoryReads reads(runtime.device);
   std::vector<double> bandwidths;
   std::vector<nlohmann::ordered_json> rows;
-  const std::vector<Operation> fused = ours.all(), composed = theirs.all();
-  for (std::size_t i = 0; i < fused.size(); ++i) {
-    std::vector<double> fused_seconds, aten_seconds;
+  for (const Operation& operation : operations.all()) {
+    std::vector<double> fused_seconds, composed_seconds;
     for (std::int64_t round = -2; round < flags.rounds; ++round) {
-      const double one = seconds_of_one(fused[i], Kernels::fused, runtime.device);
-      const double other = seconds_of_one(composed[i], Kernels::aten, runtime.device);
+      const double one = seconds_of_one(operation.fused, runtime.device);
+      const double other = seconds_of_one(operation.composed, runtime.device);
       if (round < 0) continue;  // to warm up
       fused_seconds.push_back(one);
-      aten_seconds.push_back(other);
+      composed_seconds.push_back(other);
     }
     bandwidths.push_back(reads.bytes_per_second());
-    rows.push_back({{"name", fused[i].name},
+    rows.push_back({{"name", operation.name},
                     {"fused_ms", 1000 * quantile(fused_seconds, 0.5)},
                     {"fused_p90_ms", 1000 * quantile(fused_seconds, 0.9)},
-                    {"aten_ms", 1000 * quantile(aten_seconds, 0.5)},
-                    {"flops", fused[i].flops},
-                    {"bytes", fused[i].elements * static_cast<double>(c10::elementSize(runtime.dtype))}});
+                    {"composed_ms", 1000 * quantile(composed_seconds, 0.5)},
+                    {"flops", operation.flops},
+                    {"bytes", operation.elements * static_cast<double>(c10::elementSize(runtime.dtype))}});
   }
   const double bandwidth = quantile(bandwidths, 0.5);
   results["memory_bytes_per_second"] = bandwidth;
@@ -186,7 +231,7 @@ int bench(int argc, char** argv) {
       "| operation, forward and backward | fused, ms (p90) | LibTorch's, ms | ratio | limit, ms | of the limit |\n"
       "|---|---|---|---|---|---|\n");
   for (const auto& row : rows) {
-    const double one = row["fused_ms"], other = row["aten_ms"], limit = row["limit_ms"];
+    const double one = row["fused_ms"], other = row["composed_ms"], limit = row["limit_ms"];
     std::printf("| %s | %.3f (%.3f) | %.3f | %.2f | %.3f | %.0f %% |\n", row["name"].get<std::string>().c_str(), one,
                 row["fused_p90_ms"].get<double>(), other, one / other, limit, 100 * limit / one);
   }

@@ -13,12 +13,14 @@
 
 #include "base/random.h"
 #include "config/config.h"
+#include "config/words.h"
 #include "limits.h"
-#include "model/device.h"
 #include "operation_times.h"
-#include "ops/cpu_memory.h"
 #include "program.h"
 #include "results.h"
+#include "runtime/cpu_memory.h"
+#include "runtime/device.h"
+#include "runtime/device_facts.h"
 #include "train/fit.h"
 #include "train/memory.h"
 #include "train/trainer.h"
@@ -64,7 +66,7 @@ class MatrixProducts {
       layer_bytes += rows * (2 * in + out) * static_cast<std::int64_t>(options.dtype().itemsize());
     }
     const std::size_t own =
-        of_a_layer.size() * static_cast<std::size_t>(std::max<std::int64_t>(most_bytes / layer_bytes, 1));
+        of_a_layer.size() * static_cast<std::size_t>(std::max<std::int64_t>(max_bytes / layer_bytes, 1));
     for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
       for (const auto& [in, out] : of_a_layer) {
         add(rows, in, out, options, products_.size() < own ? nullptr : &products_[products_.size() - own]);
@@ -86,7 +88,7 @@ class MatrixProducts {
   }
 
  private:
-  static constexpr std::int64_t most_bytes = std::int64_t{2} << 30;
+  static constexpr std::int64_t max_bytes = std::int64_t{2} << 30;
 
   struct Product {
     at::Tensor x = {}, w = {}, y = {}, dx = {}, dw = {};
@@ -108,8 +110,15 @@ class MatrixProducts {
 std::uint64_t vocabulary(const Config& config, std::uint64_t asked) {
   if (asked > 0) return asked;
   if (config.data.vocab_size > 0) return config.data.vocab_size;
-  if (config.data.tokenizer.kind == "byte") return 256;
-  return config.data.tokenizer.kind == "sentencepiece" ? config.data.tokenizer.vocab_size : 65;
+  switch (config.data.tokenizer.kind) {
+    case TokenizerKind::byte:
+      return 256;
+    case TokenizerKind::sentencepiece:
+      return config.data.tokenizer.vocab_size;
+    case TokenizerKind::character:
+      break;
+  }
+  return 65;
 }
 
 struct Times {
@@ -128,7 +137,7 @@ Times measure(const Config& config, const Flags& flags, const Runtime& runtime, 
   const WindowOrder order(WindowKind::random, 1, tokens.count(), static_cast<std::uint64_t>(shape.block_size));
   Trainer trainer(config, shape, runtime);
   initialize(trainer.arena(), shape, config.training.seed);
-  MatrixProducts products(shape, rows, config.training.batch_size / config.training.micro_batch_size,
+  MatrixProducts products(shape, rows, config.training.batch_size / config.training.micro_batch_size.value(),
                           at::TensorOptions().device(runtime.device).dtype(runtime.dtype));
   const auto one_step = [&](std::int64_t step) {
     return 1000 * seconds_of(runtime.device, [&] { trainer.step(step, tokens, order); });
@@ -172,15 +181,15 @@ int bench(int argc, char** argv) {
   const GptShape shape = shape_from(config.model, vocabulary(config, flags.vocab_size));
   config.training.micro_batch_size =
       fitting_micro_batch_size(config, shape, runtime, memory_limit(config.runtime, runtime.device));
-  const Times times = measure(config, flags, runtime, shape, config.training.micro_batch_size * shape.block_size);
+  const Times times = measure(config, flags, runtime, shape, *config.training.micro_batch_size * shape.block_size);
 
   const double median = quantile(times.steps, 0.5);
   const double tokens = static_cast<double>(config.training.batch_size * shape.block_size);
   const std::int64_t parameters = ParameterLayout(gpt_parameters(shape)).parameter_count();
   const double flops = flops_per_token(shape, parameters) * tokens;
   const nlohmann::ordered_json result = {{"device", runtime.device_name()},
-                                         {"dtype", runtime.dtype == at::kFloat ? "float32" : "bfloat16"},
-                                         {"kernels", runtime.kernels == Kernels::fused ? "fused" : "aten"},
+                                         {"dtype", runtime.dtype_name()},
+                                         {"kernels", word_of(runtime.kernels)},
                                          {"steps", times.steps.size()},
                                          {"ms_median", median},
                                          {"ms_p10", quantile(times.steps, 0.1)},

@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/strings.h"
+#include "config/words.h"
 #include "text/build_tokenizer.h"
 #include "text/line_cuts.h"
 
@@ -61,15 +63,15 @@ void measure(const char* name, const std::string& text, double training_seconds,
               megabytes / decoding, training_seconds, decoded == text ? "returns" : "IS CHANGED");
 }
 
-void measure_sentencepiece(const char* model_type, const std::string& text, std::uint64_t vocab_size) {
+void measure_sentencepiece(PieceModel model, const std::string& text, std::uint64_t vocab_size) {
   SentencepieceSettings settings;
   settings.vocab_size = vocab_size;
-  settings.model_type = model_type;
+  settings.model_type = model;
   SentencepieceTrainer trainer(settings);
   const double start = wall_seconds();
   for_each_line(text, [&](std::string_view line) { trainer.add(line); });
   const auto tokenizer = trainer.finish(false);
-  measure((std::string("sentencepiece ") + model_type).c_str(), text, wall_seconds() - start, *tokenizer);
+  measure(str("sentencepiece ", word_of(model)).c_str(), text, wall_seconds() - start, *tokenizer);
 }
 
 }  // namespace
@@ -91,8 +93,8 @@ int main(int argc, char** argv) {
     for_each_line(text, [&](std::string_view line) { builder.add(line); });
     const auto char_tokenizer = builder.finish(false);
     measure("char", text, wall_seconds() - start, *char_tokenizer);
-    measure_sentencepiece("unigram", text, vocab_size);
-    measure_sentencepiece("bpe", text, vocab_size);
+    measure_sentencepiece(PieceModel::unigram, text, vocab_size);
+    measure_sentencepiece(PieceModel::bpe, text, vocab_size);
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.kind());

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/device.h"
-#include "ops/parallel.h"
 #include "results.h"
+#include "runtime/device.h"
+#include "runtime/parallel.h"
 
 namespace inkling {
 

@@ -1,5 +1,5 @@
 # libtorch: LibTorch's CPU half, from the torch package's folder. Its CUDA half (libtorch_cuda.so, 2 GB with what it
-# needs) is loaded by model/device.cpp when a run asks for a GPU, so that a CPU run starts a second earlier.
+# needs) is loaded by runtime/device.cpp when a run asks for a GPU, so that a CPU run starts a second earlier.
 if(NOT EXISTS ${INKLING_TORCH}/lib/libtorch_cpu.so)
   message(FATAL_ERROR "no LibTorch in INKLING_TORCH='${INKLING_TORCH}': build with scripts/build, which installs it")
 endif()

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/device.h"
+#include "runtime/device.h"
 
 namespace inkling {
 

@@ -58,7 +58,8 @@ def smoke_runs(stage):
     product = f"import torch; x = torch.randn(512, 512, device='{device}'); (x @ x).sum().item()"
     stage.step("a product in PyTorch", stage.command, [PYTHON, "-W", "ignore", "-c", product])
     few = {"training.max_steps": 5}
-    stage.step("train aten-float32", train_short, stage, "aten-float32", on_gpu("aten", "float32") | few)
+    stage.step("train reference-float32", train_short, stage, "reference-float32",
+               on_gpu("reference", "float32") | few)
     stage.step("train fused-bfloat16", train_short, stage, "fused-bfloat16", on_gpu("fused") | few)
     stage.step("write with fused kernels", write, stage, "fused-bfloat16", 2, "fused")
 
@@ -86,7 +87,8 @@ def same(what, results, one, other):
 
 def steps(stage):
     """The same thirty steps on the CPU and on the GPU, and what the models then write."""
-    forms = {"aten-float32": on_gpu("aten", "float32"), "aten-bfloat16": on_gpu("aten"), "aten-again": on_gpu("aten"),
+    forms = {"reference-float32": on_gpu("reference", "float32"), "reference-bfloat16": on_gpu("reference"),
+             "reference-again": on_gpu("reference"),
              "fused-float32": on_gpu("fused", "float32"), "fused-bfloat16": on_gpu("fused"),
              "fused-again": on_gpu("fused"),
              "fused-micro-batches": on_gpu("fused", "float32") | {"training.micro_batch_size": 4},
@@ -96,14 +98,15 @@ def steps(stage):
     for name, settings in forms.items():
         runs[name] = stage.step(f"train {name}", train_short, stage, name, settings)
         stage.step(f"{name} against cpu", compare_losses, runs, name, TOLERANCE[settings["runtime.dtype"]])
-    for kernels in ("aten", "fused"):
+    for kernels in ("reference", "fused"):
         stage.step(f"{kernels} twice", same, "two runs", runs, f"{kernels}-bfloat16", f"{kernels}-again")
     texts = {"cpu": stage.step("write cpu", write, stage, "fused-float32", 16)}
-    for name, kernels, dtype in (("aten-float32", "aten", "float32"), ("fused-float32", "fused", "float32"),
-                                 ("fused-bfloat16", "fused", "bfloat16"), ("fused-again", "fused", "bfloat16")):
+    for name, kernels, dtype in (("reference-float32", "reference", "float32"),
+                                 ("fused-float32", "fused", "float32"), ("fused-bfloat16", "fused", "bfloat16"),
+                                 ("fused-again", "fused", "bfloat16")):
         texts[name] = stage.step(f"write {name}", write, stage, "fused-float32", 16, kernels, dtype)
     stage.step("write twice", same, "sixteen texts of a seed", texts, "fused-bfloat16", "fused-again")
-    for name in ("aten-float32", "fused-float32"):
+    for name in ("reference-float32", "fused-float32"):
         stage.step(f"texts of cpu and {name}", compare_texts, texts, name)
 
 
@@ -164,7 +167,8 @@ def measure(stage, command, limit=120):
 def decode(stage):
     """Generating with GPT-2 124M in four forms."""
     for name, kernels, dtype, rows in (("fused", "fused", "bfloat16", 1), ("fused, 16 texts", "fused", "bfloat16", 16),
-                                       ("aten", "aten", "bfloat16", 1), ("fused float32", "fused", "float32", 1)):
+                                       ("reference", "reference", "bfloat16", 1),
+                                       ("fused float32", "fused", "float32", 1)):
         settings = {"runtime.device": "cpu" if EMULATED else "cuda", "runtime.kernels": kernels, "runtime.dtype": dtype}
         command = [PROGRAMS / "bench-decode", ROOT / "configs/gpt2_124m.yaml", "--json", "--rows", rows, "--tokens",
                    8 if EMULATED else 256]
@@ -203,14 +207,14 @@ def peer(stage):
         time_ours(stage, f"gpt2_124m fused in any order, {turn}", 20, "gpt2_124m.yaml", "fused",
                   gpt2 | {"runtime.deterministic": "false"})
     time_pytorch(stage, "gpt2_124m PyTorch eager", 20, GPT2, *as_gpt2)
-    time_ours(stage, "gpt2_124m aten", 20, "gpt2_124m.yaml", "aten", gpt2)
+    time_ours(stage, "gpt2_124m reference", 20, "gpt2_124m.yaml", "reference", gpt2)
     for turn in turns:
         time_ours(stage, f"shakespeare_char without dropout fused, {turn}", 200, "shakespeare_char.yaml", "fused",
                   {"model.dropout": 0})
         time_pytorch(stage, f"shakespeare_char PyTorch compiled, {turn}", 200, CHAR, "--compile")
     time_pytorch(stage, "shakespeare_char PyTorch eager", 100, CHAR)
     time_ours(stage, "shakespeare_char fused", 200, "shakespeare_char.yaml", "fused", {})
-    time_ours(stage, "shakespeare_char aten", 100, "shakespeare_char.yaml", "aten", {})
+    time_ours(stage, "shakespeare_char reference", 100, "shakespeare_char.yaml", "reference", {})
     stage.step("each operation of gpt2_124m", measure_operations, stage, flags(on_gpu("fused") | gpt2 | TINY))
 
 

@@ -5,9 +5,9 @@
 #include "base/files.h"
 #include "base/paths.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/load_model.h"
 #include "config/config.h"
 #include "data/dataset.h"
-#include "generate/load_model.h"
 #include "program.h"
 #include "runtime_flags.h"
 #include "train/evaluate.h"
@@ -112,9 +112,9 @@ int evaluate(int argc, char** argv) {
   const Dataset dataset = prepare_dataset(config.data, {});
   check_tokenizer(model, dataset);
   warn_of_other_data(model, dataset);
-  if (const auto reason = why_no_bound(dataset, model.gpt->shape().block_size)) log_warning(*reason);
+  if (const auto reason = why_no_bound(dataset, model.model->shape().block_size)) log_warning(*reason);
 
-  const Evaluation result = evaluate_validation(*model.gpt, model.runtime, dataset);
+  const Evaluation result = evaluate_validation(*model.model, model.runtime, dataset);
   if (flags.json)
     print_json(result, folder);
   else

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "model/device.h"
+#include "runtime/device.h"
 
 namespace inkling {
 
@@ -25,7 +25,7 @@ inline void add_runtime_flags(CLI::App& app, RuntimeFlags& flags) {
   add("--device", "runtime.device", "auto, cpu, cuda or cuda:N");
   add("--dtype", "runtime.dtype", "auto, float32 or bfloat16");
   add("--threads", "runtime.threads", "CPU threads; auto is one per physical core");
-  add("--kernels", "runtime.kernels", "auto, fused or aten");
+  add("--kernels", "runtime.kernels", "auto, fused or reference");
 }
 
 // Puts a refusal of "--set runtime.threads=x" or of runtime.device into the words of the flags that were typed.

@@ -5,12 +5,12 @@
 
 #include "base/strings.h"
 
-#if __has_include("ops/cuda_library_path.h")  // programs that link the floors above LibTorch
+#if __has_include("backend/choose.h")  // programs that link the floors above LibTorch
 #define INKLING_HAS_TORCH
 #include <torch/headeronly/version.h>
 
+#include "backend/choose.h"
 #include "kernels/cpu_kernels.h"
-#include "ops/cuda_library_path.h"
 #endif
 
 namespace inkling {

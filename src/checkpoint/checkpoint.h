@@ -7,11 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
 #include "model/arena.h"
-#include "model/gpt.h"
+#include "model/weights.h"
 #include "optim/adamw.h"
 #include "text/tokenizer.h"
 
@@ -26,9 +27,12 @@ struct TrainingState {
   double seconds = 0;              // training time so far
   std::int64_t skipped_steps = 0;  // steps whose gradient was not finite: no update was made
   std::int64_t skipped_in_a_row = 0;
-  RuntimeConfig resolved;             // what `auto` meant
-  std::int64_t micro_batch_size = 0;  // and training.micro_batch_size; 0 if it is not recorded (older checkpoints)
+  Resolved resolved;  // what `auto` became
 };
+
+// What helps a run that has diverged, for its message.
+inline constexpr std::string_view diverged_advice =
+    "Try a lower optimizer.learning_rate, a longer schedule.warmup_steps or optimizer.grad_clip: 1.0, with --fresh";
 
 // Records a validation loss of the step that the state belongs to; returns whether it is the best so far, which a loss
 // that is not finite never is.
@@ -48,20 +52,7 @@ void save_checkpoint(const std::filesystem::path& folder, const Config& config, 
 // has no state.json, so there is nothing to check it by.
 void check_checkpoint(const std::filesystem::path& folder);
 
-// The shape of the model in a checkpoint or any GPT-2 folder in Hugging Face's format, with or without the
-// "transformer." prefix, the mask buffers of old files and a copy of the tied head. Throws Error input naming file and
-// field or tensor for whatever is missing, left over, of the wrong shape or cannot be computed here. It reads no
-// tensor, so that a folder is refused before memory is taken for it.
-GptShape read_shape(const std::filesystem::path& folder);
-
-// Fills the arena of a model of that shape: float32, float16 and bfloat16 are converted. It checks the same as
-// read_shape(); after an Error the arena may be partly filled. Weights that are not finite are refused by name.
-void load_weights(const std::filesystem::path& folder, const GptShape& shape, ParameterArena& arena);
-
-// Restores the moments and the number of updates made, bit for bit. Throws Error input as above.
-void load_optimizer(const std::filesystem::path& folder, const ParameterArena& arena, AdamW& optimizer);
-
-// Returns every number as it was saved. Throws Error input as above.
+// Returns every number as it was saved. Throws Error input naming file and field.
 TrainingState load_state(const std::filesystem::path& folder);
 
 // runs/x/checkpoints/step-000500: the folder of the checkpoint of that step.

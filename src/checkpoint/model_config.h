@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "model/gpt.h"
+#include "model/weights.h"
 
 namespace inkling {
 

@@ -1,8 +1,11 @@
 #include "checkpoint/model_weights.h"
 
+#include <ATen/ops/linalg_vector_norm.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -18,12 +21,10 @@
 #include "checkpoint/model_config.h"
 #include "checkpoint/tensor_files.h"
 #include "formats/safetensors.h"
-#include "optim/adamw.h"
 
 namespace inkling {
 namespace {
 
-constexpr std::string_view prefix = "transformer.";  // of every name in a GPT2LMHeadModel
 constexpr std::string_view head_name = "lm_head.weight";
 
 // Hugging Face's GPT-2 always has biases.
@@ -66,7 +67,7 @@ struct WeightsFile {
   const TensorEntry* head = nullptr;  // a stored output head
 
   WeightsFile(const fs::path& folder, const GptShape& shape) : file(open_weights(folder)) {
-    prefixed = file.find(str(prefix, "wte.weight")) != nullptr;
+    prefixed = file.find(str(weights_prefix, "wte.weight")) != nullptr;
     sort_entries();
     const std::vector<ParameterSpec> specs = file_parameters(shape);
     check_names(specs);
@@ -78,8 +79,9 @@ struct WeightsFile {
   void sort_entries() {
     std::vector<std::string> unknown;
     for (const TensorEntry& entry : file.header().tensors) {
-      const bool named_like_the_others = entry.name.starts_with(prefix) == prefixed;
-      const std::string name = prefixed && named_like_the_others ? entry.name.substr(prefix.size()) : entry.name;
+      const bool named_like_the_others = entry.name.starts_with(weights_prefix) == prefixed;
+      const std::string name =
+          prefixed && named_like_the_others ? entry.name.substr(weights_prefix.size()) : entry.name;
       if (entry.name == head_name)
         head = &entry;
       else if (!named_like_the_others)
@@ -94,7 +96,7 @@ struct WeightsFile {
     std::vector<std::string> missing, unknown;
     std::map<std::string, const TensorEntry*> left = entries;
     for (const ParameterSpec& spec : specs) {
-      if (left.erase(spec.name) == 0) missing.push_back(str(prefixed ? prefix : "", spec.name));
+      if (left.erase(spec.name) == 0) missing.push_back(str(prefixed ? weights_prefix : "", spec.name));
     }
     if (!missing.empty()) refuse_missing(file, missing);
     for (const auto& [name, entry] : left) unknown.push_back(entry->name);
@@ -136,16 +138,16 @@ void check_absent_bias(const WeightsFile& weights, const std::string& name) {
 
 }  // namespace
 
-// The norm's sum of squares, in double on the CPU, is finite if and only if every number is.
 std::optional<std::string> tensor_not_finite(const ParameterArena& arena) {
-  if (std::isfinite(global_norm(arena.values()))) return std::nullopt;
+  const at::Tensor largest = at::linalg_vector_norm(arena.values(), std::numeric_limits<double>::infinity());
+  if (std::isfinite(largest.item<float>())) return std::nullopt;
   for (const Parameter& parameter : arena.parameters()) {
     const at::Tensor values = arena.master(parameter.spec.name).cpu();
     const std::span<const float> numbers = values_of(values);
     const bool finite = std::all_of(numbers.begin(), numbers.end(), [](float number) { return std::isfinite(number); });
     if (!finite) return parameter.spec.name;
   }
-  return std::nullopt;  // on a GPU, where the sum is in float32: huge, and finite all the same
+  return std::nullopt;
 }
 
 void write_model_weights(const fs::path& path, const GptShape& shape, const ParameterArena& arena) {
@@ -156,7 +158,7 @@ void write_model_weights(const fs::path& path, const GptShape& shape, const Para
 
   std::vector<TensorToWrite> tensors;
   for (const ParameterSpec& spec : file_parameters(shape)) {
-    const std::string name = str(prefix, spec.name);
+    const std::string name = str(weights_prefix, spec.name);
     if (const auto found = present.find(spec.name); found != present.end()) {
       tensors.push_back(tensor_to_write(name, values, *found->second));
     } else {

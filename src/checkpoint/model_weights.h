@@ -1,19 +1,32 @@
-// Writing model.safetensors of a Hugging Face model folder. (It is read by read_shape and load_weights of
-// checkpoint.h.)
+// model.safetensors of a Hugging Face model folder.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "model/arena.h"
-#include "model/gpt.h"
+#include "model/weights.h"
 
 namespace inkling {
+
+// In front of every parameter's name in the files of a checkpoint: that of a GPT2LMHeadModel.
+inline constexpr std::string_view weights_prefix = "transformer.";
 
 // Writes the tensors of a GPT2LMHeadModel in float32, with zeros for the biases that the model does not have, and
 // without an output head, because that is the token embedding.
 void write_model_weights(const std::filesystem::path& path, const GptShape& shape, const ParameterArena& arena);
+
+// The shape of the model in a checkpoint or any GPT-2 folder in Hugging Face's format, with or without the
+// "transformer." prefix, the mask buffers of old files and a copy of the tied head. Throws Error input naming file and
+// field or tensor for whatever is missing, left over, of the wrong shape or cannot be computed here. It reads no
+// tensor, so that a folder is refused before memory is taken for it.
+GptShape read_shape(const std::filesystem::path& folder);
+
+// Fills the arena of a model of that shape: float32, float16 and bfloat16 are converted. It checks the same as
+// read_shape(); after an Error the arena may be partly filled. Weights that are not finite are refused by name.
+void load_weights(const std::filesystem::path& folder, const GptShape& shape, ParameterArena& arena);
 
 // The name of a tensor that holds infinity or NaN; none if all are finite. It takes one pass over the arena, on its
 // device.

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/model_weights.h"
 #include "checkpoint/tensor_files.h"
 #include "formats/safetensors.h"
 
@@ -17,11 +18,14 @@ namespace inkling {
 namespace {
 
 constexpr std::string_view format_mark = "inkling-adamw";
-constexpr std::string_view format_version = "1";
+constexpr std::string_view format_version = "2", version_without_prefix = "1";
 
-std::string tensor_name(int moment, const Parameter& parameter) {
-  return str("moment", moment, ".", parameter.spec.name);
+// "moment1.transformer.h.0.ln_1.weight": a state goes by the name that its parameter has in model.safetensors.
+std::string tensor_name(const OptimizerState& state, const Parameter& parameter, std::string_view version) {
+  return str(state.name, ".", version == version_without_prefix ? "" : weights_prefix, parameter.spec.name);
 }
+
+std::string_view version_of(const SafetensorsFile& file) { return file.header().metadata.at("version"); }
 
 [[noreturn]] void refuse(const SafetensorsFile& file, const std::string& message) {
   throw Error::input(str(file.path().string(), ": ", message, "; choose another checkpoint"));
@@ -35,9 +39,9 @@ std::int64_t read_steps(const SafetensorsFile& file) {
     return found->second;
   };
   if (value("format") != format_mark) refuse(file, str("it is not a file of optimizer moments (", format_mark, ")"));
-  if (value("version") != format_version) {
-    refuse(file,
-           str("it is of version ", quote(value("version")), ", and this program knows version ", format_version));
+  if (value("version") != format_version && value("version") != version_without_prefix) {
+    refuse(file, str("it is of version ", quote(value("version")), ", and this program knows versions ",
+                     version_without_prefix, " and ", format_version));
   }
   const std::string text = value("steps");
   std::int64_t steps = -1;
@@ -48,12 +52,12 @@ std::int64_t read_steps(const SafetensorsFile& file) {
   return steps;
 }
 
-void check_tensors(const SafetensorsFile& file, const ParameterArena& arena) {
+void check_tensors(const SafetensorsFile& file, const ParameterArena& arena, const AdamW& optimizer) {
   std::vector<std::string> missing, unknown;
   std::set<std::string> known;
-  for (const int moment : {1, 2}) {
+  for (const OptimizerState& state : optimizer.states()) {
     for (const Parameter& parameter : arena.parameters()) {
-      const std::string name = tensor_name(moment, parameter);
+      const std::string name = tensor_name(state, parameter, version_of(file));
       known.insert(name);
       const TensorEntry* entry = file.find(name);
       if (entry == nullptr)
@@ -73,12 +77,14 @@ void check_tensors(const SafetensorsFile& file, const ParameterArena& arena) {
 }  // namespace
 
 void write_optimizer(const fs::path& path, const ParameterArena& arena, const AdamW& optimizer) {
-  const at::Tensor moment1 = optimizer.moment1().cpu();
-  const at::Tensor moment2 = optimizer.moment2().cpu();
+  std::vector<at::Tensor> on_host;  // until they are written
   std::vector<TensorToWrite> tensors;
+  for (const OptimizerState& state : optimizer.states()) on_host.push_back(state.flat.cpu());
   for (const Parameter& parameter : arena.parameters()) {
-    tensors.push_back(tensor_to_write(tensor_name(1, parameter), moment1, parameter));
-    tensors.push_back(tensor_to_write(tensor_name(2, parameter), moment2, parameter));
+    for (std::size_t i = 0; i < on_host.size(); ++i) {
+      tensors.push_back(
+          tensor_to_write(tensor_name(optimizer.states()[i], parameter, format_version), on_host[i], parameter));
+    }
   }
   write_safetensors(path, std::move(tensors),
                     {{"format", std::string(format_mark)},
@@ -93,12 +99,11 @@ std::int64_t optimizer_steps(const fs::path& folder) {
 void load_optimizer(const fs::path& folder, const ParameterArena& arena, AdamW& optimizer) {
   const SafetensorsFile file(folder / "optimizer.safetensors");
   const std::int64_t steps = read_steps(file);
-  check_tensors(file, arena);
-  for (const Parameter& parameter : arena.parameters()) {
-    for (const int moment : {1, 2}) {
-      const at::Tensor flat = moment == 1 ? optimizer.moment1() : optimizer.moment2();
-      const at::Tensor stored = read_tensor(file, *file.find(tensor_name(moment, parameter)));
-      flat.narrow(0, parameter.offset, parameter.count).view(parameter.spec.shape).copy_(stored);
+  check_tensors(file, arena, optimizer);
+  for (const OptimizerState& state : optimizer.states()) {
+    for (const Parameter& parameter : arena.parameters()) {
+      const at::Tensor stored = read_tensor(file, *file.find(tensor_name(state, parameter, version_of(file))));
+      state.flat.narrow(0, parameter.offset, parameter.count).view(parameter.spec.shape).copy_(stored);
     }
   }
   optimizer.set_steps(steps);

@@ -1,4 +1,4 @@
-// Writing optimizer.safetensors, and what it says about itself. (It is read by load_optimizer of checkpoint.h.)
+// optimizer.safetensors: the states of the optimizer.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,14 @@
 
 namespace inkling {
 
-// Writes "moment1.h.0.attn.c_attn.weight" and "moment2. …" for every parameter of the arena, in float32; the number of
-// updates made is in the file's metadata.
+// Writes every state of the optimizer for every parameter of the arena, in float32, under the names that the weights
+// have in model.safetensors ("moment1.transformer.h.0.attn.c_attn.weight"); the number of updates made is in the
+// file's metadata.
 void write_optimizer(const std::filesystem::path& path, const ParameterArena& arena, const AdamW& optimizer);
+
+// Restores the moments and the number of updates made, bit for bit. Throws Error input naming the file and the
+// tensor or field that is wrong.
+void load_optimizer(const std::filesystem::path& folder, const ParameterArena& arena, AdamW& optimizer);
 
 // Returns the number of updates made without reading a tensor. Throws Error input as load_optimizer does.
 std::int64_t optimizer_steps(const std::filesystem::path& folder);

@@ -14,11 +14,10 @@ namespace {
 // Refuses to write what could not be loaded.
 void check_run(const ParameterArena& arena, const AdamW& optimizer, const TrainingState& state) {
   if (const auto name = tensor_not_finite(arena)) {
-    throw Error(
-        ErrorKind::diverged,
-        str("training has diverged: after step ", state.step, " tensor ", quote(*name),
-            " of the weights is not finite, so nothing was saved; earlier checkpoints are untouched. Try a lower "
-            "optimizer.learning_rate, a longer schedule.warmup_steps or optimizer.grad_clip: 1.0, with --fresh"));
+    throw Error(ErrorKind::diverged,
+                str("training has diverged: after step ", state.step, " tensor ", quote(*name),
+                    " of the weights is not finite, so nothing was saved; earlier checkpoints are untouched. ",
+                    diverged_advice));
   }
   if (optimizer.steps() != state.step - state.skipped_steps) {
     throw Error::internal(str("a run of ", state.step, " steps, ", state.skipped_steps,

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "config/resolved.h"
 #include "formats/json_fields.h"
 
 namespace inkling {
@@ -39,10 +40,15 @@ std::string json_number(std::optional<double> number) {
   return number && std::isfinite(*number) ? format_shortest(*number) : "null";
 }
 
-std::string runtime_text(const RuntimeConfig& runtime) {
-  return str("{\"device\": ", json_text(runtime.device), ", \"dtype\": ", json_text(runtime.dtype),
-             ", \"threads\": ", runtime.threads, ", \"kernels\": ", json_text(runtime.kernels),
-             ", \"deterministic\": ", runtime.deterministic ? "true" : "false", "}");
+// The settings of the runtime stand in a section of their own, training.micro_batch_size beside it.
+bool is_in_section(const ResolvedField& field) { return field.section == "runtime"; }
+
+std::string resolved_text(const Resolved& resolved) {
+  std::vector<std::string> inside, beside;
+  for (const ResolvedField& field : resolved_fields(resolved)) {
+    (is_in_section(field) ? inside : beside).push_back(str(json_text(field.name), ": ", field.json));
+  }
+  return str("\"runtime\": {", join(inside, ", "), "},\n  ", join(beside, ",\n  "));
 }
 
 std::string state_text(const TrainingState& state) {
@@ -50,8 +56,7 @@ std::string state_text(const TrainingState& state) {
              ",\n  \"step\": ", state.step, ",\n  \"best_val_loss\": ", json_number(state.best_val_loss),
              ",\n  \"best_step\": ", state.best_step, ",\n  \"data_hash\": ", json_text(state.data_hash),
              ",\n  \"seconds\": ", json_number(state.seconds), ",\n  \"skipped_steps\": ", state.skipped_steps,
-             ",\n  \"skipped_in_a_row\": ", state.skipped_in_a_row, ",\n  \"runtime\": ", runtime_text(state.resolved),
-             ",\n  \"micro_batch_size\": ", state.micro_batch_size);
+             ",\n  \"skipped_in_a_row\": ", state.skipped_in_a_row, ",\n  ", resolved_text(state.resolved));
 }
 
 std::string files_text(const fs::path& folder) {
@@ -84,20 +89,21 @@ JsonFields open_state(const fs::path& folder) {
   return fields;
 }
 
-std::string setting_from(const JsonFields& fields, const char* name) {
-  const std::string text = fields.text(name);
-  if (is_allowed(str("runtime.", name), text)) return text;
-  fields.refuse(str("runtime.", name, " is ", quote(text), ", which this program does not know"));
+// Checkpoints of older versions do not tell training.micro_batch_size, or say 0.
+bool is_untold(const JsonFields& fields, const ResolvedField& field) {
+  return field.name == "micro_batch_size" && (!fields.has(field.name) || fields.json(field.name) == "0");
 }
 
-RuntimeConfig runtime_from(const JsonFields& fields) {
-  RuntimeConfig runtime;
-  runtime.device = setting_from(fields, "device");
-  runtime.dtype = setting_from(fields, "dtype");
-  runtime.threads = fields.whole("threads", 0, 4096);
-  runtime.kernels = setting_from(fields, "kernels");
-  runtime.deterministic = fields.flag("deterministic");
-  return runtime;
+Resolved resolved_from(const JsonFields& fields) {
+  const JsonFields runtime = fields.section("runtime");
+  Resolved resolved;
+  for (ResolvedField field : resolved_fields(resolved)) {
+    const JsonFields& around = is_in_section(field) ? runtime : fields;
+    if (is_untold(around, field)) continue;
+    field.json = around.json(field.name);
+    if (!set_resolved_field(resolved, field)) around.refuse_value(field.name, field.allowed);
+  }
+  return resolved;
 }
 
 TrainingState state_from(const JsonFields& fields) {
@@ -111,8 +117,7 @@ TrainingState state_from(const JsonFields& fields) {
   if (state.seconds < 0) fields.refuse("seconds is below 0");
   state.skipped_steps = fields.whole("skipped_steps", 0, state.step);
   state.skipped_in_a_row = fields.whole("skipped_in_a_row", 0, state.skipped_steps);
-  state.resolved = runtime_from(fields.section("runtime"));
-  if (fields.has("micro_batch_size")) state.micro_batch_size = fields.whole("micro_batch_size", 0, 100'000);
+  state.resolved = resolved_from(fields);
   return state;
 }
 

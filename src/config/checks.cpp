@@ -34,7 +34,7 @@ class FitChecker {
   }
 
  private:
-  // The place of the first of these keys that a flag wrote, or else that the file wrote.
+  // Returns the place of the first of these keys that a flag wrote, or else that the file wrote.
   std::string place_of(std::initializer_list<std::string> keys) const {
     for (const auto* written : {&places_.flags, &places_.files}) {
       for (const std::string& key : keys) {
@@ -49,7 +49,7 @@ class FitChecker {
     throw Error::input(str(place_of(keys), ": ", what));
   }
 
-  // "model.n_head 6 (the default)"
+  // Returns "model.n_head 6 (the default)".
   template <typename Value>
   std::string stated(const std::string& key, const Value& value) const {
     const bool written = places_.flags.contains(key) || places_.files.contains(key);
@@ -103,11 +103,11 @@ class FitChecker {
   void check_steps() const {
     const TrainingConfig& training = config_.training;
     const ScheduleConfig& schedule = config_.schedule;
-    const std::int64_t micro = training.micro_batch_size;
-    if (micro > 0 && training.batch_size % micro != 0) {
+    const std::optional<std::int64_t>& micro = training.micro_batch_size;
+    if (micro && training.batch_size % *micro != 0) {
       refuse({"training.micro_batch_size", "training.batch_size"},
              str(stated("training.batch_size", training.batch_size), " is not divisible by training.micro_batch_size ",
-                 micro, "; write a micro_batch_size that divides it, or auto"));
+                 *micro, "; write a micro_batch_size that divides it, or auto"));
     }
     if (training.max_steps > 0 && schedule.warmup_steps > training.max_steps) {
       refuse({"schedule.warmup_steps", "training.max_steps"},
@@ -116,17 +116,18 @@ class FitChecker {
                  ", so the learning rate would never be reached; write at most ", training.max_steps,
                  " for warmup_steps"));
     }
-    if (schedule.name == "cosine" && schedule.decay_steps > 0 && schedule.decay_steps < schedule.warmup_steps) {
+    if (schedule.name == ScheduleName::cosine && schedule.decay_steps &&
+        *schedule.decay_steps < schedule.warmup_steps) {
       refuse({"schedule.decay_steps", "schedule.warmup_steps"},
-             str("schedule.decay_steps ", schedule.decay_steps, " is below ",
+             str("schedule.decay_steps ", *schedule.decay_steps, " is below ",
                  stated("schedule.warmup_steps", schedule.warmup_steps), "; write at least ", schedule.warmup_steps,
-                 " for decay_steps, or 0"));
+                 " for decay_steps, or auto"));
     }
   }
 
   void check_learning_rates() const {
     const double highest = config_.optimizer.learning_rate, lowest = config_.schedule.min_learning_rate;
-    if (config_.schedule.name != "cosine" || lowest <= highest) return;
+    if (config_.schedule.name != ScheduleName::cosine || lowest <= highest) return;
     refuse({"schedule.min_learning_rate", "optimizer.learning_rate"},
            str(stated("schedule.min_learning_rate", format_shortest(lowest)), " is above ",
                stated("optimizer.learning_rate", format_shortest(highest)),
@@ -146,7 +147,7 @@ SourceKind source_kind(const DataConfig& data) {
 }
 
 std::int64_t decay_steps(const Config& config) {
-  return config.schedule.decay_steps > 0 ? config.schedule.decay_steps : config.training.max_steps;
+  return config.schedule.decay_steps.value_or(config.training.max_steps);
 }
 
 }  // namespace inkling

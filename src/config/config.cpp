@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "config/checks.h"
 #include "config/fields.h"
@@ -19,7 +21,7 @@ struct Translation {
   std::string_view theirs, ours;
 };
 
-// Names that people bring from nanoGPT.
+// People bring these names from nanoGPT.
 constexpr std::array nanogpt_names{
     Translation{"max_iters", "training.max_steps"},
     Translation{"lr_decay_iters", "schedule.decay_steps"},
@@ -37,7 +39,7 @@ std::string child(const std::string& section, const std::string& name) {
   return section.empty() ? name : section + "." + name;
 }
 
-// The names that may stand directly in `section`.
+// Returns the names that may stand directly in `section`.
 std::vector<std::string> names_in(const Settings& list, const std::string& section) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& key) {
@@ -50,7 +52,7 @@ std::vector<std::string> names_in(const Settings& list, const std::string& secti
   return names;
 }
 
-// Where a setting of this name lives in any other section; empty if nowhere.
+// Returns the key of a setting of this name in any section; empty if there is none.
 std::string home_of(const Settings& list, const std::string& name) {
   for (const auto& [theirs, ours] : nanogpt_names) {
     if (theirs == name) return std::string(ours);
@@ -77,7 +79,7 @@ class ConfigReader {
     read_section(root, "");
   }
 
-  // "section.key=value"
+  // `flag` is "section.key=value".
   void read_flag(const std::string& flag) {
     const std::string place = "--set " + flag;
     const std::size_t equals = flag.find('=');
@@ -89,12 +91,16 @@ class ConfigReader {
     }
     const Setting* setting = list_.find(key);
     if (setting == nullptr) refuse_unknown(place, key);
-    assign(*setting, flag_value(*setting, place, value));
+    set(*setting, flag_value(*setting, place, value));
     places_.flags[key] = place;
   }
 
+  // To be called when a program, not the person, wrote what was read so far.
+  void forget_old_words() { notes_.clear(); }
+
   Config take() {
     check_fit(config_, places_);
+    for (const std::string& note : notes_) log_info(note);
     return std::move(config_);
   }
 
@@ -108,7 +114,7 @@ class ConfigReader {
         if (value.kind != YamlNode::Kind::section) refuse_as_section(value, key);
         read_section(value, key);
       } else if (const Setting* setting = list_.find(key)) {
-        assign(*setting, value);
+        set(*setting, value);
         places_.files[key] = value.place;
       } else {
         refuse_unknown(node.keys[i].place, key);
@@ -116,9 +122,13 @@ class ConfigReader {
     }
   }
 
+  void set(const Setting& setting, const YamlNode& node) {
+    assign(setting, node);
+    if (auto note = note_of_old_word(setting, node)) notes_.insert(std::move(*note));
+  }
+
   YamlNode flag_value(const Setting& setting, const std::string& place, const std::string& value) const {
-    const bool takes_list = std::holds_alternative<std::vector<std::string>*>(setting.member);
-    if (takes_list && value.rfind('[', 0) == 0) {
+    if (std::holds_alternative<TextList>(setting.allowed) && value.rfind('[', 0) == 0) {
       return parse_yaml(value, place);
     }
     if (value.empty()) return {YamlNode::Kind::nothing, "", place, {}, {}};
@@ -152,9 +162,10 @@ class ConfigReader {
   Config config_;
   Settings list_;
   WrittenPlaces places_;
+  std::set<std::string> notes_;  // on old words, each once
 };
 
-// Error input where the path does not lead to a file, with what the person may have meant.
+// Throws an Error input where the path does not lead to a file, and says what the person may have meant.
 void check_path(const fs::path& path) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
@@ -192,18 +203,11 @@ Config load_config(const fs::path& path, std::span<const std::string> overrides)
 }
 
 Config load_kept_config(const fs::path& path, std::span<const std::string> overrides) {
-  return parse_config(read_small_file(path), path.string(), overrides);
-}
-
-bool is_allowed(const std::string& key, const std::string& text) {
-  Config scratch;
-  const Settings list = all_settings(scratch);
-  try {
-    assign(*list.find(key), {YamlNode::Kind::verbatim, text, "", {}, {}});
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
+  ConfigReader reader(path.string());
+  reader.read_file(read_small_file(path));
+  reader.forget_old_words();
+  for (const std::string& flag : overrides) reader.read_flag(flag);
+  return reader.take();
 }
 
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides) {

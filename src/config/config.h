@@ -1,23 +1,33 @@
-// The settings of a run: one YAML file is the whole truth, --set overrides it.
+// The settings of a run. One YAML file is the whole truth, and --set overrides it.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kernels/kernel_settings.h"
+
 namespace inkling {
 
-// The meaning, range and class of every member stand in one list: fields.cpp. docs/formats.md shows it as tables.
+// fields.cpp lists what every member means, what it may be and what changing it on a resume means; docs/formats.md
+// shows that list as tables. words.h holds the words that stand for an enum's values. An empty optional is the word
+// auto.
+
+enum class TokenizerKind { byte, character, sentencepiece };
+enum class PieceModel { unigram, bpe };
 
 struct TokenizerConfig {
-  std::string kind = "char";           // byte | char | sentencepiece
-  std::uint64_t vocab_size = 4096;     // sentencepiece alone
-  std::string model_type = "unigram";  // sentencepiece alone: unigram | bpe
-  double character_coverage = 0.9995;  // sentencepiece alone
+  TokenizerKind kind = TokenizerKind::character;
+  std::uint64_t vocab_size = 4096;              // sentencepiece alone
+  PieceModel model_type = PieceModel::unigram;  // sentencepiece alone
+  double character_coverage = 0.9995;           // sentencepiece alone
 };
+
+enum class WindowKind { epoch, random };
 
 struct DataConfig {
   std::vector<std::string> source;             // at least one after load_config()
@@ -26,8 +36,8 @@ struct DataConfig {
   std::uint64_t vocab_size = 0;  // above 0 exactly where the sources are ready token files (*.bin)
   TokenizerConfig tokenizer;
   double val_fraction = 0.1;
-  std::string order = "epoch";  // epoch | random
-  std::string dir = "auto";     // auto: data/<hash of the settings>
+  WindowKind order = WindowKind::epoch;
+  std::optional<std::string> dir = {};  // auto: data/<name>-<tokenizer>-<hash of the settings>
   std::uint64_t stories = 20000;
   std::uint64_t grammar_seed = 1;
 };
@@ -36,26 +46,34 @@ struct ModelConfig {
   std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256;
   double dropout = 0.0;
   bool bias = true;
-  std::string gelu = "tanh";  // tanh | exact
+  GeluForm gelu = GeluForm::tanh;
 };
 
+enum class OptimizerName { adamw };
+
 struct OptimizerConfig {
-  std::string name = "adamw";
+  OptimizerName name = OptimizerName::adamw;
   double learning_rate = 6e-4, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
   double grad_clip = 1.0;  // 0: no clipping
 };
 
+enum class ScheduleName { cosine, constant };
+
 struct ScheduleConfig {
-  std::string name = "cosine";  // cosine | constant
+  ScheduleName name = ScheduleName::cosine;
   std::int64_t warmup_steps = 100;
-  std::int64_t decay_steps = 0;  // 0: training.max_steps
+  std::optional<std::int64_t> decay_steps = {};  // auto: training.max_steps
   double min_learning_rate = 6e-5;
 };
 
+// Recompute says what the backward pass computes again instead of keeping it: nothing, the activations behind GELU
+// (with the fused kernels only), or all of a block but its input.
+enum class Recompute { none, gelu, block };
+
 struct TrainingConfig {
   std::int64_t max_steps = 5000, batch_size = 12;
-  std::int64_t micro_batch_size = 0;  // 0: the most that fit into memory; otherwise divides batch_size
-  std::string recompute = "none";     // none | gelu | block
+  std::optional<std::int64_t> micro_batch_size = {};  // divides batch_size; auto: as many windows as fit into memory
+  Recompute recompute = Recompute::none;
   std::uint64_t seed = 1;
 };
 
@@ -65,19 +83,35 @@ struct EvaluationConfig {
 
 struct CheckpointConfig {
   std::int64_t interval = 500;
-  std::int64_t keep = 1;  // how many of the newest; the best is kept besides
+  std::int64_t keep = 1;  // how many of the newest stay; the best one stays as well
 };
 
 struct LoggingConfig {
   std::int64_t interval = 10;
 };
 
+struct DeviceChoice {
+  bool cuda = false;
+  std::optional<int> index = {};  // which GPU, counted from 0; none: the setting says cuda alone
+  bool operator==(const DeviceChoice&) const = default;
+};
+
+// Returns "cpu", "cuda" or "cuda:1", as runtime.device writes it.
+std::string device_text(const DeviceChoice& device);
+
+enum class Dtype { float32, bfloat16 };
+
+// fused computes with our own loops on the CPU, in float32 (without gradients also from weights in bfloat16), and with
+// our own kernels on a GPU, in float32 and bfloat16 with the gradients of weights in float32. reference composes
+// LibTorch's operations, on any device and in any dtype; it is slower, and is the second opinion on fused.
+enum class Kernels { fused, reference };
+
 struct RuntimeConfig {
-  std::string device = "auto";   // auto | cpu | cuda | cuda:N
-  std::string dtype = "auto";    // auto | float32 | bfloat16
-  std::int64_t threads = 0;      // 0: one per physical core
-  std::string kernels = "auto";  // auto | fused | aten
-  double memory_limit_gib = 0;   // 0: what is free
+  std::optional<DeviceChoice> device = {};
+  std::optional<Dtype> dtype = {};
+  std::optional<std::int64_t> threads = {};  // auto: one per physical core
+  std::optional<Kernels> kernels = {};
+  std::optional<double> memory_limit_gib = {};  // auto: what is free
   bool deterministic = true;
 };
 
@@ -93,27 +127,24 @@ struct Config {
   RuntimeConfig runtime;
 };
 
-// Reads a file and applies "section.key=value" overrides in order. Error input with file:line:column
-// (or "--set section.key=value") for everything that is not a known setting with a value in its range, and for
-// settings that do not fit together (n_embd that n_head does not divide …).
-// What a person names on the command line may be a pipe.
+// Reads the file that a person names, which may be a pipe, and applies "section.key=value" overrides in order. Tells
+// the person once of each old word. Throws an Error input with file:line:column (or "--set section.key=value") for
+// everything that is not a known setting with a value in its range, and for settings that do not fit together (n_embd
+// that n_head does not divide …).
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides);
 
-// The same for the config.yaml that a run or a checkpoint has kept, which is a file.
+// Does the same for the config.yaml that a run or a checkpoint has kept, whose old words are nobody's concern.
 Config load_kept_config(const std::filesystem::path& path, std::span<const std::string> overrides);
 
-// The same from text; `name` stands for the path in messages.
+// Does the same as load_config() for a text; `name` stands for the path in messages.
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides);
 
-// Whether `text` may stand for the setting `key` ("runtime.device"): for other files that keep settings.
-bool is_allowed(const std::string& key, const std::string& text);
-
-// YAML with every setting written out; parse_config() of it gives the same Config, and the same text again.
+// Returns YAML with every setting written out. parse_config() reads the same Config from it.
 std::string print_config(const Config& config);
 
-// What changing a setting between a run and its resumption means.
+// OnResume says what it means that a setting changes between a run and its resumption.
 enum class OnResume {
-  free,    // applies without a word of consent: max_steps, intervals, logging, paths
+  free,    // applies without anybody's consent: max_steps, intervals, logging, paths
   ask,     // needs --accept-changes
   refuse,  // another model or other data: needs --fresh
 };
@@ -127,13 +158,13 @@ struct ConfigChange {
 
 std::vector<ConfigChange> compare_configs(const Config& before, const Config& after);
 
-// For the person: one line per change, "optimizer.learning_rate: 0.001 -> 0.0005 (needs --accept-changes)".
+// Returns one line for each change: "optimizer.learning_rate: 0.001 -> 0.0005 (needs --accept-changes)".
 std::string describe_changes(std::span<const ConfigChange> changes);
 
-// The reference for docs/formats.md: one Markdown table per section, from the field list.
+// Returns the reference for docs/formats.md: one Markdown table for each section.
 std::string config_reference();
 
-// What the names in data.source and data.validation_source stand for.
+// SourceKind says what the names in data.source and data.validation_source stand for.
 enum class SourceKind {
   text,         // files, folders, .jsonl
   grammar,      // one *.grammar
@@ -141,7 +172,18 @@ enum class SourceKind {
 };
 SourceKind source_kind(const DataConfig& data);
 
-// schedule.decay_steps, whose 0 stands for training.max_steps.
+// Returns schedule.decay_steps, for which auto is training.max_steps.
 std::int64_t decay_steps(const Config& config);
+
+// Resolved is what a run made of every `auto`. A checkpoint keeps it in state.json, so that a resumed run uses the
+// same.
+struct Resolved {
+  DeviceChoice device;
+  Dtype dtype = Dtype::float32;
+  std::int64_t threads = 1;
+  Kernels kernels = Kernels::fused;
+  bool deterministic = true;
+  std::int64_t micro_batch_size = 0;  // 0: not known, because an older version wrote the checkpoint
+};
 
 }  // namespace inkling

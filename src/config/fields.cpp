@@ -1,8 +1,14 @@
 #include "config/fields.h"
 
 #include <algorithm>
+#include <charconv>
+#include <concepts>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+
+#include "base/strings.h"
+#include "config/words.h"
 
 namespace inkling {
 namespace {
@@ -11,34 +17,84 @@ using enum OnResume;
 constexpr std::int64_t largest_seed = INT64_MAX;
 
 WholeRange whole(std::int64_t lowest, std::int64_t highest) { return {lowest, highest}; }
-WholeRange whole_or_auto(std::int64_t highest) { return {0, highest, true}; }
 RealRange real(double lowest, double highest) { return {lowest, highest}; }
 RealRange above(double lowest, double highest) { return {lowest, highest, true, false}; }
 RealRange below(double lowest, double highest) { return {lowest, highest, false, true}; }
 RealRange between(double lowest, double highest) { return {lowest, highest, true, true}; }
-OneOf one_of(std::vector<std::string> names) { return {std::move(names)}; }
+// Fields::add() fills in the words, which the member's enum has.
+OneOf its_words(std::vector<OldWord> old_words = {}) { return {{}, std::move(old_words)}; }
 
-bool is_device(const std::string& text) {
-  if (text == "auto" || text == "cpu" || text == "cuda") return true;
-  const std::string_view number = std::string_view(text).substr(std::min<std::size_t>(5, text.size()));
-  return text.rfind("cuda:", 0) == 0 && !number.empty() && number.size() <= 2 &&
-         number.find_first_not_of("0123456789") == std::string_view::npos &&
-         (number.size() == 1 || number.front() != '0');
+template <class Member>
+struct Optional : std::false_type {
+  using Inner = Member;
+};
+template <class Type>
+struct Optional<std::optional<Type>> : std::true_type {
+  using Inner = Type;
+};
+
+// The next two functions convert a member to a Value and back. They know every type that the structs of config.h use.
+template <class Member>
+Value value_of(const Member& member) {
+  if constexpr (Optional<Member>::value) {
+    return member ? value_of(*member) : Value(Auto{});
+  } else if constexpr (std::is_enum_v<Member>) {
+    return std::string(word_of(member));
+  } else if constexpr (std::same_as<Member, DeviceChoice>) {
+    return device_text(member);
+  } else if constexpr (std::same_as<Member, std::uint64_t>) {
+    return static_cast<std::int64_t>(member);
+  } else {
+    return member;
+  }
 }
 
-// Collects what the lists below say.
+template <class Member>
+void set_member(Member& member, const Value& value) {
+  if constexpr (Optional<Member>::value) {
+    member.reset();
+    if (!std::holds_alternative<Auto>(value)) set_member(member.emplace(), value);
+  } else if constexpr (std::is_enum_v<Member>) {
+    const auto& words = words_of<Member>;
+    member = static_cast<Member>(std::find(words.begin(), words.end(), std::get<std::string>(value)) - words.begin());
+  } else if constexpr (std::same_as<Member, DeviceChoice>) {
+    member = find_device(std::get<std::string>(value)).value();
+  } else if constexpr (std::same_as<Member, std::uint64_t>) {
+    member = static_cast<std::uint64_t>(std::get<std::int64_t>(value));
+  } else {
+    member = std::get<Member>(value);
+  }
+}
+
+// Fields collects what the lists below say.
 class Fields {
  public:
-  void add(const std::string& name, Member member, Allowed allowed, OnResume on_resume, std::string about) {
-    list_.settings.push_back({prefix_ + name, member, std::move(allowed), on_resume, std::move(about)});
+  template <class Member>
+  void add(const std::string& name, Member& member, Allowed allowed, OnResume on_resume, std::string about) {
+    using Inner = typename Optional<Member>::Inner;
+    if constexpr (std::is_enum_v<Inner>) {
+      std::get<OneOf>(allowed).words.assign(words_of<Inner>.begin(), words_of<Inner>.end());
+    }
+    list_.settings.push_back({.key = prefix_ + name,
+                              .allowed = std::move(allowed),
+                              .takes_auto = Optional<Member>::value,
+                              .on_resume = on_resume,
+                              .about = std::move(about),
+                              .get = [&member] { return value_of(member); },
+                              .set = [&member](const Value& value) { set_member(member, value); }});
   }
 
   template <class SectionConfig>
   void section(const std::string& name, SectionConfig& config, std::string about) {
-    const std::string outer = prefix_;
     list_.sections.push_back({prefix_ + name, std::move(about)});
-    prefix_ += name + ".";
-    fields(*this, config);
+    within(name, [&] { fields(*this, config); });
+  }
+
+  template <class AddFields>
+  void within(const std::string& section, AddFields&& add_fields) {
+    const std::string outer = prefix_;
+    prefix_ += section + ".";
+    add_fields();
     prefix_ = outer;
   }
 
@@ -50,85 +106,96 @@ class Fields {
 };
 
 // clang-format off
-// One line a setting: name, member, what it may be, what changing it on a resume means, what it is for.
+// Each setting is one line: name, member, what it may be, what changing it on a resume means, what it is for. Where the
+// struct is a type parameter, it is the section of the config or what a run resolved it to (Resolved).
 
 void fields(Fields& f, TokenizerConfig& c) {
-  f.add("kind", &c.kind, one_of({"byte", "char", "sentencepiece"}), refuse, "How text becomes tokens: bytes, Unicode characters of the text, or pieces learned from it.");
-  f.add("vocab_size", &c.vocab_size, whole(259, 1'000'000), refuse, "How many pieces `sentencepiece` learns; the other kinds take theirs from the text.");
-  f.add("model_type", &c.model_type, one_of({"unigram", "bpe"}), refuse, "Which algorithm `sentencepiece` learns with.");
-  f.add("character_coverage", &c.character_coverage, real(0.98, 1), refuse, "Share of the text's characters that get a piece of `sentencepiece`; the rest is spelled in bytes.");
+  f.add("kind", c.kind, its_words(), refuse, "How text becomes tokens: bytes, Unicode characters of the text, or pieces learned from it.");
+  f.add("vocab_size", c.vocab_size, whole(259, 1'000'000), refuse, "How many pieces `sentencepiece` learns; the other kinds take theirs from the text.");
+  f.add("model_type", c.model_type, its_words(), refuse, "Which algorithm `sentencepiece` learns with.");
+  f.add("character_coverage", c.character_coverage, real(0.98, 1), refuse, "Share of the text's characters that get a piece of `sentencepiece`; the rest is spelled in bytes.");
 }
 
 void fields(Fields& f, DataConfig& c) {
-  f.add("source", &c.source, FreeText{"a path"}, refuse, "Text to train on: files, folders and `.jsonl`; or one `.grammar`; or ready token files, `.bin`. One path or a list; `*` stands for any part of a name.");
-  f.add("validation_source", &c.validation_source, FreeText{"a path"}, refuse, "Text to validate on, likewise. Without one it is the tail of each source, the last stories of a grammar, or the token files with `val` in their name.");
-  f.add("jsonl_field", &c.jsonl_field, FreeText{"a name"}, refuse, "The field of a `.jsonl` line that holds the text.");
-  f.add("vocab_size", &c.vocab_size, whole(0, 4'294'967'295), refuse, "Vocabulary of ready token files, where it is required; 0 with every other source.");
+  f.add("source", c.source, TextList{"a path"}, refuse, "Text to train on: files, folders and `.jsonl`; or one `.grammar`; or ready token files, `.bin`. One path or a list; `*` stands for any part of a name.");
+  f.add("validation_source", c.validation_source, TextList{"a path"}, refuse, "Text to validate on, likewise. Without one it is the tail of each source, the last stories of a grammar, or the token files with `val` in their name.");
+  f.add("jsonl_field", c.jsonl_field, Text{"a name"}, refuse, "The field of a `.jsonl` line that holds the text.");
+  f.add("vocab_size", c.vocab_size, whole(0, 4'294'967'295), refuse, "Vocabulary of ready token files, where it is required; 0 with every other source.");
   f.section("tokenizer", c.tokenizer, "How text becomes tokens. Ready token files need none.");
-  f.add("val_fraction", &c.val_fraction, between(0, 1), refuse, "Share of each source that is kept for validation where there is no `validation_source`.");
-  f.add("order", &c.order, one_of({"epoch", "random"}), ask, "`epoch` shows every window once before one comes again; `random` draws independent offsets as nanoGPT does.");
-  f.add("dir", &c.dir, FreeText{"a path, or auto"}, free, "Folder of the token files; `auto` is one in `data/`, named after the first source, the tokenizer and a hash of the settings that make them.");
-  f.add("stories", &c.stories, whole(2, 1'000'000'000), refuse, "How many stories a grammar is expanded into.");
-  f.add("grammar_seed", &c.grammar_seed, whole(0, largest_seed), refuse, "Which stories these are.");
+  f.add("val_fraction", c.val_fraction, between(0, 1), refuse, "Share of each source that is kept for validation where there is no `validation_source`.");
+  f.add("order", c.order, its_words(), ask, "`epoch` shows every window once before one comes again; `random` draws independent offsets as nanoGPT does.");
+  f.add("dir", c.dir, Text{"a path"}, free, "Folder of the token files; `auto` is one in `data/`, named after the first source, the tokenizer and a hash of the settings that make them.");
+  f.add("stories", c.stories, whole(2, 1'000'000'000), refuse, "How many stories a grammar is expanded into.");
+  f.add("grammar_seed", c.grammar_seed, whole(0, largest_seed), refuse, "Which stories these are.");
 }
 
 void fields(Fields& f, ModelConfig& c) {
-  f.add("n_layer", &c.n_layer, whole(1, 1000), refuse, "Blocks, one after the other.");
-  f.add("n_head", &c.n_head, whole(1, 1000), refuse, "Attention heads in each block; divides `n_embd`.");
-  f.add("n_embd", &c.n_embd, whole(1, 65'536), refuse, "Numbers that stand for one token inside the model (channels).");
-  f.add("block_size", &c.block_size, whole(2, 65'536), refuse, "Tokens the model sees at once (context).");
-  f.add("dropout", &c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");
-  f.add("bias", &c.bias, TrueOrFalse{}, refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them.");
-  f.add("gelu", &c.gelu, one_of({"tanh", "exact"}), refuse, "Form of the activation: GPT-2's approximation by tanh, or exact as nanoGPT has it.");
+  f.add("n_layer", c.n_layer, whole(1, 1000), refuse, "Blocks, one after the other.");
+  f.add("n_head", c.n_head, whole(1, 1000), refuse, "Attention heads in each block; divides `n_embd`.");
+  f.add("n_embd", c.n_embd, whole(1, 65'536), refuse, "Numbers that stand for one token inside the model (channels).");
+  f.add("block_size", c.block_size, whole(2, 65'536), refuse, "Tokens the model sees at once (context).");
+  f.add("dropout", c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");
+  f.add("bias", c.bias, TrueOrFalse{}, refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them.");
+  f.add("gelu", c.gelu, its_words(), refuse, "Form of the activation: GPT-2's approximation by tanh, or exact as nanoGPT has it.");
 }
 
 void fields(Fields& f, OptimizerConfig& c) {
-  f.add("name", &c.name, one_of({"adamw"}), ask, "The algorithm: AdamW (Loshchilov and Hutter 2019).");
-  f.add("learning_rate", &c.learning_rate, above(0, 10), ask, "Step size after warm-up; small models bear 1e-3, GPT-2 small 6e-4.");
-  f.add("beta1", &c.beta1, below(0, 1), ask, "Memory of the mean gradient.");
-  f.add("beta2", &c.beta2, below(0, 1), ask, "Memory of the mean squared gradient; 0.99 suits small batches.");
-  f.add("epsilon", &c.epsilon, above(0, 1), ask, "Added to the divisor, against division by zero.");
-  f.add("weight_decay", &c.weight_decay, real(0, 10), ask, "Pull of the matrices towards zero; biases and LayerNorms are left alone.");
-  f.add("grad_clip", &c.grad_clip, real(0, 1000), ask, "Largest global norm of the gradient; 0 does not clip.");
+  f.add("name", c.name, its_words(), ask, "The algorithm: AdamW (Loshchilov and Hutter 2019).");
+  f.add("learning_rate", c.learning_rate, above(0, 10), ask, "Size of a step after warm-up; 1e-3 suits small models, 6e-4 suits GPT-2 small.");
+  f.add("beta1", c.beta1, below(0, 1), ask, "Memory of the mean gradient.");
+  f.add("beta2", c.beta2, below(0, 1), ask, "Memory of the mean squared gradient; 0.99 suits small batches.");
+  f.add("epsilon", c.epsilon, above(0, 1), ask, "Added to the divisor, against division by zero.");
+  f.add("weight_decay", c.weight_decay, real(0, 10), ask, "Pull of the matrices towards zero; biases and LayerNorms are left alone.");
+  f.add("grad_clip", c.grad_clip, real(0, 1000), ask, "Largest global norm of the gradient; 0 does not clip.");
 }
 
 void fields(Fields& f, ScheduleConfig& c) {
-  f.add("name", &c.name, one_of({"cosine", "constant"}), ask, "Learning rate after warm-up: falling along half a cosine, or unchanged.");
-  f.add("warmup_steps", &c.warmup_steps, whole(0, 1'000'000'000), ask, "Steps over which the learning rate rises from near 0; at most `training.max_steps`.");
-  f.add("decay_steps", &c.decay_steps, whole(0, 1'000'000'000), ask, "Step at which the cosine reaches its end; 0 is `training.max_steps`, so that changing that one moves the end.");
-  f.add("min_learning_rate", &c.min_learning_rate, real(0, 10), ask, "Where the cosine ends; usually a tenth of `optimizer.learning_rate`.");
+  f.add("name", c.name, its_words(), ask, "Learning rate after warm-up: falling along half a cosine, or unchanged.");
+  f.add("warmup_steps", c.warmup_steps, whole(0, 1'000'000'000), ask, "Steps over which the learning rate rises from near 0; at most `training.max_steps`.");
+  f.add("decay_steps", c.decay_steps, whole(1, 1'000'000'000), ask, "Step at which the cosine reaches its end; `auto` is `training.max_steps`, so that changing that one moves the end.");
+  f.add("min_learning_rate", c.min_learning_rate, real(0, 10), ask, "Where the cosine ends; usually a tenth of `optimizer.learning_rate`.");
+}
+
+template <class Training>
+void micro_batch_field(Fields& f, Training& c) {
+  f.add("micro_batch_size", c.micro_batch_size, whole(1, 100'000), ask, "Windows that go through the model together; it divides `batch_size`, and the gradients add up over the batch. `auto` takes as many as fit into memory: the whole batch, where it fits.");
 }
 
 void fields(Fields& f, TrainingConfig& c) {
-  f.add("max_steps", &c.max_steps, whole(0, 1'000'000'000), free, "Steps to train; each takes one batch. 0 saves the model as initialised.");
-  f.add("batch_size", &c.batch_size, whole(1, 100'000), ask, "Windows of `block_size` tokens in one step.");
-  f.add("micro_batch_size", &c.micro_batch_size, whole_or_auto(100'000), ask, "Windows that go through the model together, gradients adding up to the batch; divides it. `auto` is the most that fit into memory: all of them, where they do.");
-  f.add("recompute", &c.recompute, one_of({"none", "gelu", "block"}), free, "What the backward pass computes again instead of keeping it: nothing; the activations behind GELU, a quarter of what is kept, for little time (fused kernels only); or whole blocks, most of it, whose forward pass is then computed twice. The numbers stay the same (with `gelu` on a GPU: but for rounding).");
-  f.add("seed", &c.seed, whole(0, largest_seed), ask, "Decides initial weights, order of the windows and dropout.");
+  f.add("max_steps", c.max_steps, whole(0, 1'000'000'000), free, "Steps to train; each takes one batch. 0 saves the model as initialised.");
+  f.add("batch_size", c.batch_size, whole(1, 100'000), ask, "Windows of `block_size` tokens in one step.");
+  micro_batch_field(f, c);
+  f.add("recompute", c.recompute, its_words(), free, "What the backward pass computes again instead of keeping it: nothing; the activations behind GELU, a quarter of what is kept, for little time (fused kernels only); or whole blocks, most of it, whose forward pass is then computed twice. The numbers stay the same (with `gelu` on a GPU: but for rounding).");
+  f.add("seed", c.seed, whole(0, largest_seed), ask, "Decides initial weights, order of the windows and dropout.");
 }
 
 void fields(Fields& f, EvaluationConfig& c) {
-  f.add("interval", &c.interval, whole(1, 1'000'000'000), free, "Steps between two evaluations.");
-  f.add("batches", &c.batches, whole(1, 1'000'000), free, "Batches of each split that an evaluation reads; always the same ones.");
+  f.add("interval", c.interval, whole(1, 1'000'000'000), free, "Steps between two evaluations.");
+  f.add("batches", c.batches, whole(1, 1'000'000), free, "Batches of each split that an evaluation reads; always the same ones.");
 }
 
 void fields(Fields& f, CheckpointConfig& c) {
-  f.add("interval", &c.interval, whole(1, 1'000'000'000), free, "Steps between two checkpoints; one more is made at the end.");
-  f.add("keep", &c.keep, whole(1, 1'000'000), free, "How many of the newest checkpoints stay on disk; the best one stays besides.");
+  f.add("interval", c.interval, whole(1, 1'000'000'000), free, "Steps between two checkpoints; one more is made at the end.");
+  f.add("keep", c.keep, whole(1, 1'000'000), free, "How many of the newest checkpoints stay on disk; the best one stays as well.");
 }
 
 void fields(Fields& f, LoggingConfig& c) {
-  f.add("interval", &c.interval, whole(1, 1'000'000'000), free, "Steps between two lines on the console and in `log.jsonl`.");
+  f.add("interval", c.interval, whole(1, 1'000'000'000), free, "Steps between two lines on the console and in `log.jsonl`.");
 }
 
-void fields(Fields& f, RuntimeConfig& c) {
-  f.add("device", &c.device, FreeText{"auto, cpu, cuda or cuda:N", is_device}, ask, "Where it runs; `auto` takes a GPU if there is one.");
-  f.add("dtype", &c.dtype, one_of({"auto", "float32", "bfloat16"}), ask, "Numbers the model computes in; `auto` is bfloat16 on GPUs that have it, float32 elsewhere.");
-  f.add("threads", &c.threads, whole_or_auto(4096), ask, "CPU threads; `auto` is one per physical core.");
-  f.add("kernels", &c.kernels, one_of({"auto", "fused", "aten"}), ask, "Own fused kernels, or LibTorch's operations one by one; `auto` takes what has proven itself on the device.");
-  f.add("memory_limit_gib", &c.memory_limit_gib, real(0, 1'000'000), free, "GiB that training may hold; 0 is four fifths of what the machine, or all that the GPU, has free when the run begins. A run that needs more does not begin.");
-  f.add("deterministic", &c.deterministic, TrueOrFalse{}, ask, "The same bits from every run on the same machine.");
+template <class Runtime>
+void runtime_fields(Fields& f, Runtime& c) {
+  f.add("device", c.device, DeviceName{}, ask, "Where it runs; `auto` takes a GPU if there is one.");
+  f.add("dtype", c.dtype, its_words(), ask, "Numbers the model computes in; `auto` is bfloat16 on GPUs that have it, float32 elsewhere.");
+  f.add("threads", c.threads, whole(1, 4096), ask, "CPU threads; `auto` is one per physical core.");
+  f.add("kernels", c.kernels, its_words({{"aten", "reference"}}), ask, "`fused` computes with our own kernels, `reference` with LibTorch's operations one by one; `auto` takes what has proven itself on the device.");
+  if constexpr (std::same_as<Runtime, RuntimeConfig>) {
+    f.add("memory_limit_gib", c.memory_limit_gib, above(0, 1'000'000), free, "GiB that training may hold; `auto` is four fifths of the machine's free memory, or all of the GPU's, when the run begins. A run that needs more does not begin.");
+  }
+  f.add("deterministic", c.deterministic, TrueOrFalse{}, ask, "The same bits from every run on the same machine.");
 }
+
+void fields(Fields& f, RuntimeConfig& c) { runtime_fields(f, c); }
 
 void fields(Fields& f, Config& c) {
   f.section("data", c.data, "What to learn from.");
@@ -158,6 +225,35 @@ Settings all_settings(Config& config) {
   Fields list;
   fields(list, config);
   return list.take();
+}
+
+Settings resolved_settings(Resolved& resolved) {
+  Fields list;
+  list.within("runtime", [&] { runtime_fields(list, resolved); });
+  list.within("training", [&] { micro_batch_field(list, resolved); });
+  return list.take();
+}
+
+std::string section_of(const Setting& setting) { return setting.key.substr(0, setting.key.rfind('.')); }
+std::string name_of(const Setting& setting) { return setting.key.substr(setting.key.rfind('.') + 1); }
+
+std::optional<DeviceChoice> find_device(std::string_view text) {
+  constexpr std::string_view numbered = "cuda:";
+  if (text == "cpu") return DeviceChoice{};
+  if (text == "cuda") return DeviceChoice{.cuda = true, .index = {}};
+  if (!text.starts_with(numbered)) return std::nullopt;
+  const std::string_view number = text.substr(numbered.size());
+  int index = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
+  const DeviceChoice device{.cuda = true, .index = index};
+  const bool written_as_printed =
+      error == std::errc() && index >= 0 && number.size() <= 2 && device_text(device) == text;
+  return written_as_printed ? std::optional(device) : std::nullopt;
+}
+
+std::string device_text(const DeviceChoice& device) {
+  if (!device.cuda) return "cpu";
+  return device.index ? str("cuda:", *device.index) : "cuda";
 }
 
 }  // namespace inkling

@@ -1,9 +1,13 @@
-// Every setting of a run, once: its name, where it lives, what it may be, what changing it means, what it is for.
-// Reading, --set, printing, the reference and the comparison on resume are loops over this list.
+// The list of all settings. Each stands in it once, with its name, where it lives, what it may be, what changing it
+// means and what it is for. Reading, --set, printing, the reference, the comparison on resume and state.json are loops
+// over it.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -11,34 +15,47 @@
 
 namespace inkling {
 
-// What a setting may be. Ends of a range are included unless said otherwise.
+// Allowed says what a setting may be, apart from auto. A range includes its ends unless it says otherwise.
 struct TrueOrFalse {};
 struct WholeRange {
   std::int64_t lowest, highest;
-  bool zero_is_auto = false;  // 0 is read and printed as the word auto
 };
 struct RealRange {
   double lowest, highest;
   bool lowest_excluded = false, highest_excluded = false;
 };
+struct OldWord {
+  std::string before, now;
+};
 struct OneOf {
-  std::vector<std::string> names;
+  std::vector<std::string> words;
+  std::vector<OldWord> old_words;  // are still read
 };
-struct FreeText {
-  std::string form;                               // for people: "a path"
-  bool (*accepts)(const std::string&) = nullptr;  // none: every text but the empty one
+struct DeviceName {};
+struct Text {
+  std::string form;  // for people: "a path"
 };
-using Allowed = std::variant<TrueOrFalse, WholeRange, RealRange, OneOf, FreeText>;
+struct TextList {
+  std::string form;  // of each text
+};
+using Allowed = std::variant<TrueOrFalse, WholeRange, RealRange, OneOf, DeviceName, Text, TextList>;
 
-using Member = std::variant<std::int64_t*, std::uint64_t*, double*, bool*, std::string*, std::vector<std::string>*>;
+// A Value is what files hold for a setting: an enum and a device are their words.
+struct Auto {};
+using Value = std::variant<Auto, bool, std::int64_t, double, std::string, std::vector<std::string>>;
 
 struct Setting {
   std::string key;  // "data.tokenizer.kind"
-  Member member;    // of the Config that all_settings() was given
   Allowed allowed;
+  bool takes_auto;
   OnResume on_resume;
   std::string about;
+  std::function<Value()> get;             // from the struct that the list was made of
+  std::function<void(const Value&)> set;  // into it; the value is one that is allowed
 };
+
+std::string section_of(const Setting& setting);  // "data.tokenizer"
+std::string name_of(const Setting& setting);     // "kind"
 
 struct Section {
   std::string key;  // "data.tokenizer"
@@ -53,7 +70,13 @@ struct Settings {
   bool has_section(const std::string& key) const;
 };
 
-// The list with pointers into `config`, which must outlive it.
+// The list reads and writes `config`, which must outlive it.
 Settings all_settings(Config& config);
+
+// Returns the part of the list that a run resolves. It reads and writes `resolved`, and nothing in it takes auto.
+Settings resolved_settings(Resolved& resolved);
+
+// Returns the device of this name, or none if no device has it.
+std::optional<DeviceChoice> find_device(std::string_view text);
 
 }  // namespace inkling

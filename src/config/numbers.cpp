@@ -33,7 +33,7 @@ bool has_leading_zero(std::string_view text) {
   return number.size() > 1 && number[0] == '0' && digits.find(number[1]) != std::string_view::npos;
 }
 
-// -? (digits [. digits*] | . digits) [e [+-] digits]
+// The form is -? (digits [. digits*] | . digits) [e [+-] digits].
 bool is_real(std::string_view text) {
   text = without_minus(text);
   const std::size_t exponent = text.find_first_of("eE");
@@ -65,7 +65,7 @@ std::optional<std::string> whole_in_base(std::string_view prefixed, std::string_
   return std::to_string(value);
 }
 
-// Whether commas stand between groups of three digits, as in 1,003,854.
+// Says whether commas stand between groups of three digits, as in 1,003,854.
 bool has_thousands_separators(std::string_view text) {
   text = without_minus(text);
   const std::size_t first = text.find(',');
@@ -76,7 +76,7 @@ bool has_thousands_separators(std::string_view text) {
   return true;
 }
 
-// `text` without what a strict reader does not take: 1_000, 1,000, +5, 007. A comma elsewhere is a decimal point.
+// Removes what a strict reader refuses in 1_000, 1,000, +5 and 007. A comma elsewhere is a decimal point.
 std::string plain_digits(std::string_view text) {
   const bool thousands = has_thousands_separators(text);
   std::string result;
@@ -88,7 +88,7 @@ std::string plain_digits(std::string_view text) {
   return result;
 }
 
-// What a person who wrote `text` for a whole number most likely means; empty if that is anybody's guess.
+// Returns what a person who wrote `text` for a whole number most likely means; empty if nobody can tell.
 std::string likely_whole(std::string_view text) {
   for (const auto& [prefix, base] :
        std::array<std::pair<std::string_view, int>, 3>{{{"0x", 16}, {"0o", 8}, {"0b", 2}}}) {

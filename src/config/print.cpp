@@ -1,4 +1,4 @@
-// Settings as text: the config with every default, the changes between two, the reference for docs.
+// Writes settings as text: a config with every default, the changes between two configs, the reference for docs.
 #include <sstream>
 
 #include "base/strings.h"
@@ -15,9 +15,6 @@ std::vector<std::string> split_key(const std::string& key) {
   for (std::string word; std::getline(stream, word, '.');) words.push_back(word);
   return words;
 }
-
-std::string section_of(const Setting& setting) { return setting.key.substr(0, setting.key.rfind('.')); }
-std::string name_of(const Setting& setting) { return setting.key.substr(setting.key.rfind('.') + 1); }
 
 std::string_view on_resume_for_person(OnResume on_resume) {
   switch (on_resume) {

@@ -1,8 +1,9 @@
 #include "config/values.h"
 
 #include <algorithm>
-#include <limits>
-#include <type_traits>
+#include <optional>
+#include <variant>
+#include <vector>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -15,7 +16,7 @@ namespace {
   throw Error::input(str(node.place, ": ", setting.key, " ", what, "; write ", describe_allowed(setting)));
 }
 
-// "is a list" and the like, for a node that is no single value.
+// Says what a node is that holds no single value.
 std::string_view kind_in_words(YamlNode::Kind kind) {
   switch (kind) {
     case YamlNode::Kind::nothing:
@@ -32,7 +33,7 @@ bool is_scalar(const YamlNode& node) {
          node.kind == YamlNode::Kind::verbatim;
 }
 
-// The text of a number or truth value, which must not stand in quotes.
+// Returns the text of a number or truth value, which must not stand in quotes.
 const std::string& unquoted(const Setting& setting, const YamlNode& node) {
   if (!is_scalar(node)) refuse(setting, node, kind_in_words(node.kind));
   if (node.kind == YamlNode::Kind::quoted) {
@@ -44,46 +45,72 @@ const std::string& unquoted(const Setting& setting, const YamlNode& node) {
 template <typename Number>
 Number checked(const Setting& setting, const YamlNode& node, const NumberReading<Number>& reading) {
   if (!reading.value) {
-    // The reading may know the very text to write; the range then only informs.
+    // The reading often says what to write instead, so the range only informs.
     throw Error::input(str(node.place, ": ", setting.key, " is ", shown(node.text), ", which ", reading.problem,
                            "; it takes ", describe_allowed(setting)));
   }
   return *reading.value;
 }
 
-std::int64_t whole_number(const Setting& setting, const YamlNode& node) {
-  const auto& range = std::get<WholeRange>(setting.allowed);
+bool is_auto(const Setting& setting, const std::string& text) { return setting.takes_auto && text == "auto"; }
+
+Value read_as(const TrueOrFalse&, const Setting& setting, const YamlNode& node) {
   const std::string& text = unquoted(setting, node);
-  if (range.zero_is_auto && text == "auto") return 0;
+  if (text != "true" && text != "false") refuse(setting, node, "is " + shown(text));
+  return text == "true";
+}
+
+// Where a number takes auto, 0 is the older word for it.
+Value read_as(const WholeRange& range, const Setting& setting, const YamlNode& node) {
+  const std::string& text = unquoted(setting, node);
+  if (is_auto(setting, text)) return Auto{};
   const std::int64_t value = checked(setting, node, read_whole_number(text));
+  if (setting.takes_auto && value == 0) return Auto{};
   if (value < range.lowest || value > range.highest) refuse(setting, node, str("is ", value));
   return value;
 }
 
-double real_number(const Setting& setting, const YamlNode& node) {
-  const double value = checked(setting, node, read_real_number(unquoted(setting, node)));
-  const auto& range = std::get<RealRange>(setting.allowed);
+Value read_as(const RealRange& range, const Setting& setting, const YamlNode& node) {
+  const std::string& text = unquoted(setting, node);
+  if (is_auto(setting, text)) return Auto{};
+  const double value = checked(setting, node, read_real_number(text));
+  if (setting.takes_auto && value == 0) return Auto{};
   const bool low = range.lowest_excluded ? value <= range.lowest : value < range.lowest;
   const bool high = range.highest_excluded ? value >= range.highest : value > range.highest;
   if (low || high) refuse(setting, node, "is " + node.text);
   return value;
 }
 
-bool truth_value(const Setting& setting, const YamlNode& node) {
-  const std::string& text = unquoted(setting, node);
-  if (text != "true" && text != "false") refuse(setting, node, "is " + shown(text));
-  return text == "true";
+const OldWord* find_old_word(const OneOf& choice, const std::string& word) {
+  const auto same = [&](const OldWord& old) { return old.before == word; };
+  const auto found = std::find_if(choice.old_words.begin(), choice.old_words.end(), same);
+  return found == choice.old_words.end() ? nullptr : &*found;
 }
 
-void check_choice(const Setting& setting, const YamlNode& node, const OneOf& choice) {
-  if (std::find(choice.names.begin(), choice.names.end(), node.text) != choice.names.end()) return;
-  const auto nearest = nearest_name(node.text, choice.names);
+std::vector<std::string> words_now(const OneOf& choice, bool with_auto) {
+  std::vector<std::string> words = choice.words;
+  if (with_auto) words.insert(words.begin(), "auto");
+  return words;
+}
+
+Value read_as(const OneOf& choice, const Setting& setting, const YamlNode& node) {
+  if (!is_scalar(node)) refuse(setting, node, kind_in_words(node.kind));
+  if (is_auto(setting, node.text)) return Auto{};
+  if (const OldWord* old = find_old_word(choice, node.text)) return old->now;
+  if (std::find(choice.words.begin(), choice.words.end(), node.text) != choice.words.end()) return node.text;
+  const auto nearest = nearest_name(node.text, words_now(choice, setting.takes_auto));
   if (!nearest) refuse(setting, node, "is " + shown(node.text));
   throw Error::input(str(node.place, ": ", setting.key, " is ", shown(node.text), "; did you mean ", *nearest,
                          "? It takes ", describe_allowed(setting)));
 }
 
-void check_free_text(const Setting& setting, const YamlNode& node, const FreeText& free_text) {
+// Returns the text, which may be anything printable but not empty.
+std::string free_text(const Setting& setting, const YamlNode& node) {
+  if (!is_scalar(node)) refuse(setting, node, kind_in_words(node.kind));
+  if (node.kind == YamlNode::Kind::plain && looks_like_no_text(node.text)) {
+    throw Error::input(str(node.place, ": ", setting.key, " takes text, and YAML reads ", node.text,
+                           " as something else; write \"", node.text, "\" in quotes"));
+  }
   const std::string& text = node.text;
   if (text.empty()) refuse(setting, node, "has no value");
   if (find_invalid_utf8(text)) refuse(setting, node, "is not UTF-8 text");
@@ -91,32 +118,30 @@ void check_free_text(const Setting& setting, const YamlNode& node, const FreeTex
     return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7f;
   });
   if (control != text.end()) refuse(setting, node, str("holds a control character: ", shown(text)));
-  if (free_text.accepts != nullptr && !free_text.accepts(text)) refuse(setting, node, "is " + shown(text));
+  return text;
 }
 
-std::string text_value(const Setting& setting, const YamlNode& node) {
-  if (!is_scalar(node)) refuse(setting, node, kind_in_words(node.kind));
-  if (const auto* choice = std::get_if<OneOf>(&setting.allowed)) {
-    check_choice(setting, node, *choice);
-    return node.text;
-  }
-  if (node.kind == YamlNode::Kind::plain && looks_like_no_text(node.text)) {
-    throw Error::input(str(node.place, ": ", setting.key, " takes text, and YAML reads ", node.text,
-                           " as something else; write \"", node.text, "\" in quotes"));
-  }
-  check_free_text(setting, node, std::get<FreeText>(setting.allowed));
-  return node.text;
+Value read_as(const DeviceName&, const Setting& setting, const YamlNode& node) {
+  const std::string text = free_text(setting, node);
+  if (is_auto(setting, text)) return Auto{};
+  if (!find_device(text)) refuse(setting, node, "is " + shown(text));
+  return text;
 }
 
-std::vector<std::string> text_list(const Setting& setting, const YamlNode& node) {
+Value read_as(const Text&, const Setting& setting, const YamlNode& node) {
+  const std::string text = free_text(setting, node);
+  return is_auto(setting, text) ? Value(Auto{}) : Value(text);
+}
+
+Value read_as(const TextList&, const Setting& setting, const YamlNode& node) {
   if (node.kind == YamlNode::Kind::section) refuse(setting, node, "is a section");
-  if (node.kind != YamlNode::Kind::list) return {text_value(setting, node)};
-  std::vector<std::string> values;
-  for (const YamlNode& item : node.items) values.push_back(text_value(setting, item));
-  return values;
+  if (node.kind != YamlNode::Kind::list) return std::vector<std::string>{free_text(setting, node)};
+  std::vector<std::string> texts;
+  for (const YamlNode& item : node.items) texts.push_back(free_text(setting, item));
+  return texts;
 }
 
-// What YAML 1.2 does not print as itself goes into quotes as an escape.
+// Characters that YAML 1.2 does not print as themselves become escapes in quotes.
 std::string text_as_yaml(const std::string& text) {
   constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/";
   constexpr std::string_view others = "0123456789.-+";
@@ -146,14 +171,41 @@ std::string text_as_yaml(const std::string& text) {
   return result + "\"";
 }
 
-std::string describe_range(const RealRange& range) {
-  if (range.lowest_excluded) {
-    return str("a number above ", format_shortest(range.lowest),
-               range.highest_excluded ? " and below " : " and at most ", format_shortest(range.highest));
-  }
-  return str("a number from ", format_shortest(range.lowest), range.highest_excluded ? " to below " : " to ",
-             format_shortest(range.highest));
+std::string yaml_of(Auto) { return "auto"; }
+std::string yaml_of(bool value) { return value ? "true" : "false"; }
+std::string yaml_of(std::int64_t value) { return std::to_string(value); }
+std::string yaml_of(double value) { return format_shortest(value); }
+std::string yaml_of(const std::string& text) { return text_as_yaml(text); }
+std::string yaml_of(const std::vector<std::string>& texts) {
+  std::vector<std::string> items;
+  for (const std::string& text : texts) items.push_back(text_as_yaml(text));
+  return "[" + join(items, ", ") + "]";
 }
+
+std::string describe(const TrueOrFalse&, bool) { return "true or false"; }
+
+std::string describe(const WholeRange& range, bool takes_auto) {
+  return str(takes_auto ? "auto or " : "", "a whole number from ", range.lowest, " to ", range.highest);
+}
+
+std::string describe(const RealRange& range, bool takes_auto) {
+  const std::string begin = str(takes_auto ? "auto or " : "", "a number ", range.lowest_excluded ? "above " : "from ",
+                                format_shortest(range.lowest));
+  const std::string_view middle = range.lowest_excluded ? (range.highest_excluded ? " and below " : " and at most ")
+                                                        : (range.highest_excluded ? " to below " : " to ");
+  return str(begin, middle, format_shortest(range.highest));
+}
+
+std::string describe(const OneOf& choice, bool takes_auto) {
+  const std::vector<std::string> words = words_now(choice, takes_auto);
+  return words.size() == 1 ? words.front() : "one of " + join(words, ", ");
+}
+
+std::string describe(const DeviceName&, bool takes_auto) {
+  return str(takes_auto ? "auto, " : "", "cpu, cuda or cuda:N");
+}
+std::string describe(const Text& text, bool takes_auto) { return (takes_auto ? "auto or " : "") + text.form; }
+std::string describe(const TextList& texts, bool) { return texts.form + ", or a list [a, b]"; }
 
 }  // namespace
 
@@ -166,61 +218,28 @@ std::string shown(std::string_view text) {
 }
 
 void assign(const Setting& setting, const YamlNode& node) {
-  std::visit(
-      [&](auto* member) {
-        using Type = std::remove_pointer_t<decltype(member)>;
-        if constexpr (std::is_same_v<Type, bool>) {
-          *member = truth_value(setting, node);
-        } else if constexpr (std::is_integral_v<Type>) {
-          *member = static_cast<Type>(whole_number(setting, node));
-        } else if constexpr (std::is_same_v<Type, double>) {
-          *member = real_number(setting, node);
-        } else if constexpr (std::is_same_v<Type, std::string>) {
-          *member = text_value(setting, node);
-        } else {
-          *member = text_list(setting, node);
-        }
-      },
-      setting.member);
+  setting.set(std::visit([&](const auto& allowed) { return read_as(allowed, setting, node); }, setting.allowed));
+}
+
+std::optional<std::string> note_of_old_word(const Setting& setting, const YamlNode& node) {
+  const auto* choice = std::get_if<OneOf>(&setting.allowed);
+  const OldWord* old = choice == nullptr ? nullptr : find_old_word(*choice, node.text);
+  if (old == nullptr) return std::nullopt;
+  return str(setting.key, ": ", old->before, " is called ", old->now, " now");
 }
 
 std::string value_as_yaml(const Setting& setting) {
-  const auto* const whole = std::get_if<WholeRange>(&setting.allowed);
-  const bool zero_is_auto = whole != nullptr && whole->zero_is_auto;
-  return std::visit(
-      [zero_is_auto](const auto* member) -> std::string {
-        using Type = std::remove_cv_t<std::remove_pointer_t<decltype(member)>>;
-        if constexpr (std::is_same_v<Type, bool>) {
-          return *member ? "true" : "false";
-        } else if constexpr (std::is_integral_v<Type>) {
-          return zero_is_auto && *member == 0 ? "auto" : std::to_string(*member);
-        } else if constexpr (std::is_same_v<Type, double>) {
-          return format_shortest(*member);
-        } else if constexpr (std::is_same_v<Type, std::string>) {
-          return text_as_yaml(*member);
-        } else {
-          std::vector<std::string> items;
-          for (const std::string& item : *member) items.push_back(text_as_yaml(item));
-          return "[" + join(items, ", ") + "]";
-        }
-      },
-      setting.member);
+  return std::visit([](const auto& value) { return yaml_of(value); }, setting.get());
+}
+
+std::string value_as_json(const Setting& setting) {
+  const Value value = setting.get();
+  const auto* text = std::get_if<std::string>(&value);
+  return text == nullptr ? value_as_yaml(setting) : "\"" + *text + "\"";
 }
 
 std::string describe_allowed(const Setting& setting) {
-  if (const auto* whole = std::get_if<WholeRange>(&setting.allowed)) {
-    if (whole->zero_is_auto) return str("auto or a whole number from 1 to ", whole->highest);
-    return str("a whole number from ", whole->lowest, " to ", whole->highest);
-  }
-  if (const auto* real = std::get_if<RealRange>(&setting.allowed)) return describe_range(*real);
-  if (const auto* choice = std::get_if<OneOf>(&setting.allowed)) {
-    return choice->names.size() == 1 ? choice->names.front() : "one of " + join(choice->names, ", ");
-  }
-  if (const auto* text = std::get_if<FreeText>(&setting.allowed)) {
-    const bool list = std::holds_alternative<std::vector<std::string>*>(setting.member);
-    return list ? str(text->form, ", or a list [a, b]") : text->form;
-  }
-  return "true or false";
+  return std::visit([&](const auto& allowed) { return describe(allowed, setting.takes_auto); }, setting.allowed);
 }
 
 }  // namespace inkling

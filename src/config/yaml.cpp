@@ -18,8 +18,8 @@
 namespace inkling {
 namespace {
 
-constexpr std::size_t most_values = 10'000;
-constexpr std::size_t deepest_nesting = 8;
+constexpr std::size_t max_values = 10'000;
+constexpr std::size_t max_nesting = 8;
 
 // Builds the tree from yaml-cpp's events, so that nothing is expanded or merged before it has been looked at.
 class TreeBuilder : public YAML::EventHandler {
@@ -28,7 +28,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   YamlNode take_root() { return std::move(root_); }
   bool has_root() const { return documents_ > 0; }
-  // Where the innermost list or section that is still open begins; empty if there is none.
+  // Returns where the innermost list or section that is still open begins; empty if there is none.
   std::string innermost_open() const { return open_.empty() ? "" : open_.back().place; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -83,8 +83,8 @@ class TreeBuilder : public YAML::EventHandler {
     refuse_anchor(mark, anchor);
     refuse_tag(mark, tag);
     if (expects_key()) refuse(mark, "a list or a section cannot be a key; write \"key: value\"");
-    if (open_.size() == deepest_nesting) {
-      refuse(mark, str("lists and sections are nested more than ", deepest_nesting,
+    if (open_.size() == max_nesting) {
+      refuse(mark, str("lists and sections are nested more than ", max_nesting,
                        " deep here; write section, setting and value"));
     }
     count(mark);
@@ -135,8 +135,8 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void count(const YAML::Mark& mark) {
-    if (++values_ > most_values) {
-      refuse(mark, str("more than ", most_values, " values; a config is smaller (name a folder instead of its files)"));
+    if (++values_ > max_values) {
+      refuse(mark, str("more than ", max_values, " values; a config is smaller (name a folder instead of its files)"));
     }
   }
 

@@ -1,4 +1,4 @@
-// A strict reading of the part of YAML that a config needs: sections, lists and one-line values, each with its place.
+// A strict reader of the part of YAML that a config needs: sections, lists and one-line values, each with its place.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace inkling {
 
-constexpr std::size_t largest_config = 256 * 1024;  // bytes
+constexpr std::size_t max_config_bytes = 256 * 1024;
 
 struct YamlNode {
   enum class Kind {
@@ -27,10 +27,10 @@ struct YamlNode {
   std::vector<YamlNode> items;  // list, section
 };
 
-// The one document in `text`; `name` stands for the file in messages. Error input for what is not YAML, and for what
-// YAML allows but a config has no use for, because it hides mistakes or costs time and memory without bound: duplicate
-// keys, anchors and aliases, tags, directives, a second document, values over several lines, deep nesting, control
-// characters, more than 256 KiB.
+// Reads the one document in `text`; `name` stands for the file in messages. Throws an Error input for what is not YAML,
+// and for what YAML allows but a config does not need, because it hides mistakes or costs time and memory without
+// bound: duplicate keys, anchors and aliases, tags, directives, a second document, values over several lines, deep
+// nesting, control characters, more than 256 KiB.
 YamlNode parse_yaml(std::string_view text, std::string_view name);
 
 }  // namespace inkling

@@ -9,7 +9,7 @@
 namespace inkling {
 namespace {
 
-// LF line ends, no byte order mark.
+// Turns CR LF into LF and removes a byte order mark.
 std::string normalised(std::string_view text) {
   constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
   if (text.substr(0, 3) == byte_order_mark) text.remove_prefix(3);
@@ -27,7 +27,7 @@ bool is_control(char character) {
   return (byte < 0x20 && character != '\n' && character != '\t') || byte == 0x7f;
 }
 
-// Where the quotes that open the text close again, if they do so on the same line.
+// Says whether the quotes that open the text close again on the same line.
 bool closes_on_its_line(std::string_view text) {
   const char quote = text.front();
   for (std::size_t i = 1; i < text.size() && text[i] != '\n'; ++i) {
@@ -46,8 +46,8 @@ bool closes_on_its_line(std::string_view text) {
 }  // namespace
 
 YamlText::YamlText(std::string_view text, std::string_view name) : name_(name) {
-  if (text.size() > largest_config) {
-    throw Error::input(str(name, ": the file has more than ", format_bytes(largest_config),
+  if (text.size() > max_config_bytes) {
+    throw Error::input(str(name, ": the file has more than ", format_bytes(max_config_bytes),
                            "; give the YAML file, not the text to train on"));
   }
   contents_ = normalised(text);

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "cuda/graphs.h"
 
 namespace inkling::cuda {
 namespace {
@@ -123,10 +124,10 @@ class Products {
     }
     if (is_new) choose_algorithm(plan, aligned);
     if (!plan.found) return false;
-    const float one = 1.0f, kept = epilogue.accumulate ? 1.0f : 0.0f;
-    check(cublasLtMatmul(handle_, plan.product, &one, first.data, plan.first, second.data, plan.second, &kept,
+    const float one = 1.0f, beta = epilogue.accumulate ? 1.0f : 0.0f;
+    check(cublasLtMatmul(handle_, plan.product, &one, first.data, plan.first, second.data, plan.second, &beta,
                          out.data_ptr(), plan.out, out.data_ptr(), plan.out, &plan.algorithm, workspace_.data_ptr(),
-                         workspace_bytes, static_cast<cudaStream_t>(current_stream(out))),
+                         workspace_bytes, static_cast<cudaStream_t>(current_stream())),
           "multiply matrices");
     return true;
   }
@@ -185,7 +186,7 @@ class Products {
 
 }  // namespace
 
-bool multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue) {
+bool try_multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue) {
   // One for each device, never destroyed: at the end of a program CUDA may be gone before it is.
   static auto* const products = new std::map<int, Products>;
   static std::mutex mutex;

@@ -114,14 +114,14 @@ void build(const Job& job) {
 }
 
 // Everything build() would do that can be done without writing or training a vocabulary.
-Dataset rehearse(const Job& job) {
+Dataset dry_run(const Job& job) {
   Dataset dataset;
   dataset.folder = job.folder;
   Manifest manifest;
   if (job.corpus.kind == SourceKind::token_files) {
     manifest = check_token_files(job.corpus, job.config.vocab_size);
-  } else if (job.config.tokenizer.kind == "sentencepiece") {
-    build_tokenizer({.kind = "char"}, job.corpus);  // reads all the text and checks that it is UTF-8
+  } else if (job.config.tokenizer.kind == TokenizerKind::sentencepiece) {
+    build_tokenizer({.kind = TokenizerKind::character}, job.corpus);  // reads all the text and checks that it is UTF-8
     dataset.vocab_size = job.config.tokenizer.vocab_size;
     return dataset;
   } else {
@@ -137,7 +137,7 @@ Dataset rehearse(const Job& job) {
   return dataset;
 }
 
-Reuse look(const Job& job) {
+Reuse find_existing(const Job& job) {
   return try_reuse(job.folder, job.corpus, job.settings,
                    {.verify = job.options.verify, .record = !job.options.dry_run});
 }
@@ -151,7 +151,7 @@ void say_why(const Job& job, const std::string& reason) {
   }
 }
 
-Dataset reused(const Job& job, Reuse reuse) {
+Dataset accept_existing(const Job& job, Reuse reuse) {
   refuse_short(reuse.dataset->train, reuse.dataset->validation, job.options);
   job.options.check_hash(reuse.dataset->hash);
   return std::move(*reuse.dataset);
@@ -172,17 +172,17 @@ Dataset prepare_dataset(const DataConfig& config, const PrepareOptions& options)
     restore_replaced(job.folder);
     remove_abandoned(job.folder / manifest_name);
   }
-  Reuse found = look(job);
-  if (found.dataset) return reused(job, std::move(found));
+  Reuse found = find_existing(job);
+  if (found.dataset) return accept_existing(job, std::move(found));
   refuse_foreign_files(job.folder, sources_of(job));
   if (options.dry_run) {
     say_why(job, found.reason);
-    return rehearse(job);
+    return dry_run(job);
   }
   if (job.folder.has_parent_path()) create_folders(job.folder.parent_path());
   const FolderLock lock(job.folder);
-  found = look(job);  // another process may have made it while we waited
-  if (found.dataset) return reused(job, std::move(found));
+  found = find_existing(job);  // another process may have made it while we waited
+  if (found.dataset) return accept_existing(job, std::move(found));
   say_why(job, found.reason);
   if (lock.held()) remove_leftovers(job.folder);
   build(job);

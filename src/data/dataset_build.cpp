@@ -121,11 +121,15 @@ std::unique_ptr<Tokenizer> build_sentencepiece(const TokenizerConfig& config, co
 }  // namespace
 
 std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const Corpus& corpus) {
-  if (config.kind == "byte") return make_byte_tokenizer(corpus.several_documents);
-  if (config.kind == "char") return build_char(corpus);
-  if (config.kind == "sentencepiece") return build_sentencepiece(config, corpus);
-  throw Error::input(
-      str("data.tokenizer.kind is ", inkling::quote(config.kind), ": write byte, char or sentencepiece"));
+  switch (config.kind) {
+    case TokenizerKind::byte:
+      return make_byte_tokenizer(corpus.several_documents);
+    case TokenizerKind::character:
+      return build_char(corpus);
+    case TokenizerKind::sentencepiece:
+      break;
+  }
+  return build_sentencepiece(config, corpus);
 }
 
 Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const fs::path& folder,

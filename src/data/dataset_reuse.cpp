@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "config/words.h"
+#include "data/dataset_build.h"
 #include "data/dataset_written.h"
 #include "data/ready_token_files.h"
 
@@ -96,18 +98,18 @@ std::map<std::string, std::string> deciding_settings(const DataConfig& config, c
     settings["data.stories"] = str(config.stories);
     settings["data.grammar_seed"] = str(config.grammar_seed);
   }
-  settings["data.tokenizer.kind"] = config.tokenizer.kind;
-  if (config.tokenizer.kind == "sentencepiece") {
+  settings["data.tokenizer.kind"] = word_of(config.tokenizer.kind);
+  if (config.tokenizer.kind == TokenizerKind::sentencepiece) {
     settings["data.tokenizer.vocab_size"] = str(config.tokenizer.vocab_size);
-    settings["data.tokenizer.model_type"] = config.tokenizer.model_type;
+    settings["data.tokenizer.model_type"] = word_of(config.tokenizer.model_type);
     settings["data.tokenizer.character_coverage"] = format_shortest(config.tokenizer.character_coverage);
   }
   return settings;
 }
 
 fs::path choose_folder(const DataConfig& config, const std::map<std::string, std::string>& settings) {
-  if (config.dir != "auto") {
-    const fs::path folder = without_slash(fs::path(config.dir).lexically_normal());
+  if (config.dir) {
+    const fs::path folder = without_slash(fs::path(*config.dir).lexically_normal());
     return fs::is_symlink(folder) && fs::exists(folder) ? fs::canonical(folder) : folder;  // a link stays a link
   }
   Hasher hasher;

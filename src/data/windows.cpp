@@ -7,12 +7,6 @@
 
 namespace inkling {
 
-WindowKind parse_window_kind(std::string_view order) {
-  if (order == "epoch") return WindowKind::epoch;
-  if (order == "random") return WindowKind::random;
-  throw Error::input(str("data.order is ", inkling::quote(order), ": write epoch or random"));
-}
-
 WindowOrder::WindowOrder(WindowKind kind, std::uint64_t seed, std::uint64_t token_count, std::uint64_t block_size)
     : kind_(kind), seed_(seed), token_count_(token_count), block_size_(block_size) {
   if (block_size == 0) throw Error::input("block_size is 0: a window needs at least one token");

@@ -2,16 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "base/random.h"
+#include "config/config.h"
 
 namespace inkling {
-
-enum class WindowKind { epoch, random };
-
-// Reads "epoch" or "random", as data.order has them. Throws Error input for anything else.
-WindowKind parse_window_kind(std::string_view order);
 
 // A window is T + 1 consecutive tokens (T = block_size) of a split of N: the first T are inputs, the last T targets.
 // Windows are numbered through the whole run: the window of step s and row r is number k = s * batch_size + r, so the

@@ -39,8 +39,8 @@ void JsonFields::refuse(const std::string& message) const {
 
 std::string JsonFields::full_name(std::string_view name) const { return str(prefix_, name); }
 
-void JsonFields::refuse_type(std::string_view name, const std::string& expected) const {
-  std::string value = find(name)->dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+void JsonFields::refuse_value(std::string_view name, const std::string& expected) const {
+  std::string value = json(name);
   if (value.size() > longest_shown) value = value.substr(0, longest_shown) + " …";
   refuse(str(full_name(name), " is ", value, ", and must be ", expected));
 }
@@ -63,7 +63,7 @@ std::int64_t JsonFields::whole(std::string_view name, std::int64_t smallest, std
   const std::int64_t number = fits ? value.get<std::int64_t>() : 0;
   if (!fits || number < smallest || number > largest) {
     const bool bounded = largest < std::numeric_limits<std::int64_t>::max();
-    refuse_type(name, str("a whole number from ", smallest, bounded ? str(" to ", largest) : ""));
+    refuse_value(name, str("a whole number from ", smallest, bounded ? str(" to ", largest) : ""));
   }
   return number;
 }
@@ -71,35 +71,39 @@ std::int64_t JsonFields::whole(std::string_view name, std::int64_t smallest, std
 std::uint64_t JsonFields::count(std::string_view name, std::uint64_t largest) const {
   const nlohmann::json& value = get(name);
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > largest) {
-    refuse_type(name, str("a whole number from 0 to ", largest));
+    refuse_value(name, str("a whole number from 0 to ", largest));
   }
   return value.get<std::uint64_t>();
 }
 
 double JsonFields::real(std::string_view name) const {
   const nlohmann::json& value = get(name);
-  if (!value.is_number()) refuse_type(name, "a number");
+  if (!value.is_number()) refuse_value(name, "a number");
   return value.get<double>();
+}
+
+std::string JsonFields::json(std::string_view name) const {
+  return get(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 bool JsonFields::flag(std::string_view name) const {
   const nlohmann::json& value = get(name);
-  if (!value.is_boolean()) refuse_type(name, "true or false");
+  if (!value.is_boolean()) refuse_value(name, "true or false");
   return value.get<bool>();
 }
 
 std::string JsonFields::text(std::string_view name) const {
   const nlohmann::json& value = get(name);
-  if (!value.is_string()) refuse_type(name, "a text");
+  if (!value.is_string()) refuse_value(name, "a text");
   return value.get<std::string>();
 }
 
 std::vector<std::string> JsonFields::texts(std::string_view name) const {
   const nlohmann::json& value = get(name);
   std::vector<std::string> texts;
-  if (!value.is_array()) refuse_type(name, "a list of texts");
+  if (!value.is_array()) refuse_value(name, "a list of texts");
   for (const nlohmann::json& one : value) {
-    if (!one.is_string()) refuse_type(name, "a list of texts");
+    if (!one.is_string()) refuse_value(name, "a list of texts");
     texts.push_back(one.get<std::string>());
   }
   return texts;
@@ -108,9 +112,9 @@ std::vector<std::string> JsonFields::texts(std::string_view name) const {
 std::map<std::string, std::string> JsonFields::named_texts(std::string_view name) const {
   const nlohmann::json& value = get(name);
   std::map<std::string, std::string> texts;
-  if (!value.is_object()) refuse_type(name, "an object of texts");
+  if (!value.is_object()) refuse_value(name, "an object of texts");
   for (const auto& [key, text] : value.items()) {
-    if (!text.is_string()) refuse_type(name, "an object of texts");
+    if (!text.is_string()) refuse_value(name, "an object of texts");
     texts[key] = text.get<std::string>();
   }
   return texts;
@@ -118,16 +122,16 @@ std::map<std::string, std::string> JsonFields::named_texts(std::string_view name
 
 JsonFields JsonFields::section(std::string_view name) const {
   const nlohmann::json& value = get(name);
-  if (!value.is_object()) refuse_type(name, "an object, { … }");
+  if (!value.is_object()) refuse_value(name, "an object, { … }");
   return {*this, name, value};
 }
 
 std::vector<JsonFields> JsonFields::sections(std::string_view name) const {
   const nlohmann::json& value = get(name);
   std::vector<JsonFields> sections;
-  if (!value.is_array()) refuse_type(name, "a list of objects");
+  if (!value.is_array()) refuse_value(name, "a list of objects");
   for (const nlohmann::json& one : value) {
-    if (!one.is_object()) refuse_type(name, "a list of objects");
+    if (!one.is_object()) refuse_value(name, "a list of objects");
     sections.push_back({*this, str(name, "[", sections.size(), "]"), one});
   }
   return sections;

@@ -28,6 +28,7 @@ class JsonFields {
   std::uint64_t count(std::string_view name, std::uint64_t largest) const;  // from 0
   double real(std::string_view name) const;
   bool flag(std::string_view name) const;
+  std::string json(std::string_view name) const;  // the value as JSON text, whatever it is
   std::string text(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
   std::map<std::string, std::string> named_texts(std::string_view name) const;  // of an object inside
@@ -44,6 +45,8 @@ class JsonFields {
 
   // Throws "FILE: MESSAGE; REMEDY".
   [[noreturn]] void refuse(const std::string& message) const;
+  // The same for a field that is there: "NAME is VALUE, and must be EXPECTED".
+  [[noreturn]] void refuse_value(std::string_view name, const std::string& expected) const;
 
  private:
   JsonFields(const JsonFields& outer, std::string_view section, nlohmann::json object);
@@ -51,7 +54,6 @@ class JsonFields {
   const nlohmann::json* find(std::string_view name) const;
   const nlohmann::json& get(std::string_view name) const;
   std::string full_name(std::string_view name) const;
-  [[noreturn]] void refuse_type(std::string_view name, const std::string& expected) const;
 
   std::filesystem::path path_;
   std::string remedy_;

@@ -2,69 +2,111 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <c10/core/CachingDeviceAllocator.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
-#include <vector>
 
-#include "generate/context_rule.h"
+#include "base/random.h"
+#include "generate/recorded_decoder.h"
+#include "runtime/device_facts.h"
 
 namespace inkling {
 namespace {
 
-constexpr std::int64_t most_rows = 16;
+constexpr std::int64_t max_rows_together = 16;
 constexpr std::int64_t cache_bytes_on_cpu = std::int64_t{512} << 20;
+
+class EagerDecoder final : public Decoder {
+ public:
+  EagerDecoder(const Model& model, const Runtime& runtime, const DecoderSettings& settings)
+      : block_size_(model.shape().block_size),
+        settings_(settings),
+        logits_(model, runtime, settings.max_rows, settings.cache) {}
+
+  std::vector<Token> next(std::span<const GrowingText> texts) override {
+    std::vector<std::span<const Token>> tokens;
+    for (const GrowingText& text : texts) tokens.push_back(text.tokens);
+    const at::Tensor logits = logits_(tokens);
+    RECORD_FUNCTION("sample_token", std::vector<c10::IValue>());
+    std::vector<Token> drawn;
+    const float* row = logits.data_ptr<float>();
+    for (const GrowingText& text : texts) {
+      drawn.push_back(sample_token({row, static_cast<std::size_t>(settings_.vocab_size)},
+                                   context_of(text.tokens, block_size_), settings_.sampling,
+                                   random_unit(text.random, text.tokens.size())));
+      row += logits.size(1);
+    }
+    return drawn;
+  }
+
+  void remove(std::size_t row) override { logits_.remove(row); }
+
+ private:
+  std::int64_t block_size_;
+  DecoderSettings settings_;
+  EagerLogits logits_;
+};
+
+at::TensorOptions cache_options(const Model& model, const Runtime& runtime) {
+  return at::TensorOptions().device(runtime.device).dtype(model.backend().activation_dtype(runtime.dtype));
+}
 
 }  // namespace
 
-Decoder::Decoder(const Gpt& model, const Runtime& runtime, std::int64_t max_rows, bool use_cache)
-    : model_(model), runtime_(runtime) {
-  if (use_cache) rows_.emplace(model, runtime, max_rows);
+std::unique_ptr<Decoder> make_decoder(const Model& model, const Runtime& runtime, const DecoderSettings& settings) {
+  if (settings.cache && model.backend().queues) {
+    return std::make_unique<RecordedDecoder>(model, cache_options(model, runtime), settings);
+  }
+  return std::make_unique<EagerDecoder>(model, runtime, settings);
 }
 
-std::int64_t Decoder::rows_together(const GptShape& shape, const Runtime& runtime, std::int64_t cache_bytes) {
-  if (runtime.kernels == Kernels::aten) return 1;
-  const auto element = static_cast<std::int64_t>(c10::elementSize(runtime.activation_dtype()));
+std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t cache_bytes) {
+  if (!model.backend().rows_are_independent) return 1;
+  const GptShape& shape = model.shape();
+  const auto element = static_cast<std::int64_t>(cache_options(model, runtime).dtype().itemsize());
   const std::int64_t row_bytes = 2 * shape.n_layer * shape.n_embd * shape.block_size * element;
-  return std::clamp<std::int64_t>(cache_bytes / row_bytes, 1, most_rows);
+  return std::clamp<std::int64_t>(cache_bytes / row_bytes, 1, max_rows_together);
 }
 
-std::int64_t Decoder::cache_bytes(at::Device device) {
-  if (device.is_cpu()) return cache_bytes_on_cpu;
-  return static_cast<std::int64_t>(c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first / 2);
+std::int64_t cache_bytes(at::Device device) {
+  const auto memory = device_memory(device);
+  return memory ? static_cast<std::int64_t>(memory->free / 2) : cache_bytes_on_cpu;
 }
 
-at::Tensor Decoder::uncached_logits(std::span<const Token> text) const {
+EagerLogits::EagerLogits(const Model& model, const Runtime& runtime, std::int64_t max_rows, bool use_cache)
+    : model_(model), device_(runtime.device) {
+  if (use_cache) cached_.emplace(model, max_rows, cache_options(model, runtime));
+}
+
+at::Tensor EagerLogits::uncached(std::span<const Token> text) const {
   const std::span<const Token> context = context_of(text, model_.shape().block_size);
-  Context pass{.kernels = runtime_.kernels};
-  const at::Tensor tokens = to_device(context, runtime_.device);
-  return model_.logits(tokens.unsqueeze(0), pass).select(1, tokens.size(0) - 1);
+  const at::Tensor tokens = to_device(context, device_);
+  return model_.logits(tokens.unsqueeze(0)).select(1, tokens.size(0) - 1);
 }
 
-at::Tensor Decoder::next_logits(std::span<const std::span<const Token>> texts) {
+at::Tensor EagerLogits::operator()(std::span<const std::span<const Token>> texts) {
   const at::NoGradGuard no_gradient;
   at::Tensor logits;
-  if (rows_) {
-    rows_->check_texts(texts.size());
+  if (cached_) {
+    cached_->check_texts(texts.size());
     std::vector<Token> last_tokens;
     for (std::size_t row = 0; row < texts.size(); ++row) {
-      rows_->hold_all_but_last(row, texts[row]);
+      cached_->prefill_if_stale(row, texts[row]);
       last_tokens.push_back(texts[row].back());
     }
-    KeyValueCache cache = rows_->all();
-    Context pass{.kernels = runtime_.kernels, .decoding = true};
-    logits = model_.decode(to_device(last_tokens, runtime_.device), cache, pass);
-    rows_->grow();
+    KeyValueCache cache = cached_->all();
+    logits = model_.decode(to_device(last_tokens, device_), cache);
+    cached_->grow();
   } else {
     std::vector<at::Tensor> rows;
-    for (const std::span<const Token> text : texts) rows.push_back(uncached_logits(text));
+    for (const std::span<const Token> text : texts) rows.push_back(uncached(text));
     logits = at::cat(rows, 0);
   }
   return logits.to(at::kCPU).to(at::kFloat).contiguous();  // bfloat16 ends here: sampling is done in double
 }
 
-void Decoder::remove(std::size_t row) {
-  if (rows_) rows_->remove(row);
+void EagerLogits::remove(std::size_t row) {
+  if (cached_) cached_->remove(row);
 }
 
 }  // namespace inkling

@@ -10,7 +10,6 @@
 #include "base/strings.h"
 #include "generate/decoder.h"
 #include "generate/stop_filter.h"
-#include "generate/token_source.h"
 #include "text/stream_decoder.h"
 
 namespace inkling {
@@ -33,14 +32,13 @@ class Generation {
         settings_(settings),
         watcher_(watcher),
         samples_(prompts.size() * settings.count),
-        max_rows_(std::min(
-            static_cast<std::int64_t>(std::max<std::size_t>(samples_.size(), 1)),
-            Decoder::rows_together(model.gpt->shape(), model.runtime, Decoder::cache_bytes(model.runtime.device)))),
-        source_(make_token_source(*model.gpt, model.runtime,
-                                  {.sampling = settings.sampling,
-                                   .vocab_size = static_cast<std::uint64_t>(tokenizer_.vocab_size()),
-                                   .max_rows = max_rows_,
-                                   .cache = settings.cache})) {
+        max_rows_(std::min(static_cast<std::int64_t>(std::max<std::size_t>(samples_.size(), 1)),
+                           rows_together(*model.model, model.runtime, cache_bytes(model.runtime.device)))),
+        decoder_(make_decoder(*model.model, model.runtime,
+                              {.sampling = settings.sampling,
+                               .vocab_size = static_cast<std::uint64_t>(tokenizer_.vocab_size()),
+                               .max_rows = max_rows_,
+                               .cache = settings.cache})) {
     for (const std::string& prompt : prompts) prompts_.push_back(encode_prompt(tokenizer_, prompt));
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       samples_[i].prompt = i / settings.count;
@@ -72,12 +70,12 @@ class Generation {
   void step() {
     std::vector<GrowingText> texts;
     for (const std::unique_ptr<Row>& row : rows_) texts.push_back({row->tokens, row->random});
-    const std::vector<Token> drawn = source_->next(texts);
+    const std::vector<Token> drawn = decoder_->next(texts);
     std::vector<bool> ended;
     for (std::size_t i = 0; i < rows_.size() && !interrupted_; ++i) ended.push_back(extend(*rows_[i], drawn[i]));
     for (std::size_t i = ended.size(); i-- > 0;) {
       if (!ended[i]) continue;
-      source_->remove(i);
+      decoder_->remove(i);
       rows_[i] = std::move(rows_.back());
       rows_.pop_back();
     }
@@ -118,7 +116,7 @@ class Generation {
   std::vector<Sample> samples_;
   std::size_t next_ = 0;  // the first sample not begun
   std::int64_t max_rows_;
-  std::unique_ptr<TokenSource> source_;
+  std::unique_ptr<Decoder> decoder_;
   std::vector<std::unique_ptr<Row>> rows_;
   bool interrupted_ = false;
 };

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "generate/load_model.h"
+#include "checkpoint/load_model.h"
 #include "generate/sampler.h"
 
 namespace inkling {

@@ -1,5 +1,5 @@
 // The CPU's inner loops: raw pointers, one thread, rows [0, rows). ops/ splits the rows over threads.
-// Each loop exists once, in a *_loops.h file, and is compiled for every instruction set below; the best one that this
+// Each loop exists once, in kernels/cpu, and is compiled for every instruction set below; the best one that this
 // machine can run, or the one that INKLING_INSTRUCTION_SET names, is chosen when the program starts, so a binary built
 // here runs anywhere. Arrays are contiguous, row-major float32. These loops are the specification of the CUDA kernels
 // of the same name.

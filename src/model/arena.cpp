@@ -12,20 +12,23 @@ namespace inkling {
 constexpr std::int64_t alignment = 16;
 
 ParameterLayout::ParameterLayout(const std::vector<ParameterSpec>& specs) {
-  for (const bool decay : {true, false}) {
+  for (const ParameterGroup group : all_parameter_groups) {
+    const std::int64_t begin = size_;
     for (const ParameterSpec& spec : specs) {
-      if (spec.decay != decay) continue;
+      if (spec.group != group) continue;
       const std::int64_t count = c10::multiply_integers(spec.shape);
       parameters_.push_back({spec, size_, count});
       size_ += (count + alignment - 1) / alignment * alignment;
     }
-    if (decay) decay_end_ = size_;
+    ranges_[static_cast<std::size_t>(group)] = {begin, size_};
   }
 }
 
 ParameterArena::ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device, at::ScalarType compute_dtype,
                                Gradients gradients)
-    : ParameterLayout(specs) {
+    : ParameterLayout(specs),
+      writers_ask_(gradients == Gradients::in_float32),
+      fresh_(std::make_unique<bool[]>(parameters().size())) {
   const auto options = at::TensorOptions().device(device).dtype(at::kFloat);
   values_ = at::zeros({size()}, options);
   const bool separate = compute_dtype != at::kFloat;
@@ -55,13 +58,15 @@ at::Tensor ParameterArena::view(const at::Tensor& flat, const Parameter& paramet
 
 Weight ParameterArena::weight(std::string_view name) const {
   const Parameter& found = parameter(name);
-  if (vectors_.defined() && !found.spec.decay) {
-    return {vectors_.narrow(0, found.offset - decay_end(), found.count).view(found.spec.shape), {}};
+  if (vectors_.defined() && found.spec.group == ParameterGroup::vector) {
+    const std::int64_t offset = found.offset - range(ParameterGroup::vector).begin;
+    return {.value = vectors_.narrow(0, offset, found.count).view(found.spec.shape)};
   }
   // detach: a view of its own that autograd sees as a leaf.
-  Weight weight{.value = view(compute_values_, found).detach(), .gradient = {}};
+  Weight weight{.value = view(compute_values_, found).detach()};
   if (compute_gradients_.defined()) {
     weight.gradient = view(compute_gradients_, found);
+    weight.is_fresh = &fresh_[static_cast<std::size_t>(&found - parameters().data())];
     weight.value.set_requires_grad(true);
     if (weight.gradient.scalar_type() == weight.value.scalar_type()) weight.value.mutable_grad() = weight.gradient;
   }
@@ -70,9 +75,17 @@ Weight ParameterArena::weight(std::string_view name) const {
 
 at::Tensor ParameterArena::master(std::string_view name) const { return view(values_, parameter(name)); }
 
-void ParameterArena::zero_gradients() { gradients_.zero_(); }
-
-void ParameterArena::zero_vector_gradients() { gradients_.slice(0, decay_end()).zero_(); }
+void ParameterArena::begin_gradients() {
+  if (!writers_ask_) {
+    gradients_.zero_();
+    return;
+  }
+  const auto [begin, end] = range(ParameterGroup::vector);
+  gradients_.slice(0, begin, end).zero_();  // there are many small ones, which kernels can only add to
+  for (std::size_t i = 0; i < parameters().size(); ++i) {
+    fresh_[i] = parameters()[i].spec.group != ParameterGroup::vector;
+  }
+}
 
 void ParameterArena::collect_gradients() {
   if (compute_gradients_.is_same(gradients_)) return;
@@ -80,12 +93,19 @@ void ParameterArena::collect_gradients() {
   compute_gradients_.zero_();
 }
 
+void ParameterArena::zero_unwritten_gradients() {
+  for (std::size_t i = 0; i < parameters().size(); ++i) {
+    if (fresh_[i]) view(gradients_, parameters()[i]).zero_();
+  }
+}
+
 void ParameterArena::refresh_compute() {
   if (!compute_values_.is_same(values_)) compute_values_.copy_(values_);  // float32 to the compute dtype
 }
 
 void ParameterArena::release_master(at::ScalarType dtype) {
-  vectors_ = values_.slice(0, decay_end()).to(dtype, false, true);
+  const auto [begin, end] = range(ParameterGroup::vector);
+  vectors_ = values_.slice(0, begin, end).to(dtype, false, true);
   values_.reset();
 }
 

@@ -4,19 +4,27 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ops/context.h"
+#include "backend/weights.h"
 
 namespace inkling {
+
+// What an optimizer may treat alike: tables that are looked up (a tied head's is one of them), hidden matrices, an
+// output head of its own, and vectors (biases, norms), which never decay. In the arena's order.
+enum class ParameterGroup { embedding, matrix, head, vector };
+inline constexpr std::array all_parameter_groups = {ParameterGroup::embedding, ParameterGroup::matrix,
+                                                    ParameterGroup::head, ParameterGroup::vector};
 
 struct ParameterSpec {
   std::string name;  // Hugging Face's: "h.0.attn.c_attn.weight"
   std::vector<std::int64_t> shape;
-  bool decay = false;  // weight decay applies: matrices
+  ParameterGroup group = ParameterGroup::matrix;
 };
 
 // Where a parameter lies, in elements from the start of the arena.
@@ -26,8 +34,13 @@ struct Parameter {
   std::int64_t count = 0;
 };
 
-// Decayed parameters come first, so that each half is one contiguous range; within a half the order of `specs`.
-// Every parameter begins at a multiple of 16 elements (64 bytes); the gaps stay zero.
+// Elements [begin, end) of the arena.
+struct ParameterRange {
+  std::int64_t begin = 0, end = 0;
+};
+
+// Parameters of a group stand together, in the order of `specs`, so that each group is one contiguous range. Every
+// parameter begins at a multiple of 16 elements (64 bytes); the gaps stay zero.
 class ParameterLayout {
  public:
   explicit ParameterLayout(const std::vector<ParameterSpec>& specs);
@@ -36,16 +49,16 @@ class ParameterLayout {
   const Parameter& parameter(std::string_view name) const;  // Error internal if there is none
   std::int64_t parameter_count() const;                     // elements, gaps not counted
   std::int64_t size() const { return size_; }               // elements, gaps counted
-  std::int64_t decay_end() const { return decay_end_; }     // [0, decay_end) is decayed
+  ParameterRange range(ParameterGroup group) const { return ranges_[static_cast<std::size_t>(group)]; }
 
  private:
   std::vector<Parameter> parameters_;
+  std::array<ParameterRange, all_parameter_groups.size()> ranges_;
   std::int64_t size_ = 0;
-  std::int64_t decay_end_ = 0;
 };
 
-// Of what dtype the gradients of a model are that is trained: of that of its weights, as autograd makes them, or
-// float32 whatever the weights are, as the fused operations write them.
+// The dtype of a trained model's gradients: that of its weights, as autograd makes them, or float32 whatever the
+// weights are, as the fused operations write them.
 enum class Gradients { none, as_weights, in_float32 };
 
 class ParameterArena : public ParameterLayout {
@@ -62,11 +75,13 @@ class ParameterArena : public ParameterLayout {
   Weight weight(std::string_view name) const;
   at::Tensor master(std::string_view name) const;  // float32 view
 
-  void zero_gradients();
-  // Enough before a pass with Context::overwrites, which writes the gradients of matrices.
-  void zero_vector_gradients();
-  void collect_gradients();  // after a backward pass: adds the compute dtype's gradients to gradients()
-  void refresh_compute();    // after values() changed: copies them to the compute dtype
+  // A step's gradients: begin_gradients() before its first backward pass, collect_gradients() behind each. Operations
+  // that write float32 gradients learn from Weight::take_beta() who comes first, so only small ones are set to zero.
+  void begin_gradients();
+  void collect_gradients();         // adds the compute dtype's gradients to gradients(), where they are apart
+  void zero_unwritten_gradients();  // those that no pass has written since begin_gradients()
+
+  void refresh_compute();  // after values() changed: copies them to the compute dtype
   // For a model that is only read, before weight() is asked for: gives values() back, and keeps vectors (biases, norms)
   // in `dtype`, that of what flows through the model.
   void release_master(at::ScalarType dtype);
@@ -76,7 +91,9 @@ class ParameterArena : public ParameterLayout {
 
   at::Tensor values_, gradients_;
   at::Tensor compute_values_, compute_gradients_;  // the two above where the compute dtype is float32
-  at::Tensor vectors_;                             // from decay_end() on, if they are kept apart
+  at::Tensor vectors_;                             // the group `vector`, if it is kept apart
+  bool writers_ask_ = false;                       // gradients are written by operations that ask take_beta()
+  std::unique_ptr<bool[]> fresh_;                  // by parameter: Weight::is_fresh
 };
 
 }  // namespace inkling

@@ -1,131 +1,80 @@
 #include "model/gpt.h"
 
-#include <string>
-#include <utility>
-
-#include "base/strings.h"
-#include "ops/cross_entropy.h"
-#include "ops/decode_block.h"
-#include "ops/dropout.h"
+#include "ops/operations.h"
 #include "ops/recompute.h"
 
 namespace inkling {
-namespace {
 
-LinearWeights linear_weights(const ParameterArena& arena, const std::string& name, bool bias) {
-  return {arena.weight(name + ".weight"), bias ? arena.weight(name + ".bias") : Weight{}};
+Gpt::Gpt(const GptShape& shape, const ParameterArena& arena, const Backend& backend)
+    : Model(shape, backend), weights_(shape, arena) {}
+
+// x = x + attention(norm(x)); x = x + mlp(norm(x)). Each addition is made together with the norm that reads it, so a
+// block takes the stream with its first norm and passes it on with the next block's.
+ResidualStream Gpt::block(const ResidualStream& in, std::size_t layer, Pass& pass) const {
+  const at::Tensor qkv = linear(in.normed, weights_.blocks[layer].c_attn, pass);
+  return behind_attention(in.x, attention(qkv, shape().n_head, pass), layer, pass);
 }
 
-NormWeights norm_weights(const ParameterArena& arena, const std::string& name, bool bias) {
-  return {arena.weight(name + ".weight"), bias ? arena.weight(name + ".bias") : Weight{}};
+ResidualStream Gpt::behind_attention(const at::Tensor& x, const at::Tensor& heads, std::size_t layer,
+                                     Pass& pass) const {
+  const BlockWeights& block = weights_.blocks[layer];
+  const at::Tensor attended = dropout(linear(heads, block.c_proj, pass), pass);
+  const ResidualStream middle = add_norm(x, attended, block.ln_2, pass);
+  const at::Tensor fed = dropout(mlp(middle.normed, block.mlp, pass), pass);
+  return add_norm(middle.x, fed, weights_.norm_behind(layer), pass);
 }
 
-// How attention treats the positions before: none cached, fill an empty cache, or one new token behind a full one.
-struct Past {
-  const CachedLayer* layer = nullptr;
-  const at::Tensor* lengths = nullptr;  // set: one new token per row
-};
-
-// Each token asks (query) all tokens up to itself (keys) and takes a weighted mean of what they say (values).
-at::Tensor attend(const at::Tensor& x, const Attention& weights, std::int64_t n_head, const Past& past,
-                  Context& context) {
-  const at::Tensor qkv = linear(x, weights.c_attn, context);
-  at::Tensor heads;
-  if (past.lengths != nullptr) {
-    heads = cached_attention(qkv, n_head, *past.layer, *past.lengths, context);
-  } else {
-    if (past.layer != nullptr) fill_cache(qkv, n_head, *past.layer);
-    heads = causal_attention(qkv, n_head, context);
-  }
-  return dropout(linear(heads, weights.c_proj, context), context);
+ResidualStream Gpt::embed(const at::Tensor& tokens, Pass& pass) const {
+  const at::Tensor x = dropout(embedding(tokens, weights_.embedding, pass), pass);
+  return {x, norm(x, weights_.blocks.front().ln_1, pass)};
 }
 
-}  // namespace
-
-std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
-  const std::int64_t channels = shape.n_embd;
-  std::vector<ParameterSpec> specs;
-  const auto matrix = [&](const std::string& name, std::int64_t in, std::int64_t out) {
-    specs.push_back({name + ".weight", {in, out}, true});
-  };
-  const auto vector = [&](const std::string& name, std::int64_t size) { specs.push_back({name, {size}, false}); };
-  const auto linear_layer = [&](const std::string& name, std::int64_t in, std::int64_t out) {
-    matrix(name, in, out);
-    if (shape.bias) vector(name + ".bias", out);
-  };
-  const auto norm = [&](const std::string& name) {
-    vector(name + ".weight", channels);
-    if (shape.bias) vector(name + ".bias", channels);
-  };
-  matrix("wte", shape.vocab_size, channels);
-  matrix("wpe", shape.block_size, channels);
-  for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
-    const std::string prefix = str("h.", layer, ".");
-    norm(prefix + "ln_1");
-    linear_layer(prefix + "attn.c_attn", channels, 3 * channels);
-    linear_layer(prefix + "attn.c_proj", channels, channels);
-    norm(prefix + "ln_2");
-    linear_layer(prefix + "mlp.c_fc", channels, 4 * channels);
-    linear_layer(prefix + "mlp.c_proj", 4 * channels, channels);
-  }
-  norm("ln_f");
-  return specs;
-}
-
-Gpt::Gpt(const GptShape& shape, const ParameterArena& arena)
-    : shape_(shape), embeddings_{arena.weight("wte.weight"), arena.weight("wpe.weight")} {
-  for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
-    const std::string prefix = str("h.", layer, ".");
-    blocks_.push_back({.ln_1 = norm_weights(arena, prefix + "ln_1", shape.bias),
-                       .attention = {linear_weights(arena, prefix + "attn.c_attn", shape.bias),
-                                     linear_weights(arena, prefix + "attn.c_proj", shape.bias)},
-                       .ln_2 = norm_weights(arena, prefix + "ln_2", shape.bias),
-                       .mlp = {linear_weights(arena, prefix + "mlp.c_fc", shape.bias),
-                               linear_weights(arena, prefix + "mlp.c_proj", shape.bias)}});
-  }
-  ln_f_ = norm_weights(arena, "ln_f", shape.bias);
-}
-
-// x = x + attention(norm(x)); x = x + mlp(norm(x)); and again. Each addition is made together with the norm behind it.
-at::Tensor Gpt::hidden(const at::Tensor& x, Context& context, KeyValueCache* cache, bool one_token) const {
-  TwoTensors stream = {x, layer_norm(x, blocks_.front().ln_1, context)};
-  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    const Past past = {cache == nullptr ? nullptr : &cache->layers[layer], one_token ? &cache->lengths : nullptr};
-    const NormWeights& next_norm = layer + 1 < blocks_.size() ? blocks_[layer + 1].ln_1 : ln_f_;
-    const auto through = [this, past, &next_norm, &block = blocks_[layer]](const TwoTensors& in, Context& pass) {
-      if (past.lengths != nullptr && decodes_whole_blocks(in.first, pass)) {
-        return decode_block(in, {block.attention.c_attn, block.attention.c_proj, block.ln_2, block.mlp, next_norm,
-                                 shape_.gelu, shape_.n_head, *past.layer, *past.lengths});
-      }
-      const at::Tensor attended = attend(in.second, block.attention, shape_.n_head, past, pass);
-      const auto [sum, normed] = add_layer_norm(in.first, attended, block.ln_2, pass);
-      const at::Tensor fed = dropout(mlp(normed, block.mlp, shape_.gelu, pass), pass);
-      return add_layer_norm(sum, fed, next_norm, pass);
+at::Tensor Gpt::hidden(const at::Tensor& tokens, Pass& pass) const {
+  ResidualStream stream = embed(tokens, pass);
+  for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
+    if (pass.recompute != Recompute::block) {
+      stream = block(stream, layer, pass);
+      continue;
+    }
+    const auto again = [this, layer](const Tensors& in, Pass& same) -> Tensors {
+      const ResidualStream out = block({in[0], in[1]}, layer, same);
+      return {out.x, out.normed};
     };
-    stream = context.recompute == Recompute::block ? recomputed(stream, through, context) : through(stream, context);
+    const Tensors out = recomputed({stream.x, stream.normed}, again, pass);
+    stream = {out[0], out[1]};
   }
-  return stream.second;
+  return stream.normed;
 }
 
-at::Tensor Gpt::loss(const at::Tensor& tokens, const at::Tensor& targets, Context& context) const {
-  const at::Tensor x = dropout(embedding(tokens, embeddings_, context), context);
-  return head_cross_entropy(hidden(x, context, nullptr, false), embeddings_.tokens, targets, context);
+at::Tensor Gpt::loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const {
+  Pass pass{.backend = backend(),
+            .recompute = training.recompute,
+            .dropout = training.dropout,
+            .dropout_key = training.dropout_key};
+  return head_loss(hidden(tokens, pass), weights_.embedding.tokens, targets, pass);
 }
 
-at::Tensor Gpt::logits(const at::Tensor& tokens, Context& context) const {
-  const at::Tensor x = dropout(embedding(tokens, embeddings_, context), context);
-  return head_logits(hidden(x, context, nullptr, false), embeddings_.tokens, context);
+at::Tensor Gpt::logits(const at::Tensor& tokens) const {
+  Pass pass{.backend = backend()};
+  return backend().logits(hidden(tokens, pass), weights_.embedding.tokens);
 }
 
-void Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache, Context& context) const {
-  hidden(embedding(tokens, embeddings_, context), context, &cache, false);
-  cache.lengths.copy_(lengths);
-}
-
-at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache, Context& context) const {
-  const at::Tensor x = hidden(embedding_at(tokens, cache.lengths, embeddings_, context), context, &cache, true);
-  cache.lengths.add_(1);
-  return head_logits(x.squeeze(1), embeddings_.tokens, context);
+TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backend, std::int64_t rows,
+                                    at::ScalarType dtype, Recompute recompute) {
+  const std::int64_t channels = shape.n_embd;
+  const auto bytes = [rows](std::int64_t elements, std::size_t size) {
+    return static_cast<std::uint64_t>(rows * elements) * size;
+  };
+  const bool again = recompute == Recompute::block;
+  const std::size_t element = c10::elementSize(dtype);
+  std::uint64_t block = bytes(2 * kept_by_norm(channels) + kept_by_linear(channels) + kept_by_attention(channels) +
+                                  kept_by_mlp(channels, recompute),
+                              element);
+  if (backend.keeps_probabilities(dtype)) block += bytes(shape.block_size * shape.n_head, sizeof(float));
+  const std::uint64_t stream = bytes(2 * channels, element);  // what is kept of a block that is computed again
+  return {.activations = static_cast<std::uint64_t>(shape.n_layer) * (again ? stream : block),
+          .at_work = bytes(held_by_mlp(channels), element) + (again ? block : 0),
+          .logits = bytes(shape.vocab_size, sizeof(float))};
 }
 
 }  // namespace inkling

@@ -3,7 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "ops/kept.h"
+#include "ops/saved_state.h"
 
 namespace inkling {
 namespace {
@@ -12,45 +12,46 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-struct Recomputed : Function<Recomputed> {
-  struct Body {
-    TwoToTwo body;
-    Context context;  // as it was: the same dropout again
-  };
+struct RecomputedState {
+  TensorFunction body;
+  Pass pass;  // as it was: the same dropout again
+};
 
-  static variable_list forward(AutogradContext* saved, const at::Tensor& first, const at::Tensor& second,
-                               const TwoToTwo& body, Context& context) {
-    saved->set_materialize_grads(false);
-    saved->save_for_backward({first, second});
-    keep(saved, Body{body, context});
+struct Recomputed : Function<Recomputed> {
+  static variable_list forward(AutogradContext* context, at::TensorList in, const TensorFunction& body, Pass& pass) {
+    context->set_materialize_grads(false);
+    context->save_for_backward(in.vec());
+    save_state(context, RecomputedState{body, pass});
     const at::NoGradGuard no_gradient;
-    const TwoTensors out = body({first, second}, context);
-    return {out.first, out.second};
+    return body(in.vec(), pass);
   }
 
-  static variable_list backward(AutogradContext* saved, const variable_list& upstream) {
-    const auto inputs = saved->get_saved_variables();
-    Body& again = kept<Body>(saved);
-    const at::Tensor first = inputs[0].detach().set_requires_grad(true);
-    const at::Tensor second = inputs[1].detach().set_requires_grad(true);
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    Tensors in;
+    for (const at::Tensor& saved : context->get_saved_variables()) {
+      in.push_back(saved.detach().set_requires_grad(true));
+    }
+    auto& [body, pass] = saved_state<RecomputedState>(context);
     const at::AutoGradMode with_gradient(true);
-    const TwoTensors out = again.body({first, second}, again.context);
+    const Tensors out = body(in, pass);
     variable_list outputs, gradients;
-    for (const auto& [output, gradient] : {std::pair(out.first, upstream[0]), std::pair(out.second, upstream[1])}) {
-      if (!gradient.defined()) continue;  // nothing goes on from it
-      outputs.push_back(output);
-      gradients.push_back(gradient);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (!upstream[i].defined()) continue;  // nothing goes on from it
+      outputs.push_back(out[i]);
+      gradients.push_back(upstream[i]);
     }
     torch::autograd::backward(outputs, gradients);
-    return {first.grad(), second.grad(), {}, {}};
+    variable_list result;
+    for (const at::Tensor& each : in) result.push_back(each.grad());
+    result.resize(result.size() + 2);  // body and pass have none
+    return result;
   }
 };
 
 }  // namespace
 
-TwoTensors recomputed(const TwoTensors& in, const TwoToTwo& body, Context& context) {
-  const variable_list out = Recomputed::apply(in.first, in.second, body, context);
-  return {out[0], out[1]};
+Tensors recomputed(const Tensors& in, const TensorFunction& body, Pass& pass) {
+  return Recomputed::apply(at::TensorList(in), body, pass);
 }
 
 }  // namespace inkling

@@ -5,17 +5,17 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
-#include <utility>
+#include <vector>
 
-#include "ops/context.h"
+#include "ops/operations.h"
 
 namespace inkling {
 
-using TwoTensors = std::pair<at::Tensor, at::Tensor>;
-using TwoToTwo = std::function<TwoTensors(const TwoTensors& in, Context& context)>;
+using Tensors = std::vector<at::Tensor>;
+using TensorFunction = std::function<Tensors(const Tensors& in, Pass& pass)>;
 
-// body(in, context), of which only `in` is kept for the backward pass. body must give the same again for the same input
-// and context, and is called a second time when what it captured by reference may be gone.
-TwoTensors recomputed(const TwoTensors& in, const TwoToTwo& body, Context& context);
+// body(in, pass), of which only `in` is kept for the backward pass. body must give the same again for the same input
+// and pass, and is called a second time when what it captured by reference may be gone.
+Tensors recomputed(const Tensors& in, const TensorFunction& body, Pass& pass);
 
 }  // namespace inkling

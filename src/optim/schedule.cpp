@@ -11,8 +11,8 @@ double learning_rate(std::int64_t step, const OptimizerConfig& optimizer, const 
   if (step < schedule.warmup_steps) {
     return peak * static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps + 1);
   }
-  if (schedule.name == "constant") return peak;
-  const std::int64_t decay_steps = schedule.decay_steps > 0 ? schedule.decay_steps : max_steps;
+  if (schedule.name == ScheduleName::constant) return peak;
+  const std::int64_t decay_steps = schedule.decay_steps.value_or(max_steps);
   if (step >= decay_steps) return schedule.min_learning_rate;
   const double progress =
       static_cast<double>(step - schedule.warmup_steps) / static_cast<double>(decay_steps - schedule.warmup_steps);

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/config.h"
 #include "text/tokenizer.h"
 
 namespace inkling {
@@ -36,8 +37,8 @@ class CharVocabularyBuilder {
 };
 
 struct SentencepieceSettings {
-  std::uint64_t vocab_size = 4096;     // all ids: pieces, the 256 bytes, "unknown" (never used), the separator
-  std::string model_type = "unigram";  // unigram | bpe
+  std::uint64_t vocab_size = 4096;  // all ids: pieces, the 256 bytes, "unknown" (never used), the separator
+  PieceModel model_type = PieceModel::unigram;
   double character_coverage = 0.9995;  // share of characters that get a piece; bytes spell the others
   std::uint64_t seed = 1;              // chooses the sample
   // It trains on at most this many bytes of lines. The library needs up to 55 bytes of memory for each.

@@ -86,7 +86,7 @@ std::string train_sentencepiece_model(const SentencepieceSettings& settings, boo
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(
       {
-          {"model_type", settings.model_type},
+          {"model_type", settings.model_type == PieceModel::bpe ? "bpe" : "unigram"},
           {"vocab_size", std::to_string(settings.vocab_size)},
           {"hard_vocab_limit", "false"},  // the caller tells what is possible, from the size that came out
           {"character_coverage", format_shortest(settings.character_coverage)},

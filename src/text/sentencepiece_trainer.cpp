@@ -22,10 +22,6 @@ namespace {
 constexpr std::uint64_t largest_vocab_size = 1'000'000;  // the trainer starts from a million candidates
 
 void check_settings(const SentencepieceSettings& settings) {
-  if (settings.model_type != "unigram" && settings.model_type != "bpe") {
-    throw Error::input(
-        str("data.tokenizer.model_type: ", quote(settings.model_type), " is unknown: write unigram or bpe"));
-  }
   if (!(settings.character_coverage >= 0.98 && settings.character_coverage <= 1.0)) {
     throw Error::input(str("data.tokenizer.character_coverage: ", format_shortest(settings.character_coverage),
                            " is out of range: write a number from 0.98 to 1"));

@@ -1,16 +1,11 @@
 #include "train/batches.h"
 
-#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
 namespace inkling {
-
 namespace {
-
-Batch empty_batch(std::int64_t rows, std::int64_t block_size) {
-  return {at::empty({rows, block_size}, at::kLong), at::empty({rows, block_size}, at::kLong)};
-}
 
 // `start(row)` says where the window of each row begins.
 template <typename Start>
@@ -24,23 +19,22 @@ void fill(const Batch& batch, const TokenSequence& sequence, const Start& start)
   }
 }
 
-Batch on_device(const Batch& batch, at::Device device) { return {batch.tokens.to(device), batch.targets.to(device)}; }
-
 }  // namespace
+
+Batch empty_batch(std::int64_t rows, std::int64_t block_size, at::Device device) {
+  const auto options = at::TensorOptions().dtype(at::kLong).device(device);
+  return {at::zeros({rows, block_size}, options), at::zeros({rows, block_size}, options)};
+}
+
+void fill_batch(const Batch& batch, const TokenSequence& sequence, const std::vector<std::uint64_t>& starts) {
+  fill(batch, sequence, [&](std::int64_t row) { return starts[static_cast<std::size_t>(row)]; });
+}
 
 Batch read_batch(const TokenSequence& sequence, const std::vector<std::uint64_t>& starts, std::int64_t block_size,
                  at::Device device) {
-  const Batch batch = empty_batch(static_cast<std::int64_t>(starts.size()), block_size);
-  fill(batch, sequence, [&](std::int64_t row) { return starts[static_cast<std::size_t>(row)]; });
-  return on_device(batch, device);
-}
-
-Batch training_batch(const TokenSequence& sequence, const WindowOrder& order, std::int64_t step,
-                     std::int64_t batch_size, std::int64_t first, std::int64_t count, std::int64_t block_size,
-                     at::Device device) {
-  const Batch batch = empty_batch(count, block_size);
-  fill_training_batch(batch, sequence, order, step, batch_size, first);
-  return on_device(batch, device);
+  const Batch batch = empty_batch(static_cast<std::int64_t>(starts.size()), block_size, at::kCPU);
+  fill_batch(batch, sequence, starts);
+  return {batch.tokens.to(device), batch.targets.to(device)};
 }
 
 void fill_training_batch(const Batch& batch, const TokenSequence& sequence, const WindowOrder& order, std::int64_t step,

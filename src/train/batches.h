@@ -16,16 +16,18 @@ struct Batch {
   at::Tensor targets;  // int64 [B, T]: the token that follows each
 };
 
-// The windows that begin at these tokens of the sequence, T = block_size, on `device`.
+// Zeros, on `device`.
+Batch empty_batch(std::int64_t rows, std::int64_t block_size, at::Device device);
+
+// Writes the windows that begin at these tokens of the sequence into `batch` [B, T] on the CPU.
+void fill_batch(const Batch& batch, const TokenSequence& sequence, const std::vector<std::uint64_t>& starts);
+
+// The same as a batch of its own, T = block_size, on `device`.
 Batch read_batch(const TokenSequence& sequence, const std::vector<std::uint64_t>& starts, std::int64_t block_size,
                  at::Device device);
 
-// Rows [first, first + count) of the batch of step `step`, on `device`: row r is window number step * batch_size + r.
-Batch training_batch(const TokenSequence& sequence, const WindowOrder& order, std::int64_t step,
-                     std::int64_t batch_size, std::int64_t first, std::int64_t count, std::int64_t block_size,
-                     at::Device device);
-
-// Writes the rows [first, first + B) of the batch of step `step` into `batch` [B, T] on the CPU.
+// Writes rows [first, first + B) of the batch of step `step` into `batch` [B, T] on the CPU: row r of that batch is
+// window number step * batch_size + r.
 void fill_training_batch(const Batch& batch, const TokenSequence& sequence, const WindowOrder& order, std::int64_t step,
                          std::int64_t batch_size, std::int64_t first);
 

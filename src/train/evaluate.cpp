@@ -6,7 +6,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
-#include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,19 +14,19 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "base/strings.h"
-#include "ops/cpu_memory.h"
-#include "ops/cross_entropy.h"
+#include "runtime/cpu_memory.h"
+#include "runtime/device_facts.h"
 
 namespace inkling {
 namespace {
 
-constexpr std::int64_t most_pieces_together = 64;
+constexpr std::int64_t max_pieces_together = 64;
 
 // Bytes of logits and of what a layer has at work: on the CPU as many as its caches hold. A GPU has a share of all its
 // memory for them, whatever is free: the numbers of an evaluation depend on how many pieces are computed together.
 std::int64_t bytes_together(at::Device device) {
-  if (device.is_cpu()) return std::int64_t{8} << 20;
-  return static_cast<std::int64_t>(c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).second / 64);
+  const auto memory = device_memory(device);
+  return memory ? static_cast<std::int64_t>(memory->total / 64) : std::int64_t{8} << 20;
 }
 
 // What the model sees in front of the first target, and the targets.
@@ -38,7 +37,7 @@ struct Piece {
 
 // Pieces of at most block_size targets -> nats of each, where the model is. Shorter ones are padded with what is not
 // scored.
-at::Tensor score_batch(const Gpt& model, const Runtime& runtime, const std::vector<Piece>& pieces) {
+at::Tensor score_batch(const Model& model, const Runtime& runtime, const std::vector<Piece>& pieces) {
   std::size_t longest = 0;
   for (const Piece& piece : pieces) longest = std::max(longest, piece.targets.size());
   const auto rows = static_cast<std::int64_t>(pieces.size());
@@ -53,8 +52,7 @@ at::Tensor score_batch(const Gpt& model, const Runtime& runtime, const std::vect
     std::copy(piece.targets.begin(), piece.targets.end(), targets.data_ptr<std::int64_t>() + row * width);
   }
   const at::NoGradGuard no_gradient;
-  Context pass{.kernels = runtime.kernels};
-  const at::Tensor logits = model.logits(tokens.to(runtime.device), pass).flatten(0, 1).to(at::kFloat);
+  const at::Tensor logits = model.logits(tokens.to(runtime.device)).flatten(0, 1).to(at::kFloat);
   const at::Tensor nats =
       at::cross_entropy_loss(logits, targets.to(runtime.device).flatten(), {}, 0 /* each alone */, not_scored);
   return nats.view({rows, width}).to(at::kDouble).sum(1);
@@ -62,13 +60,13 @@ at::Tensor score_batch(const Gpt& model, const Runtime& runtime, const std::vect
 
 // Scores pieces 0 to count - 1 in the given order, a batch at a time; read(i) makes piece i.
 template <typename Read>
-std::vector<ScoredPiece> score_all(const Gpt& model, const Runtime& runtime, const std::vector<std::size_t>& order,
+std::vector<ScoredPiece> score_all(const Model& model, const Runtime& runtime, const std::vector<std::size_t>& order,
                                    const Read& read) {
   const GptShape& shape = model.shape();
   const std::int64_t piece_bytes =
       shape.block_size * (shape.vocab_size + 12 * shape.n_embd) * static_cast<std::int64_t>(sizeof(float));
   const auto together = static_cast<std::size_t>(
-      std::clamp<std::int64_t>(bytes_together(runtime.device) / piece_bytes, 1, most_pieces_together));
+      std::clamp<std::int64_t>(bytes_together(runtime.device) / piece_bytes, 1, max_pieces_together));
   std::vector<ScoredPiece> scored(order.size());
   std::vector<at::Tensor> nats = {at::empty({0}, at::TensorOptions().dtype(at::kDouble).device(runtime.device))};
   Progress progress("evaluating", order.size(), "pieces");
@@ -145,7 +143,7 @@ bool fits(const std::vector<StoryBound>& stories, std::int64_t block_size) {
 
 }  // namespace
 
-std::vector<ScoredPiece> score_windows(const Gpt& model, const Runtime& runtime, const TokenSequence& sequence,
+std::vector<ScoredPiece> score_windows(const Model& model, const Runtime& runtime, const TokenSequence& sequence,
                                        std::uint64_t limit) {
   const auto block_size = static_cast<std::uint64_t>(model.shape().block_size);
   const std::uint64_t targets = sequence.count() < 2 ? 0 : sequence.count() - 1;
@@ -161,7 +159,7 @@ std::vector<ScoredPiece> score_windows(const Gpt& model, const Runtime& runtime,
   });
 }
 
-std::vector<ScoredPiece> score_stories(const Gpt& model, const Runtime& runtime, const TokenSequence& sequence,
+std::vector<ScoredPiece> score_stories(const Model& model, const Runtime& runtime, const TokenSequence& sequence,
                                        Token separator, const std::vector<StoryBound>& stories) {
   if (!fits(stories, model.shape().block_size)) throw Error::internal("a story is longer than a block");
   std::vector<std::uint64_t> starts(stories.size() + 1, 0);
@@ -188,7 +186,8 @@ std::vector<ScoredPiece> score_stories(const Gpt& model, const Runtime& runtime,
 
 double Evaluation::perplexity() const { return std::exp(loss); }
 
-Evaluation evaluate_validation(const Gpt& model, const Runtime& runtime, const Dataset& dataset, std::uint64_t limit) {
+Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const Dataset& dataset,
+                               std::uint64_t limit) {
   if (dataset.vocab_size > static_cast<std::uint64_t>(model.shape().vocab_size)) {
     throw Error::input(str("the data in ", dataset.folder.string(), " has a vocabulary of ",
                            format_count(dataset.vocab_size), " tokens and the model knows ", model.shape().vocab_size,

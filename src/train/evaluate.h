@@ -9,8 +9,7 @@
 
 #include "data/dataset.h"
 #include "data/validation_bound.h"
-#include "model/device.h"
-#include "model/gpt.h"
+#include "model/model.h"
 
 namespace inkling {
 
@@ -23,13 +22,13 @@ struct ScoredPiece {
 // `sequence` in windows of block_size that lie back to back, the last one shorter: each token but the first is a target
 // once, seen with the tokens before it in its window. At most `limit` windows, the first ones; 0 is all. (The loss of
 // nanoGPT's models is comparable when it is taken over the whole split like this.)
-std::vector<ScoredPiece> score_windows(const Gpt& model, const Runtime& runtime, const TokenSequence& sequence,
+std::vector<ScoredPiece> score_windows(const Model& model, const Runtime& runtime, const TokenSequence& sequence,
                                        std::uint64_t limit = 0);
 
 // Each story alone, from its beginning: position 0 holds the separator, the targets are the story's tokens and the
 // separator behind it. stories[k].tokens (separator included) says where each ends. Stories may have different lengths;
 // Error internal for one of more than block_size tokens.
-std::vector<ScoredPiece> score_stories(const Gpt& model, const Runtime& runtime, const TokenSequence& sequence,
+std::vector<ScoredPiece> score_stories(const Model& model, const Runtime& runtime, const TokenSequence& sequence,
                                        Token separator, const std::vector<StoryBound>& stories);
 
 // The best possible loss on the very tokens that were scored.
@@ -57,7 +56,7 @@ struct Evaluation {
 // The validation split of `dataset`: story by story with the bound where it has one and every story fits into a block,
 // in windows otherwise. `limit` as above, in stories or windows. Uses no random numbers and leaves the model as it is.
 // Error input if the data has more tokens than the model's vocabulary.
-Evaluation evaluate_validation(const Gpt& model, const Runtime& runtime, const Dataset& dataset,
+Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const Dataset& dataset,
                                std::uint64_t limit = 0);
 
 // Why there is no bound although the corpus has one: "its longest story takes 321 tokens and …"; none otherwise.

@@ -1,7 +1,5 @@
 #include "train/fit.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
-
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -9,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "model/arena.h"
+#include "runtime/device_facts.h"
 #include "train/memory.h"
 
 namespace inkling {
@@ -68,15 +66,14 @@ std::uint64_t free_in_groups() {
 
 std::uint64_t needed(Config config, const GptShape& shape, const Runtime& runtime, std::int64_t micro_batch_size) {
   config.training.micro_batch_size = micro_batch_size;
-  const ParameterLayout layout(gpt_parameters(shape));
-  return total_bytes(training_memory(config, shape, layout.size(), runtime));
+  return total_bytes(training_memory(config, shape, runtime));
 }
 
 }  // namespace
 
 std::uint64_t memory_limit(const RuntimeConfig& config, at::Device device) {
-  if (config.memory_limit_gib > 0) return static_cast<std::uint64_t>(config.memory_limit_gib * (1 << 30));
-  if (!device.is_cpu()) return c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first;
+  if (config.memory_limit_gib) return static_cast<std::uint64_t>(*config.memory_limit_gib * (1 << 30));
+  if (const auto memory = device_memory(device)) return memory->free;
   const std::uint64_t kib = number_in("/proc/meminfo", unlimited / 1024, "MemAvailable:");
   return std::min(kib * 1024, free_in_groups()) / 5 * 4;  // the estimate is good to 15 %, and LibTorch comes on top
 }
@@ -90,15 +87,15 @@ std::int64_t smaller_micro_batch_size(std::int64_t batch_size, std::int64_t size
 
 std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime) {
   const TrainingConfig& training = config.training;
-  const ParameterLayout layout(gpt_parameters(shape));
-  const std::string need = describe_memory(training_memory(config, shape, layout.size(), runtime));
-  const std::int64_t half = smaller_micro_batch_size(training.batch_size, training.micro_batch_size / 2 + 1);
+  const std::int64_t size = training.micro_batch_size.value();
+  const std::string need = describe_memory(training_memory(config, shape, runtime));
+  const std::int64_t half = smaller_micro_batch_size(training.batch_size, size / 2 + 1);
   if (half > 0) {
-    return str(need, ". training.micro_batch_size: ", half, " instead of ", training.micro_batch_size,
-               training.micro_batch_size == 2 * half ? " halves" : " lowers", " all but the weights (about ",
+    return str(need, ". training.micro_batch_size: ", half, " instead of ", size,
+               size == 2 * half ? " halves" : " lowers", " all but the weights (about ",
                format_bytes(needed(config, shape, runtime, half)), " then)");
   }
-  if (training.recompute != "block") {
+  if (training.recompute != Recompute::block) {
     return str(need,
                ". training.recompute: block keeps few of the activations and computes each block's forward pass twice");
   }
@@ -107,22 +104,20 @@ std::string describe_need(const Config& config, const GptShape& shape, const Run
 
 std::int64_t fitting_micro_batch_size(const Config& config, const GptShape& shape, const Runtime& runtime,
                                       std::uint64_t limit) {
-  Config fitting = config;
-  std::int64_t& size = fitting.training.micro_batch_size;
-  const bool automatic = size == 0;
-  if (automatic) size = config.training.batch_size;
-  while (automatic && size > 1 && needed(config, shape, runtime, size) > limit) {
-    size = smaller_micro_batch_size(config.training.batch_size, size);
+  const TrainingConfig& training = config.training;
+  std::int64_t size = training.micro_batch_size.value_or(training.batch_size);
+  while (!training.micro_batch_size && size > 1 && needed(config, shape, runtime, size) > limit) {
+    size = smaller_micro_batch_size(training.batch_size, size);
   }
-  const bool tried = !runtime.device.is_cpu() && config.runtime.memory_limit_gib == 0;
-  if (needed(config, shape, runtime, size) > limit && !tried) {
-    throw Error::environment(str("not enough memory: ", format_bytes(limit),
-                                 config.runtime.memory_limit_gib > 0
-                                     ? " are allowed (runtime.memory_limit_gib)"
-                                     : " can be had (or say how much with runtime.memory_limit_gib)",
-                                 ", and ", describe_need(fitting, shape, runtime)));
-  }
-  return size;
+  const bool is_tried = reports_lack_of_memory(runtime.device) && !config.runtime.memory_limit_gib;
+  if (needed(config, shape, runtime, size) <= limit || is_tried) return size;
+  Config refused = config;
+  refused.training.micro_batch_size = size;
+  throw Error::environment(str("not enough memory: ", format_bytes(limit),
+                               config.runtime.memory_limit_gib
+                                   ? " are allowed (runtime.memory_limit_gib)"
+                                   : " are available (or say how much with runtime.memory_limit_gib)",
+                               ", and ", describe_need(refused, shape, runtime)));
 }
 
 }  // namespace inkling

@@ -6,8 +6,7 @@
 #include <string>
 
 #include "config/config.h"
-#include "model/device.h"
-#include "model/gpt.h"
+#include "model/model.h"
 
 namespace inkling {
 

@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "model/arena.h"
-#include "model/device.h"
-#include "model/gpt.h"
+#include "model/model.h"
 
 namespace inkling {
 
@@ -18,8 +16,7 @@ struct MemoryPart {
 };
 
 // What training holds at its peak above LibTorch's own code and buffers, largest first.
-std::vector<MemoryPart> training_memory(const Config& config, const GptShape& shape, std::int64_t arena_size,
-                                        const Runtime& runtime);
+std::vector<MemoryPart> training_memory(const Config& config, const GptShape& shape, const Runtime& runtime);
 std::uint64_t total_bytes(const std::vector<MemoryPart>& parts);
 
 // "training holds about 62 MiB: weights, gradients and moments 13 MiB, …"
@@ -28,14 +25,7 @@ std::string describe_memory(const std::vector<MemoryPart>& parts);
 // Floating-point operations per trained token, forward and backward (Chowdhery et al. 2022, appendix B).
 double flops_per_token(const GptShape& shape, std::int64_t parameter_count);
 
-// The device's peak in floating-point operations per second for dense bfloat16 products; 0 if unknown.
-double peak_flops(at::Device device, at::ScalarType dtype);
-
 // The most resident memory of this process so far, bytes.
 std::uint64_t peak_resident_bytes();
-
-// What tensors on `device` held at their peak, freed ones kept for later ones included, bytes. On the CPU of what was
-// allocated since reuse_cpu_memory().
-std::uint64_t held_bytes(at::Device device);
 
 }  // namespace inkling

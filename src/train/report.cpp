@@ -124,14 +124,15 @@ void Report::log_step(std::int64_t step, const StepResult& result, double total_
   append(json.dump());
 }
 
-void Report::log_evaluation(const EvaluationLosses& losses, bool is_best) {
-  std::string line = str("step ", losses.step, "/", max_steps_, "  evaluation: train loss ",
-                         format_fixed(losses.train_loss, 4), ", val loss ", format_fixed(losses.val_loss, 4));
-  Json json = {{"step", losses.step}, {"train_loss", number(losses.train_loss)}, {"val_loss", number(losses.val_loss)}};
-  if (losses.best_possible) {
-    line += str(", best possible ", format_fixed(*losses.best_possible, 4), " (",
-                format_fixed(100 * (losses.val_loss / *losses.best_possible - 1), 1), " % above)");
-    json["best_possible_loss"] = *losses.best_possible;
+void Report::log_evaluation(std::int64_t step, double train_loss, const ValidationLoss& validation, bool is_best) {
+  std::string line = str("step ", step, "/", max_steps_, "  evaluation: train loss ", format_fixed(train_loss, 4),
+                         ", val loss ", format_fixed(validation.loss, 4));
+  Json json = {{"step", step}, {"train_loss", number(train_loss)}, {"val_loss", number(validation.loss)}};
+  if (validation.best_possible) {
+    const double best = *validation.best_possible;
+    line += str(", best possible ", format_fixed(best, 4), " (", format_fixed(100 * (validation.loss / best - 1), 1),
+                " % above)");
+    json["best_possible_loss"] = best;
   }
   say(line + (is_best ? "  (best so far)" : ""));
   append(json.dump());

@@ -12,11 +12,9 @@
 
 namespace inkling {
 
-struct EvaluationLosses {
-  std::int64_t step = 0;  // steps done
-  double train_loss = 0;  // nats per token
-  double val_loss = 0;
-  std::optional<double> best_possible = std::nullopt;  // on the same characters as val_loss: grammar corpora
+struct ValidationLoss {
+  double loss = 0;                                     // nats per token
+  std::optional<double> best_possible = std::nullopt;  // on the same characters: grammar corpora
 };
 
 class Report {
@@ -31,7 +29,7 @@ class Report {
 
   void step_done(std::int64_t step, std::int64_t tokens);  // moves the bar on a terminal
   void log_step(std::int64_t step, const StepResult& result, double total_seconds);
-  void log_evaluation(const EvaluationLosses& losses, bool is_best);
+  void log_evaluation(std::int64_t step, double train_loss, const ValidationLoss& validation, bool is_best);
   void sync();  // every line so far is on the disk when this returns: to be called before a checkpoint
   void say(const std::string& line);  // a plain line that does not break the bar
 

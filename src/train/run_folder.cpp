@@ -125,8 +125,8 @@ std::optional<Resume> find_resume(const fs::path& run, const Config& config, boo
   const TrainingState state = load_state(*newest);
   // Older versions wrote the batch size where now stands auto.
   const bool was_whole = before.training.micro_batch_size == before.training.batch_size;
-  if (state.micro_batch_size == 0 && config.training.micro_batch_size == 0 && was_whole) {
-    before.training.micro_batch_size = 0;
+  if (state.resolved.micro_batch_size == 0 && !config.training.micro_batch_size && was_whole) {
+    before.training.micro_batch_size.reset();
   }
   check_changes(before, config, accept_changes);
   return Resume{*newest, state};

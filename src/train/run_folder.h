@@ -16,7 +16,7 @@ struct TrainOptions {
   std::filesystem::path out;      // empty: runs/<the config file's name>
   bool fresh = false;             // start over in a new folder; nothing is deleted
   bool accept_changes = false;    // resume although settings changed that alter the result
-  std::filesystem::path profile;  // empty, or the file for a record of some steps (train/profile.h)
+  std::filesystem::path profile;  // empty, or the file for a record of some steps (runtime/profile.h)
   bool dry_run = false;           // check everything, write nothing
 };
 

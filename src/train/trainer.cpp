@@ -8,26 +8,19 @@
 #include <utility>
 
 #include "base/random.h"
-#include "ops/dropout.h"
 #include "optim/schedule.h"
-#include "train/batches.h"
 
 namespace inkling {
+namespace {
 
-GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size) {
-  return {.n_layer = model.n_layer,
-          .n_head = model.n_head,
-          .n_embd = model.n_embd,
-          .block_size = model.block_size,
-          .vocab_size = static_cast<std::int64_t>(vocab_size),
-          .bias = model.bias,
-          .gelu = model.gelu == "exact" ? GeluForm::exact : GeluForm::tanh};
+constexpr int recorded_family = 1;
+constexpr std::int64_t max_pending = 4096;  // results that wait on the device to be read
+
+at::Tensor zeros_on(const ParameterArena& arena, at::IntArrayRef shape, at::ScalarType dtype) {
+  return at::zeros(shape, arena.values().options().dtype(dtype));
 }
 
-Recompute recompute_from(const TrainingConfig& training) {
-  if (training.recompute == "block") return Recompute::block;
-  return training.recompute == "gelu" ? Recompute::gelu : Recompute::none;
-}
+}  // namespace
 
 std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t first) {
   const std::uint64_t of_step = random_key(seed, Purpose::dropout, static_cast<std::uint64_t>(step));
@@ -36,70 +29,110 @@ std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t fi
 
 Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& runtime)
     : config_(config),
-      runtime_(runtime),
-      arena_(gpt_parameters(shape), runtime.device, runtime.dtype,
-             runtime.kernels == Kernels::fused ? Gradients::in_float32 : Gradients::as_weights),
-      model_(shape, arena_),
-      optimizer_(arena_, config.optimizer, runtime.kernels) {}
+      arena_(make_arena(shape, runtime, Use::training)),
+      model_(make_model(shape, *arena_, runtime)),
+      optimizer_(*arena_, config.optimizer, model_->backend()),
+      batch_(empty_batch(config.training.micro_batch_size.value(), shape.block_size, runtime.device)),
+      upload_({batch_.tokens, batch_.targets}),
+      dropout_key_(zeros_on(*arena_, {1}, at::kLong)),
+      loss_(zeros_on(*arena_, {1}, at::kDouble)),
+      evaluated_(zeros_on(*arena_, {}, at::kFloat)),
+      results_(zeros_on(*arena_, {max_pending, 2}, at::kDouble)),
+      first_pass_(model_->backend(), recorded_family, [this] { pass(true); }),
+      next_pass_(model_->backend(), recorded_family, [this] { pass(false); }),
+      update_(model_->backend(), recorded_family, [this] { optimizer_.update(); }),
+      evaluation_(model_->backend(), recorded_family, [this] { evaluate_batch(); }) {
+  // So that nothing is taken beside the memory of recordings later.
+  if (model_->backend().queues) evaluation_();
+}
 
-double Trainer::micro_batch(std::int64_t step, std::int64_t first, const TokenSequence& tokens,
-                            const WindowOrder& order) {
+void Trainer::load(const std::function<void(const Batch&)>& fill) {
+  upload_([&](const Upload::Tensors& tensors) { fill({tensors[0], tensors[1]}); });
+}
+
+void Trainer::pass(bool first) {
+  if (first) {
+    arena_->begin_gradients();
+    loss_.zero_();
+  }
   const TrainingConfig& training = config_.training;
-  const Batch batch = training_batch(tokens, order, step, training.batch_size, first, training.micro_batch_size,
-                                     config_.model.block_size, runtime_.device);
-  const bool overwrites = first == 0 && runtime_.kernels == Kernels::fused;
-  if (overwrites) arena_.zero_vector_gradients();
-  if (first == 0 && !overwrites) arena_.zero_gradients();
-  Context context{.kernels = runtime_.kernels,
-                  .overwrites = overwrites,
-                  .recompute = recompute_from(training),
-                  .dropout = config_.model.dropout,
-                  .dropout_key = dropout_key(training.seed, step, first)};
-  seed_dropout(runtime_.device, context);
-  const at::Tensor loss = model_.loss(batch.tokens, batch.targets, context);
-  const double share = static_cast<double>(training.micro_batch_size) / static_cast<double>(training.batch_size);
-  (share == 1.0 ? loss : loss.mul(share)).backward();
-  arena_.collect_gradients();
-  return loss.item<double>() * share;
+  const double share =
+      static_cast<double>(training.micro_batch_size.value()) / static_cast<double>(training.batch_size);
+  const at::Tensor loss =
+      model_->loss(batch_.tokens, batch_.targets,
+                   {.dropout = config_.model.dropout, .dropout_key = dropout_key_, .recompute = training.recompute});
+  loss.mul(share).backward();
+  arena_->collect_gradients();
+  loss_.add_(loss.detach().to(at::kDouble).mul(share));  // float32 ends here: several are added up
+}
+
+void Trainer::accumulate(const std::function<void(const Batch&)>& fill, std::uint64_t key, bool first) {
+  load(fill);
+  dropout_key_.fill_(static_cast<std::int64_t>(key));
+  if (config_.model.dropout > 0) seed_generator(dropout_key_.device(), key);
+  (first ? first_pass_ : next_pass_)();
+}
+
+void Trainer::reduce() { arena_->zero_unwritten_gradients(); }
+
+void Trainer::update(double learning_rate) {
+  optimizer_.set_learning_rate(learning_rate);
+  update_();
+  const at::Tensor result = results_.select(0, static_cast<std::int64_t>(learning_rates_.size()));
+  result.select(0, 0).copy_(loss_.select(0, 0));
+  result.select(0, 1).copy_(optimizer_.norm_squared().select(0, 0));
+  learning_rates_.push_back(learning_rate);
+  if (static_cast<std::int64_t>(learning_rates_.size()) == max_pending) read_ = results();
 }
 
 void Trainer::step(std::int64_t step, const TokenSequence& tokens, const WindowOrder& order) {
-  const double rate = learning_rate(step, config_.optimizer, config_.schedule, config_.training.max_steps);
-  if (runtime_.kernels == Kernels::fused && cuda_library(arena_.values())) {
-    if (!graphed_) graphed_ = std::make_unique<GraphedStep>(config_, model_, arena_, optimizer_);
-    graphed_->queue(step, rate, tokens, order);
-    return;
+  const TrainingConfig& training = config_.training;
+  for (std::int64_t first = 0; first < training.batch_size; first += training.micro_batch_size.value()) {
+    const auto fill = [&](const Batch& batch) {
+      fill_training_batch(batch, tokens, order, step, training.batch_size, first);
+    };
+    accumulate(fill, dropout_key(training.seed, step, first), first == 0);
   }
-  StepResult result{.learning_rate = rate};
-  for (std::int64_t first = 0; first < config_.training.batch_size; first += config_.training.micro_batch_size) {
-    result.loss += micro_batch(step, first, tokens, order);
-  }
-  result.grad_norm = optimizer_.step(rate);
-  result.skipped = !std::isfinite(result.grad_norm);
-  results_.push_back(result);
+  reduce();
+  update(learning_rate(step, config_.optimizer, config_.schedule, training.max_steps));
 }
 
-std::vector<StepResult> Trainer::results() { return graphed_ ? graphed_->results() : std::exchange(results_, {}); }
+std::vector<StepResult> Trainer::results() {
+  std::vector<StepResult> all = std::exchange(read_, {});
+  const at::Tensor numbers = results_.slice(0, 0, static_cast<std::int64_t>(learning_rates_.size())).to(at::kCPU);
+  for (std::size_t i = 0; i < learning_rates_.size(); ++i) {
+    const double* const row = numbers.data_ptr<double>() + 2 * i;
+    const double norm = std::sqrt(row[1]);
+    all.push_back(
+        {.loss = row[0], .learning_rate = learning_rates_[i], .grad_norm = norm, .skipped = !std::isfinite(norm)});
+  }
+  learning_rates_.clear();
+  return all;
+}
 
-double Trainer::estimate_loss(const TokenSequence& tokens) const {
-  const at::NoGradGuard no_grad;
-  const std::int64_t rows = config_.training.micro_batch_size;
+void Trainer::evaluate_batch() {
+  const at::NoGradGuard no_gradient;
+  evaluated_.copy_(model_->loss(batch_.tokens, batch_.targets));
+}
+
+double Trainer::estimate_loss(const TokenSequence& tokens) {
+  const at::NoGradGuard no_gradient;
+  const auto rows = static_cast<std::size_t>(config_.training.micro_batch_size.value());
   const auto starts = evaluation_windows(tokens.count(), config_.model.block_size,
                                          config_.evaluation.batches * config_.training.batch_size);
-  const auto float64 = at::TensorOptions().dtype(at::kDouble).device(runtime_.device);
-  const at::Tensor total = at::zeros({}, float64);  // where the model is: a GPU is waited for once
-  for (std::size_t first = 0; first < starts.size(); first += static_cast<std::size_t>(rows)) {
-    const std::size_t end = std::min(starts.size(), first + static_cast<std::size_t>(rows));
+  const at::Tensor total = zeros_on(*arena_, {}, at::kDouble);  // where the model is: a GPU is waited for once
+  for (std::size_t first = 0; first < starts.size(); first += rows) {
+    const std::size_t end = std::min(starts.size(), first + rows);
     const std::vector<std::uint64_t> windows(starts.begin() + static_cast<std::ptrdiff_t>(first),
                                              starts.begin() + static_cast<std::ptrdiff_t>(end));
-    if (graphed_ && static_cast<std::int64_t>(windows.size()) == rows) {
-      graphed_->add_losses(tokens, windows, total);
-      continue;
+    if (windows.size() == rows) {
+      load([&](const Batch& batch) { fill_batch(batch, tokens, windows); });
+      evaluation_();
+    } else {
+      const Batch rest = read_batch(tokens, windows, config_.model.block_size, dropout_key_.device());
+      evaluated_.copy_(model_->loss(rest.tokens, rest.targets));
     }
-    const Batch batch = read_batch(tokens, windows, config_.model.block_size, runtime_.device);
-    Context context{.kernels = runtime_.kernels};
-    const at::Tensor loss = model_.loss(batch.tokens, batch.targets, context);
-    total.add_(loss.to(at::kDouble), static_cast<std::int64_t>(windows.size()));
+    total.add_(evaluated_.to(at::kDouble), static_cast<std::int64_t>(windows.size()));
   }
   return total.item<double>() / static_cast<double>(starts.size());
 }

@@ -13,6 +13,8 @@
 
 #include "base/files.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/model_weights.h"
+#include "checkpoint/optimizer_file.h"
 #include "tests/checkpoint/tiny_run.h"
 #include "tests/temporary_folder.h"
 
@@ -64,7 +66,7 @@ class Saboteur : public Tokenizer {
 
 // Every value of step n is n, so that a mixture of two steps shows.
 void save_marked(TinyRun& run, const fs::path& folder, std::int64_t step, const Tokenizer* tokenizer = nullptr) {
-  for (const at::Tensor& flat : {run.arena.values(), run.optimizer.moment1(), run.optimizer.moment2()}) {
+  for (const at::Tensor& flat : {run.arena.values(), run.optimizer.states()[0].flat, run.optimizer.states()[1].flat}) {
     flat.fill_(static_cast<double>(step));
   }
   run.state.step = step;
@@ -81,7 +83,8 @@ std::int64_t load_marked(const fs::path& folder) {
   load_optimizer(folder, run.arena, run.optimizer);
   EXPECT_EQ(run.optimizer.steps(), step);
   for (const Parameter& parameter : run.arena.parameters()) {
-    for (const at::Tensor& flat : {run.arena.values(), run.optimizer.moment1(), run.optimizer.moment2()}) {
+    for (const at::Tensor& flat :
+         {run.arena.values(), run.optimizer.states()[0].flat, run.optimizer.states()[1].flat}) {
       const float* values = flat.const_data_ptr<float>() + parameter.offset;
       for (std::int64_t index = 0; index < parameter.count; ++index) EXPECT_EQ(values[index], static_cast<float>(step));
     }

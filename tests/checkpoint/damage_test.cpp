@@ -8,6 +8,8 @@
 #include "base/strings.h"
 #include "checkpoint/check_checkpoint.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/model_weights.h"
+#include "checkpoint/optimizer_file.h"
 #include "tests/checkpoint/tiny_run.h"
 #include "tests/temporary_folder.h"
 
@@ -95,7 +97,7 @@ TEST_F(Damage, TensorsThatDoNotBelongAreNamed) {
 TEST_F(Damage, WrongShapeIsShownBesideTheRightOne) {
   for (const std::string name : {"model", "optimizer"}) {
     StoredTensors stored(file(name + ".safetensors"));
-    const std::string tensor = (name == "model" ? "transformer" : "moment2") + std::string(".h.1.attn.c_attn.weight");
+    const std::string tensor = (name == "model" ? "" : "moment2.") + std::string("transformer.h.1.attn.c_attn.weight");
     stored.tensors.at(tensor).shape = {24, 8};
     stored.write(file(name + ".safetensors"));
     expect_refused([&] { load_all(); }, {name, tensor, "[24, 8]", "[8, 24]"});
@@ -114,11 +116,11 @@ TEST_F(Damage, WrongDtypeIsNamed) {
   repair();
   StoredTensors moments(file("optimizer.safetensors"));
   for (const char* dtype : {"I32", "BF16"}) {  // moments are not converted: a resumed run would not be the same
-    StoredTensor& moment = moments.tensors.at("moment1.ln_f.bias");
+    StoredTensor& moment = moments.tensors.at("moment1.transformer.ln_f.bias");
     moment.dtype = dtype;
     moment.bytes.resize(dtype == std::string("I32") ? 32 : 16);
     moments.write(file("optimizer.safetensors"));
-    expect_refused([&] { load_all(); }, {"optimizer.safetensors", "moment1.ln_f.bias", dtype});
+    expect_refused([&] { load_all(); }, {"optimizer.safetensors", "moment1.transformer.ln_f.bias", dtype});
   }
 }
 
@@ -178,10 +180,14 @@ TEST_F(Damage, WrongFieldsOfTheStateAreShown) {
   refused("\"threads\": 2", "\"threads\": 4097", "runtime.threads is 4097");
   refused("\"threads\": 2", "\"threads\": -1", "runtime.threads is -1");
   refused("\"cpu\"", "\"tpu\"", "runtime.device is \"tpu\"");
+  refused("\"threads\": 2", "\"threads\": 0", "runtime.threads is 0, and must be a whole number from 1 to 4096");
+  refused("\"threads\": 2", "\"threads\": \"2\"", "runtime.threads is \"2\"");
+  refused("\"cpu\"", "\"auto\"", "runtime.device is \"auto\", and must be cpu, cuda or cuda:N");
+  refused("\"cpu\"", "0", "runtime.device is 0");
   refused("\"cpu\"", "\"cuda:\"", "runtime.device is \"cuda:\"");
   refused("\"cpu\"", "\"cuda:1x\"", "runtime.device is \"cuda:1x\"");
   refused("\"float32\"", "\"float16\"", "runtime.dtype is \"float16\"");
-  refused("\"fused\"", "\"fast\"", "runtime.kernels is \"fast\"");
+  refused("\"fused\"", "\"fast\"", "runtime.kernels is \"fast\", and must be one of fused, reference");
   refused("true", "1", "runtime.deterministic is 1");
   refused("\"seconds\": 1.5", "\"seconds\": \"long\"", "seconds is \"long\"");
   refused("\"seconds\": 1.5", "\"seconds\": -1.5", "seconds is below 0");
@@ -189,11 +195,24 @@ TEST_F(Damage, WrongFieldsOfTheStateAreShown) {
 }
 
 TEST_F(Damage, EveryKindOfDeviceIsUnderstood) {
-  for (const char* device : {"auto", "cpu", "cuda", "cuda:0", "cuda:15"}) {
+  const std::vector<DeviceChoice> devices = {
+      {}, {.cuda = true, .index = {}}, {.cuda = true, .index = 0}, {.cuda = true, .index = 15}};
+  for (const DeviceChoice& device : devices) {
     run_.state.resolved.device = device;
     run_.save(folder());
     EXPECT_EQ(load_state(folder()).resolved.device, device);
   }
+}
+
+TEST_F(Damage, OldWordsOfTheStateAreRead) {
+  edit(file("state.json"), "\"fused\"", "\"aten\"");
+  seal_again(file("state.json"));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(load_state(folder()).resolved.kernels, Kernels::reference);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  edit(file("state.json"), ",\n  \"micro_batch_size\": 0", "");
+  seal_again(file("state.json"));
+  EXPECT_EQ(load_state(folder()).resolved.micro_batch_size, 0);
 }
 
 TEST_F(Damage, ListOfFilesMustBeWholeAndOfThisFolder) {

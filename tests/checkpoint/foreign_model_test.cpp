@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/model_weights.h"
 #include "tests/checkpoint/tiny_run.h"
 #include "tests/temporary_folder.h"
 

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/model_weights.h"
 #include "checkpoint/state_file.h"
 #include "tests/checkpoint/tiny_run.h"
 #include "tests/temporary_folder.h"

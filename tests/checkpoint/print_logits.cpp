@@ -9,24 +9,24 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "model/gpt.h"
+#include "checkpoint/model_weights.h"
+#include "model/model.h"
 
 namespace {
 
 void print_logits(const std::string& folder, const std::vector<std::string>& words) {
   using namespace inkling;
   const GptShape shape = read_shape(folder);
-  ParameterArena arena(gpt_parameters(shape), at::kCPU, at::kFloat, Gradients::none);
-  load_weights(folder, shape, arena);
+  const auto arena = make_arena(shape, {}, Use::inference);
+  load_weights(folder, shape, *arena);
   std::vector<std::int64_t> tokens;
   for (const std::string& word : words) {
     tokens.push_back(std::stoll(word));
     if (tokens.back() < 0 || tokens.back() >= shape.vocab_size) throw std::out_of_range(word + " is no token");
   }
-  Context context;
   const std::int64_t count = static_cast<std::int64_t>(tokens.size());
   const at::Tensor row = at::from_blob(tokens.data(), {1, count}, at::kLong);
-  const at::Tensor logits = Gpt(shape, arena).logits(row, context).contiguous();
+  const at::Tensor logits = make_model(shape, *arena, {})->logits(row).contiguous();
   const float* value = logits.const_data_ptr<float>();
   for (std::int64_t index = 0; index < count * shape.vocab_size; ++index) {
     std::printf("%.9g%c", static_cast<double>(value[index]), (index + 1) % shape.vocab_size == 0 ? '\n' : ' ');

@@ -7,7 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/model_weights.h"
+#include "checkpoint/optimizer_file.h"
 #include "checkpoint/state_file.h"
 #include "tests/checkpoint/tiny_run.h"
 #include "tests/temporary_folder.h"
@@ -29,6 +32,7 @@ void expect_same_state(const TrainingState& a, const TrainingState& b) {
   EXPECT_EQ(a.resolved.threads, b.resolved.threads);
   EXPECT_EQ(a.resolved.kernels, b.resolved.kernels);
   EXPECT_EQ(a.resolved.deterministic, b.resolved.deterministic);
+  EXPECT_EQ(a.resolved.micro_batch_size, b.resolved.micro_batch_size);
 }
 
 class RoundTrip : public testing::TestWithParam<bool> {};
@@ -49,8 +53,8 @@ TEST_P(RoundTrip, WeightsMomentsAndStateReturnBitForBit) {
   loaded.optimizer.set_steps(0);
   load_optimizer(folder / "a", loaded.arena, loaded.optimizer);
   EXPECT_TRUE(same_bits(loaded.arena.values(), saved.arena.values()));
-  EXPECT_TRUE(same_bits(loaded.optimizer.moment1(), saved.optimizer.moment1()));
-  EXPECT_TRUE(same_bits(loaded.optimizer.moment2(), saved.optimizer.moment2()));
+  EXPECT_TRUE(same_bits(loaded.optimizer.states()[0].flat, saved.optimizer.states()[0].flat));
+  EXPECT_TRUE(same_bits(loaded.optimizer.states()[1].flat, saved.optimizer.states()[1].flat));
   EXPECT_EQ(loaded.optimizer.steps(), saved.optimizer.steps());
   expect_same_state(load_state(folder / "a"), saved.state);
 }
@@ -108,8 +112,29 @@ TEST(SaveCheckpoint, ModelWithoutBiasesWritesZeros) {
   EXPECT_EQ(bias.bytes, std::vector<std::byte>(32 * 4));
   EXPECT_EQ(stored.tensors.size(), 2U + 2U * 12U + 2U);
   const StoredTensors moments(folder / "a" / "optimizer.safetensors");
-  EXPECT_FALSE(moments.tensors.contains("moment1.h.1.mlp.c_fc.bias"));
-  EXPECT_EQ(moments.tensors.at("moment2.h.1.mlp.c_fc.weight").shape, (std::vector<std::uint64_t>{8, 32}));
+  EXPECT_FALSE(moments.tensors.contains("moment1.transformer.h.1.mlp.c_fc.bias"));
+  EXPECT_EQ(moments.tensors.at("moment2.transformer.h.1.mlp.c_fc.weight").shape, (std::vector<std::uint64_t>{8, 32}));
+}
+
+// Version 1 of optimizer.safetensors had the names of parameters without "transformer." in front.
+TEST(LoadOptimizer, ReadsMomentsOfVersion1) {
+  const TemporaryFolder folder;
+  const TinyRun saved;
+  saved.save(folder / "a");
+  StoredTensors moments(folder / "a" / "optimizer.safetensors");
+  for (const Parameter& parameter : saved.arena.parameters()) {
+    for (const OptimizerState& state : saved.optimizer.states()) {
+      moments.rename(str(state.name, ".transformer.", parameter.spec.name), str(state.name, ".", parameter.spec.name));
+    }
+  }
+  moments.metadata["version"] = "1";
+  moments.write(folder / "a" / "optimizer.safetensors");
+  TinyRun loaded;
+  loaded.randomize(9);
+  load_optimizer(folder / "a", loaded.arena, loaded.optimizer);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(same_bits(loaded.optimizer.states()[i].flat, saved.optimizer.states()[i].flat));
+  }
 }
 
 TEST(SaveCheckpoint, ReplacesWhatStandsUnderTheName) {
@@ -161,8 +186,12 @@ TEST(State, EveryNumberReturnsExactly) {
     state.skipped_steps = up_to(state.step);
     state.skipped_in_a_row = up_to(state.skipped_steps);
     state.data_hash = "hash \"with\" quotes, ä and \n";
-    state.resolved.threads = up_to(4096);
-    state.micro_batch_size = up_to(100'000);
+    state.resolved.device =
+        *rc::gen::element(DeviceChoice{}, DeviceChoice{.cuda = true}, DeviceChoice{.cuda = true, .index = 7});
+    state.resolved.dtype = *rc::gen::element(Dtype::float32, Dtype::bfloat16);
+    state.resolved.threads = 1 + up_to(4095);
+    state.resolved.kernels = *rc::gen::element(Kernels::fused, Kernels::reference);
+    state.resolved.micro_batch_size = up_to(100'000);
     state.resolved.deterministic = *rc::gen::arbitrary<bool>();
     write_state_again(folder.path(), state);
     expect_same_state(load_state(folder.path()), state);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <utility>
 
+#include "backend/cpu/backend.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/random.h"
@@ -31,7 +32,7 @@ void fill(const at::Tensor& flat, const ParameterArena& arena, std::uint64_t see
 TinyRun::TinyRun(const GptShape& model_shape)
     : shape(model_shape),
       arena(gpt_parameters(model_shape), at::kCPU, at::kFloat, Gradients::as_weights),
-      optimizer(arena, {}) {
+      optimizer(arena, {}, cpu_backend()) {
   config.data.source = {"tiny.txt"};
   config.model.dropout = 0.125;
   state.step = 3;
@@ -39,7 +40,7 @@ TinyRun::TinyRun(const GptShape& model_shape)
   state.best_step = 1;
   state.data_hash = "0123abcd";
   state.seconds = 1.5;
-  state.resolved = {.device = "cpu", .dtype = "float32", .threads = 2, .kernels = "fused", .deterministic = true};
+  state.resolved.threads = 2;
   randomize(1);
 }
 
@@ -47,7 +48,8 @@ void TinyRun::randomize(std::uint64_t seed) {
   fill(arena.values(), arena, 3 * seed);
   for (std::uint64_t step = 0; step < 3; ++step) {
     fill(arena.gradients(), arena, 3 * seed + step);
-    optimizer.step(1e-3);
+    optimizer.set_learning_rate(1e-3);
+    optimizer.update();
   }
   optimizer.set_steps(3);  // as state.step, however often this was called
 }

@@ -13,7 +13,7 @@
 #include "config/config.h"
 #include "formats/safetensors.h"
 #include "model/arena.h"
-#include "model/gpt.h"
+#include "model/weights.h"
 #include "optim/adamw.h"
 
 namespace inkling {

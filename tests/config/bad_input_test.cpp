@@ -226,7 +226,7 @@ TEST(Flag, WithABadValueIsNamedAsItWasWritten) {
   EXPECT_EQ(message_of(data_section, {"data.source=[a,*b]"}),
             "--set data.source=[a,*b]:1:4: anchors (&name) and aliases (*name) are not used here; write the value out");
   EXPECT_EQ(message_of(data_section, {"data.dir=\xff"}),
-            "--set data.dir=\xff: data.dir is not UTF-8 text; write a path, or auto");
+            "--set data.dir=\xff: data.dir is not UTF-8 text; write auto or a path");
 }
 
 TEST(Flag, ThatNamesNoSettingIsRefused) {

@@ -10,6 +10,8 @@
 
 #include "base/files.h"
 #include "base/strings.h"
+#include "config/fields.h"
+#include "config/words.h"
 #include "tests/config/config_testing.h"
 
 namespace inkling {
@@ -25,7 +27,7 @@ TEST(Config, HoldsWhatTheFileSaysAndDefaultsElsewhere) {
       "model:\n  n_layer: 3\n  bias: false\noptimizer: {learning_rate: 1e-3, weight_decay: 0, grad_clip: 5.}\n"
       "training: {seed: 9223372036854775807}\nruntime: {device: cuda:1}\n");
   EXPECT_EQ(config.data.source, std::vector<std::string>{"my.txt"});
-  EXPECT_EQ(config.data.tokenizer.kind, "byte");
+  EXPECT_EQ(config.data.tokenizer.kind, TokenizerKind::byte);
   EXPECT_EQ(config.data.val_fraction, 0.25);
   EXPECT_EQ(config.model.n_layer, 3);
   EXPECT_FALSE(config.model.bias);
@@ -33,7 +35,7 @@ TEST(Config, HoldsWhatTheFileSaysAndDefaultsElsewhere) {
   EXPECT_EQ(config.optimizer.weight_decay, 0);
   EXPECT_EQ(config.optimizer.grad_clip, 5);
   EXPECT_EQ(config.training.seed, 9223372036854775807u);
-  EXPECT_EQ(config.runtime.device, "cuda:1");
+  EXPECT_EQ(config.runtime.device, (DeviceChoice{.cuda = true, .index = 1}));
   EXPECT_EQ(config.model.n_head, ModelConfig{}.n_head);
 }
 
@@ -50,7 +52,7 @@ TEST(Flags, OverrideTheFileInOrder) {
                               {"model.n_layer=4", "model.n_layer=5", "data.tokenizer.kind=byte", "model.bias=false",
                                "data.source=[x y.txt, \"z\"]", "data.dir=a: #b=c", "optimizer.learning_rate=2e-3"});
   EXPECT_EQ(config.model.n_layer, 5);
-  EXPECT_EQ(config.data.tokenizer.kind, "byte");
+  EXPECT_EQ(config.data.tokenizer.kind, TokenizerKind::byte);
   EXPECT_FALSE(config.model.bias);
   EXPECT_EQ(config.data.source, (std::vector<std::string>{"x y.txt", "z"}));
   EXPECT_EQ(config.data.dir, "a: #b=c");
@@ -92,7 +94,7 @@ TEST(Fit, WarmUpEndsWithinTheRun) {
   EXPECT_EQ(
       message_of("data: {source: a}\nschedule: {decay_steps: 50}\n"),
       "run.yaml:2:25: schedule.decay_steps 50 is below schedule.warmup_steps 100 (the default); write at least 100 for "
-      "decay_steps, or 0");
+      "decay_steps, or auto");
   EXPECT_EQ(message_of("data: {source: a}\n", {"training.max_steps=0"}), "accepted");
 }
 
@@ -130,9 +132,14 @@ TEST(Fit, TokenFilesNeedTheirVocabulary) {
 
 TEST(AutoNumbers, AreReadFromTheWordOrZeroAndPrintedAsTheWord) {
   for (const char* written : {"auto", "0"}) {
-    const Config config = parse(str("data: {source: a}\ntraining: {micro_batch_size: ", written, "}\n"));
-    EXPECT_EQ(config.training.micro_batch_size, 0);
-    EXPECT_NE(print_config(config).find("micro_batch_size: auto\n"), std::string::npos);
+    const Config config =
+        parse("data: {source: a}\n", {str("training.micro_batch_size=", written), str("schedule.decay_steps=", written),
+                                      str("runtime.threads=", written), str("runtime.memory_limit_gib=", written)});
+    EXPECT_EQ(config.training.micro_batch_size, std::nullopt);
+    EXPECT_EQ(config.schedule.decay_steps, std::nullopt);
+    EXPECT_EQ(config.runtime.threads, std::nullopt);
+    EXPECT_EQ(config.runtime.memory_limit_gib, std::nullopt);
+    EXPECT_EQ(print_config(config), print_config(parse("data: {source: a}\n")));
   }
   EXPECT_EQ(message_of("data: {source: a}\ntraining: {batch_size: auto}\n").find("run.yaml:2:24: training.batch_size"),
             0u);
@@ -141,7 +148,7 @@ TEST(AutoNumbers, AreReadFromTheWordOrZeroAndPrintedAsTheWord) {
       std::string::npos);
 }
 
-TEST(ZeroSettings, StandForAnotherSetting) {
+TEST(DecaySteps, AreThoseOfTheRunWhereTheyAreAuto) {
   Config config;
   EXPECT_EQ(decay_steps(config), config.training.max_steps);
   config.schedule.decay_steps = 77;
@@ -166,15 +173,20 @@ double any_real(double lowest, double highest) {
   return lowest + (highest - lowest) * share;
 }
 
+template <class Enum>
+Enum any_of() {
+  return static_cast<Enum>(*rc::gen::inRange<std::size_t>(0, words_of<Enum>.size()));
+}
+
 Config any_config() {
   Config config;
   config.data.source = *rc::gen::nonEmpty(rc::gen::container<std::vector<std::string>>(any_path()));
   config.data.validation_source = *rc::gen::container<std::vector<std::string>>(any_path());
-  config.data.dir = *any_path();
+  if (*rc::gen::arbitrary<bool>()) config.data.dir = *any_path();
   config.data.jsonl_field = *any_path();
   config.data.val_fraction = any_real(0, 1);
   config.data.grammar_seed = *rc::gen::inRange<std::uint64_t>(0, INT64_MAX);
-  config.data.tokenizer.kind = *rc::gen::element<std::string>("byte", "char", "sentencepiece");
+  config.data.tokenizer.kind = any_of<TokenizerKind>();
   config.model.n_head = *rc::gen::inRange<std::int64_t>(1, 64);
   config.model.n_embd = config.model.n_head * *rc::gen::inRange<std::int64_t>(1, 128);
   config.model.dropout = any_real(0, 1);
@@ -182,9 +194,14 @@ Config any_config() {
   config.optimizer.learning_rate = any_real(1e-3, 10);
   config.optimizer.epsilon = any_real(0, 1e-6);
   config.schedule.min_learning_rate = any_real(0, 1e-3);
-  config.training.micro_batch_size = *rc::gen::inRange<std::int64_t>(1, 50);
-  config.training.batch_size = config.training.micro_batch_size * *rc::gen::inRange<std::int64_t>(1, 50);
-  config.runtime.device = *rc::gen::element<std::string>("auto", "cpu", "cuda", "cuda:0", "cuda:15");
+  const std::int64_t micro_batch_size = *rc::gen::inRange<std::int64_t>(1, 50);
+  config.training.batch_size = micro_batch_size * *rc::gen::inRange<std::int64_t>(1, 50);
+  if (*rc::gen::arbitrary<bool>()) config.training.micro_batch_size = micro_batch_size;
+  config.training.recompute = any_of<Recompute>();
+  config.runtime.device = find_device(*rc::gen::element<std::string>("auto", "cpu", "cuda", "cuda:0", "cuda:15"));
+  if (*rc::gen::arbitrary<bool>()) config.runtime.dtype = any_of<Dtype>();
+  if (*rc::gen::arbitrary<bool>()) config.runtime.kernels = any_of<Kernels>();
+  if (*rc::gen::arbitrary<bool>()) config.runtime.memory_limit_gib = any_real(0, 1000);
   return config;
 }
 
@@ -199,6 +216,14 @@ TEST(PrintConfig, ReadsBackAsTheSameConfigAndTheSameText) {
     RC_ASSERT(again.data.jsonl_field == config.data.jsonl_field);
     RC_ASSERT(again.optimizer.learning_rate == config.optimizer.learning_rate);
     RC_ASSERT(again.data.val_fraction == config.data.val_fraction);
+    RC_ASSERT(again.data.dir == config.data.dir);
+    RC_ASSERT(again.data.tokenizer.kind == config.data.tokenizer.kind);
+    RC_ASSERT(again.training.micro_batch_size == config.training.micro_batch_size);
+    RC_ASSERT(again.training.recompute == config.training.recompute);
+    RC_ASSERT(again.runtime.device == config.runtime.device);
+    RC_ASSERT(again.runtime.dtype == config.runtime.dtype);
+    RC_ASSERT(again.runtime.kernels == config.runtime.kernels);
+    RC_ASSERT(again.runtime.memory_limit_gib == config.runtime.memory_limit_gib);
   }));
 }
 
@@ -239,7 +264,7 @@ optimizer:
 schedule:
   name: cosine
   warmup_steps: 100
-  decay_steps: 0
+  decay_steps: auto
   min_learning_rate: 6e-05
 training:
   max_steps: 5000
@@ -260,7 +285,7 @@ runtime:
   dtype: auto
   threads: auto
   kernels: auto
-  memory_limit_gib: 0
+  memory_limit_gib: auto
   deterministic: true
 )");
 }
@@ -333,8 +358,8 @@ TEST(ShippedConfigs, OfShakespeareHaveTheValuesOfNanoGpt) {
   EXPECT_EQ(cpu.model.block_size, 64);
   EXPECT_EQ(cpu.training.max_steps, 2000);
   EXPECT_EQ(cpu.training.batch_size, 12);
-  EXPECT_EQ(cpu.data.order, "random");
-  EXPECT_EQ(cpu.model.gelu, "exact");
+  EXPECT_EQ(cpu.data.order, WindowKind::random);
+  EXPECT_EQ(cpu.model.gelu, GeluForm::exact);
   EXPECT_FALSE(cpu.model.bias);
 }
 

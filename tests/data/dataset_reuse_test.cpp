@@ -103,7 +103,7 @@ TEST(Reuse, TheFolderOfGivenSettingsIsTheSameInEveryVersion) {
   DataConfig config;
   config.source = {"data/fables.grammar"};
   config.stories = 60000;
-  config.tokenizer = {.kind = "sentencepiece", .vocab_size = 1280, .model_type = "bpe"};
+  config.tokenizer = {.kind = TokenizerKind::sentencepiece, .vocab_size = 1280, .model_type = PieceModel::bpe};
   Corpus corpus;
   corpus.kind = SourceKind::grammar;
   EXPECT_EQ(choose_folder(config, deciding_settings(config, corpus)), "data/fables-sentencepiece-91ce04ed");
@@ -196,7 +196,7 @@ TEST(Reuse, AMissingOrForeignTokenizerIsNoticedAtOnce) {
 
 TEST(Reuse, AChangedSettingIsNamedWithBothValues) {
   Prepared data;
-  data.config_.tokenizer.kind = "byte";
+  data.config_.tokenizer.kind = TokenizerKind::byte;
   EXPECT_TRUE(contains(data.again(), "data.tokenizer.kind was char and is now byte"));
 }
 

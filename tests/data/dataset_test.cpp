@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "config/words.h"
 #include "data/dataset_manifest.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {
 namespace {
 
-DataConfig settings(const TemporaryFolder& folder, std::vector<std::string> source, const std::string& kind = "char") {
+DataConfig settings(const TemporaryFolder& folder, std::vector<std::string> source,
+                    TokenizerKind kind = TokenizerKind::character) {
   DataConfig config;
   config.source = std::move(source);
   config.tokenizer.kind = kind;
@@ -58,13 +60,13 @@ bool nothing_left(const TemporaryFolder& folder, const std::vector<std::string>&
 }
 
 TEST(PrepareDataset, ASingleTextComesBackFromItsTokensWithoutSeparator) {
-  for (const char* kind : {"byte", "char"}) {
+  for (const TokenizerKind kind : {TokenizerKind::byte, TokenizerKind::character}) {
     const TemporaryFolder folder;
     const std::string text = some_text();
     const Dataset dataset = prepare_dataset(settings(folder, {folder.write("a.txt", text)}, kind), {});
-    EXPECT_EQ(text_of(dataset, dataset.train) + text_of(dataset, dataset.validation), text) << kind;
-    EXPECT_EQ(dataset.tokenizer->separator(), std::nullopt) << kind;
-    EXPECT_EQ(dataset.train.bytes + dataset.validation.bytes, text.size()) << kind;
+    EXPECT_EQ(text_of(dataset, dataset.train) + text_of(dataset, dataset.validation), text) << word_of(kind);
+    EXPECT_EQ(dataset.tokenizer->separator(), std::nullopt) << word_of(kind);
+    EXPECT_EQ(dataset.train.bytes + dataset.validation.bytes, text.size()) << word_of(kind);
     EXPECT_EQ(dataset.train.documents, 1u);
     EXPECT_EQ(dataset.vocab_size, dataset.tokenizer->vocab_size());
     EXPECT_EQ(dataset.train.tokens, tokens_of(dataset.train).size());
@@ -123,7 +125,7 @@ TEST(PrepareDataset, ShardsAreCutAtTheLimitAndReadAsOne) {
   const TemporaryFolder folder;
   const std::string text = some_text();
   const Dataset dataset =
-      prepare_dataset(settings(folder, {folder.write("a.txt", text)}, "byte"), {.max_shard_tokens = 1000});
+      prepare_dataset(settings(folder, {folder.write("a.txt", text)}, TokenizerKind::byte), {.max_shard_tokens = 1000});
   ASSERT_EQ(dataset.train.shards.size(), (dataset.train.tokens + 999) / 1000);
   EXPECT_EQ(TokenShard(dataset.train.shards[0]).count(), 1000u);
   EXPECT_EQ(dataset.train.shards[1].filename(), "train-000001.bin");
@@ -143,7 +145,7 @@ TEST(PrepareDataset, ShardsDoNotChangeTheIdentityOfTheData) {
 TEST(PrepareDataset, SentencepieceReturnsTheTextAndIsTheSameEveryTime) {
   const TemporaryFolder folder;
   const std::string text = some_text();
-  DataConfig config = settings(folder, {folder.write("a.txt", text)}, "sentencepiece");
+  DataConfig config = settings(folder, {folder.write("a.txt", text)}, TokenizerKind::sentencepiece);
   config.tokenizer.vocab_size = 290;
   const Dataset dataset = prepare_dataset(config, {});
   EXPECT_EQ(text_of(dataset, dataset.train) + text_of(dataset, dataset.validation), text);
@@ -211,20 +213,20 @@ TEST(PrepareDataset, ADryRunCountsAndWritesNothing) {
 
 TEST(PrepareDataset, ADryRunForSentencepieceStillReadsTheText) {
   const TemporaryFolder folder;
-  DataConfig config = settings(folder, {folder.write("a.txt", "fine\nbad \xff\n")}, "sentencepiece");
+  DataConfig config = settings(folder, {folder.write("a.txt", "fine\nbad \xff\n")}, TokenizerKind::sentencepiece);
   EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {.dry_run = true}); }), "a.txt:2"));
   config.source = {folder.write("b.txt", some_text())};
   EXPECT_EQ(prepare_dataset(config, {.dry_run = true}).vocab_size, config.tokenizer.vocab_size);
 }
 
 TEST(BadText, IsRefusedWithItsLineWhereTheTokenizerNeedsUtf8) {
-  for (const char* kind : {"char", "sentencepiece"}) {
+  for (const TokenizerKind kind : {TokenizerKind::character, TokenizerKind::sentencepiece}) {
     const TemporaryFolder folder;
     DataConfig config = settings(folder, {folder.write("a.txt", "good\nalso good\nbad \xc3\x28 here\nend\n")}, kind);
     config.tokenizer.vocab_size = 300;
     const std::string message = input_error([&] { prepare_dataset(config, {}); });
-    EXPECT_TRUE(contains(message, "a.txt:3")) << kind;
-    EXPECT_TRUE(contains(message, "UTF-8")) << kind;
+    EXPECT_TRUE(contains(message, "a.txt:3")) << word_of(kind);
+    EXPECT_TRUE(contains(message, "UTF-8")) << word_of(kind);
     EXPECT_TRUE(nothing_left(folder, {"a.txt"}));
   }
 }
@@ -232,7 +234,7 @@ TEST(BadText, IsRefusedWithItsLineWhereTheTokenizerNeedsUtf8) {
 TEST(BadText, IsAllRightForBytes) {
   const TemporaryFolder folder;
   const std::string text("\xff\xfe\0bytes", 8);
-  const Dataset dataset = prepare_dataset(settings(folder, {folder.write("a.txt", text)}, "byte"), {});
+  const Dataset dataset = prepare_dataset(settings(folder, {folder.write("a.txt", text)}, TokenizerKind::byte), {});
   EXPECT_EQ(text_of(dataset, dataset.train) + text_of(dataset, dataset.validation), text);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "config/words.h"
 #include "data/dataset.h"
 #include "data/folder_lock.h"
 #include "tests/system_calls.h"
@@ -263,7 +264,7 @@ TEST_F(Version1, IsOpenedAndItsFilesAreRecorded) {
 }
 
 TEST_F(Version1, IsReplacedWhereTheHashesSayThatItIsOurs) {
-  for (const char* kind : {"char", "byte", "sentencepiece"}) {
+  for (const TokenizerKind kind : {TokenizerKind::character, TokenizerKind::byte, TokenizerKind::sentencepiece}) {
     fs::remove_all(prepared_);
     std::string text;
     for (int line = 0; line < 100; ++line)
@@ -275,8 +276,8 @@ TEST_F(Version1, IsReplacedWhereTheHashesSayThatItIsOurs) {
     make_version_1();
     folder_.write("a.txt", text + text);
     prepare();
-    EXPECT_TRUE(names_beside().empty()) << kind;
-    EXPECT_TRUE(contains(read_file(prepared_ / "dataset.json"), "\"written\"")) << kind;
+    EXPECT_TRUE(names_beside().empty()) << word_of(kind);
+    EXPECT_TRUE(contains(read_file(prepared_ / "dataset.json"), "\"written\"")) << word_of(kind);
   }
 }
 

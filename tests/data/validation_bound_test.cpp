@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/strings.h"
+#include "config/words.h"
 #include "data/dataset.h"
 #include "tests/temporary_folder.h"
 
@@ -19,19 +21,19 @@ constexpr std::string_view two_stories =
     "  * A fox\n"
     "  3 * Ein Kälbchen\n";
 
-DataConfig settings(const TemporaryFolder& folder, const std::string& kind) {
+DataConfig settings(const TemporaryFolder& folder, TokenizerKind kind) {
   DataConfig config;
   config.source = {folder.write("two.grammar", two_stories)};
   config.tokenizer.kind = kind;
   config.stories = 50;
   config.val_fraction = 0.2;
-  config.dir = (folder / ("prepared-" + kind)).string();
+  config.dir = (folder / str("prepared-", word_of(kind))).string();
   return config;
 }
 
 TEST(GrammarCorpus, EveryStoryIsADocumentAndTheTailIsForValidation) {
   const TemporaryFolder folder;
-  const Dataset dataset = prepare_dataset(settings(folder, "char"), {});
+  const Dataset dataset = prepare_dataset(settings(folder, TokenizerKind::character), {});
   EXPECT_EQ(dataset.train.documents, 40u);
   EXPECT_EQ(dataset.validation.documents, 10u);
   ASSERT_TRUE(dataset.tokenizer->separator().has_value());
@@ -40,7 +42,7 @@ TEST(GrammarCorpus, EveryStoryIsADocumentAndTheTailIsForValidation) {
 }
 
 TEST(GrammarCorpus, TheBoundIsTheProbabilityOfTheVeryStoriesOfTheSplit) {
-  for (const char* kind : {"char", "byte"}) {
+  for (const TokenizerKind kind : {TokenizerKind::character, TokenizerKind::byte}) {
     const TemporaryFolder folder;
     const Dataset dataset = prepare_dataset(settings(folder, kind), {});
     const ValidationBound bound = read_validation_bound(*dataset.bound_file);
@@ -63,7 +65,7 @@ TEST(GrammarCorpus, TheBoundIsTheProbabilityOfTheVeryStoriesOfTheSplit) {
 
 TEST(GrammarCorpus, AnotherSeedIsAnotherCorpus) {
   const TemporaryFolder folder;
-  DataConfig config = settings(folder, "char");
+  DataConfig config = settings(folder, TokenizerKind::character);
   const std::string before = prepare_dataset(config, {}).hash;
   config.grammar_seed = 2;
   EXPECT_NE(prepare_dataset(config, {}).hash, before);
@@ -71,7 +73,7 @@ TEST(GrammarCorpus, AnotherSeedIsAnotherCorpus) {
 
 TEST(GrammarCorpus, AMistakeInTheGrammarIsRefusedWithItsPlace) {
   const TemporaryFolder folder;
-  DataConfig config = settings(folder, "char");
+  DataConfig config = settings(folder, TokenizerKind::character);
   config.source = {folder.write("two.grammar", "story:\n  * {nobody} is here.\n")};
   EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {}); }), "two.grammar:2:"));
 }

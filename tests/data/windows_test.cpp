@@ -126,11 +126,5 @@ TEST(WindowOrder, TooFewTokensAreRefusedWithBothNumbers) {
   EXPECT_TRUE(contains(message, "block_size"));
 }
 
-TEST(WindowOrder, AnUnknownOrderIsRefused) {
-  EXPECT_EQ(parse_window_kind("epoch"), WindowKind::epoch);
-  EXPECT_EQ(parse_window_kind("random"), WindowKind::random);
-  EXPECT_TRUE(contains(input_error([] { parse_window_kind("shuffled"); }), "\"shuffled\""));
-}
-
 }  // namespace
 }  // namespace inkling

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "generate/context_rule.h"
 #include "tests/generate/loaded_model.h"
+#include "tests/oracle/emulated_library.h"
 #include "tests/oracle/tensors.h"
 
 namespace inkling {
@@ -29,9 +29,7 @@ Text random_text(std::uint64_t seed, std::size_t length, std::int64_t vocab_size
 
 std::span<const Token> beginning(const Text& text, std::size_t length) { return std::span(text).first(length); }
 
-at::Tensor logits_of(Decoder& decoder, const std::vector<std::span<const Token>>& texts) {
-  return decoder.next_logits(texts);
-}
+at::Tensor logits_of(EagerLogits& decoder, const std::vector<std::span<const Token>>& texts) { return decoder(texts); }
 
 void expect_near(const at::Tensor& actual, const at::Tensor& expected, std::size_t length) {
   constexpr std::int64_t longest_block = 17;
@@ -66,9 +64,9 @@ class EveryKernel : public testing::TestWithParam<Kernels> {};
 TEST_P(EveryKernel, CachedLogitsAreThoseWithoutACacheAcrossManyBlocks) {
   for (const std::int64_t block_size : {1, 2, 3, 16, 17}) {
     const LoadedModel model = make_loaded_model(make_char_tokenizer(false), block_size, GetParam());
-    const Text text = random_text(7, static_cast<std::size_t>(4 * block_size + 3), model.gpt->shape().vocab_size);
-    Decoder cached(*model.gpt, model.runtime, 1, true);
-    Decoder uncached(*model.gpt, model.runtime, 1, false);
+    const Text text = random_text(7, static_cast<std::size_t>(4 * block_size + 3), model.model->shape().vocab_size);
+    EagerLogits cached(*model.model, model.runtime, 1, true);
+    EagerLogits uncached(*model.model, model.runtime, 1, false);
     for (std::size_t length = 1; length <= text.size(); ++length) {
       expect_near(logits_of(cached, {beginning(text, length)}), logits_of(uncached, {beginning(text, length)}), length);
     }
@@ -77,33 +75,33 @@ TEST_P(EveryKernel, CachedLogitsAreThoseWithoutACacheAcrossManyBlocks) {
 
 TEST_P(EveryKernel, UncachedLogitsAreTheModelsOnTheContextAlone) {
   const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 8, GetParam());
-  const Text text = random_text(3, 14, model.gpt->shape().vocab_size);
-  Decoder whole(*model.gpt, model.runtime, 1, false);
-  Decoder part(*model.gpt, model.runtime, 1, false);
+  const Text text = random_text(3, 14, model.model->shape().vocab_size);
+  EagerLogits whole(*model.model, model.runtime, 1, false);
+  EagerLogits part(*model.model, model.runtime, 1, false);
   EXPECT_TRUE(at::equal(logits_of(whole, {text}), logits_of(part, {std::span(text).subspan(10)})));
 }
 
 TEST_P(EveryKernel, APromptLongerThanABlockIsGoneOnFromAsIfItHadBeenGenerated) {
   const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16, GetParam());
-  const Text text = random_text(5, 60, model.gpt->shape().vocab_size);
-  Decoder grown(*model.gpt, model.runtime, 1, true);
+  const Text text = random_text(5, 60, model.model->shape().vocab_size);
+  EagerLogits grown(*model.model, model.runtime, 1, true);
   for (std::size_t length = 1; length < text.size(); ++length) logits_of(grown, {beginning(text, length)});
-  Decoder prompted(*model.gpt, model.runtime, 1, true);
+  EagerLogits prompted(*model.model, model.runtime, 1, true);
   expect_near(logits_of(prompted, {text}), logits_of(grown, {text}), text.size());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, EveryKernel, testing::Values(Kernels::fused, Kernels::aten),
-                         [](const auto& kernels) { return kernels.param == Kernels::fused ? "Fused" : "Aten"; });
+INSTANTIATE_TEST_SUITE_P(Cpu, EveryKernel, testing::Values(Kernels::fused, Kernels::reference),
+                         [](const auto& kernels) { return kernels.param == Kernels::fused ? "Fused" : "Reference"; });
 
 TEST(Decoder, ARowsBitsAreItsOwnWhateverStandsBesideIt) {
   const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16);
-  const std::int64_t vocab_size = model.gpt->shape().vocab_size;
+  const std::int64_t vocab_size = model.model->shape().vocab_size;
   const std::vector<Text> texts = {random_text(1, 70, vocab_size), random_text(2, 70, vocab_size),
                                    random_text(3, 70, vocab_size)};
   const std::vector<std::size_t> prompt_lengths = {1, 9, 37};  // they reach their blocks' ends at different steps
-  Decoder together(*model.gpt, model.runtime, 3, true);
-  std::vector<Decoder> alone;
-  for (std::size_t row = 0; row < 3; ++row) alone.emplace_back(*model.gpt, model.runtime, 1, true);
+  EagerLogits together(*model.model, model.runtime, 3, true);
+  std::vector<EagerLogits> alone;
+  for (std::size_t row = 0; row < 3; ++row) alone.emplace_back(*model.model, model.runtime, 1, true);
   for (std::size_t step = 0; step < 30; ++step) {
     std::vector<std::span<const Token>> rows;
     for (std::size_t row = 0; row < 3; ++row) rows.push_back(beginning(texts[row], prompt_lengths[row] + step));
@@ -118,39 +116,47 @@ TEST(Decoder, ARowsBitsAreItsOwnWhateverStandsBesideIt) {
 
 TEST(Decoder, AfterARowIsRemovedTheLastTakesItsPlaceAndNewOnesBeginAfresh) {
   const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16);
-  const Text a = random_text(1, 40, model.gpt->shape().vocab_size);
-  const Text b = random_text(2, 40, model.gpt->shape().vocab_size);
-  const Text c = random_text(3, 40, model.gpt->shape().vocab_size);
-  Decoder decoder(*model.gpt, model.runtime, 2, true);
+  const Text a = random_text(1, 40, model.model->shape().vocab_size);
+  const Text b = random_text(2, 40, model.model->shape().vocab_size);
+  const Text c = random_text(3, 40, model.model->shape().vocab_size);
+  EagerLogits decoder(*model.model, model.runtime, 2, true);
   logits_of(decoder, {beginning(a, 5), beginning(b, 7)});
   decoder.remove(0);
   const at::Tensor both = logits_of(decoder, {beginning(b, 8), beginning(c, 8)});
-  Decoder alone_b(*model.gpt, model.runtime, 1, true);
+  EagerLogits alone_b(*model.model, model.runtime, 1, true);
   logits_of(alone_b, {beginning(b, 7)});
   EXPECT_TRUE(at::equal(both.narrow(0, 0, 1), logits_of(alone_b, {beginning(b, 8)})));
-  Decoder alone_c(*model.gpt, model.runtime, 1, true);
+  EagerLogits alone_c(*model.model, model.runtime, 1, true);
   EXPECT_TRUE(at::equal(both.narrow(0, 1, 1), logits_of(alone_c, {beginning(c, 8)})));
 }
 
 // Sixteen texts of GPT-2 in bfloat16 take 576 MiB, half of what they take in float32.
 TEST(Decoder, TakesAsManyTextsTogetherAsTheirCachesHaveRoom) {
-  const GptShape gpt2;
+  class Shaped : public Model {
+   public:
+    using Model::Model;
+    at::Tensor loss(const at::Tensor&, const at::Tensor&, const TrainingPass&) const override { return {}; }
+    at::Tensor logits(const at::Tensor&) const override { return {}; }
+    void prefill(const at::Tensor&, const at::Tensor&, KeyValueCache&) const override {}
+    at::Tensor decode(const at::Tensor&, KeyValueCache&) const override { return {}; }
+  };
+  const Shaped gpt2({}, oracle::emulated_backend()), one_by_one({}, choose_backend({.kernels = Kernels::reference}));
   constexpr std::int64_t mib = std::int64_t{1} << 20;
   Runtime runtime = test_runtime();
-  EXPECT_EQ(Decoder::rows_together(gpt2, runtime, Decoder::cache_bytes(at::kCPU)), 7);
-  runtime.device = at::Device("cuda:0");
-  EXPECT_EQ(Decoder::rows_together(gpt2, runtime, 576 * mib), 8);
+  EXPECT_EQ(rows_together(gpt2, runtime, cache_bytes(at::kCPU)), 7);
+  EXPECT_EQ(rows_together(gpt2, runtime, 576 * mib), 8);
   runtime.dtype = at::kBFloat16;
-  EXPECT_EQ(Decoder::rows_together(gpt2, runtime, 576 * mib), 16);
-  EXPECT_EQ(Decoder::rows_together(gpt2, runtime, 575 * mib), 15);
-  EXPECT_EQ(Decoder::rows_together(gpt2, runtime, 40000 * mib), 16);
-  EXPECT_EQ(Decoder::rows_together(gpt2, runtime, mib), 1);
+  EXPECT_EQ(rows_together(gpt2, runtime, 576 * mib), 16);
+  EXPECT_EQ(rows_together(gpt2, runtime, 575 * mib), 15);
+  EXPECT_EQ(rows_together(gpt2, runtime, 40000 * mib), 16);
+  EXPECT_EQ(rows_together(gpt2, runtime, mib), 1);
+  EXPECT_EQ(rows_together(one_by_one, runtime, 40000 * mib), 1);
 }
 
 TEST(Decoder, LeavesTheWeightsWithoutGradients) {
   const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16);
-  Decoder decoder(*model.gpt, model.runtime, 1, true);
-  EXPECT_FALSE(logits_of(decoder, {random_text(1, 3, model.gpt->shape().vocab_size)}).requires_grad());
+  EagerLogits decoder(*model.model, model.runtime, 1, true);
+  EXPECT_FALSE(logits_of(decoder, {random_text(1, 3, model.model->shape().vocab_size)}).requires_grad());
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST(Generator, SamplesOfOnePromptDiffer) {
 
 // Greedy texts may part only where the two likeliest tokens are as near as rounding.
 TEST(Generator, GreedyTextsAgreeWithAndWithoutTheCache) {
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     const LoadedModel model = make_loaded_model(make_char_tokenizer(false), block_size, kernels);
     GenerationSettings settings = settings_with(1, 150);
     settings.sampling.temperature = 0;
@@ -83,9 +83,9 @@ TEST(Generator, GreedyTextsAgreeWithAndWithoutTheCache) {
     const auto a = encode(*model.tokenizer, cached), b = encode(*model.tokenizer, uncached);
     const auto parted = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
     tokens.insert(tokens.end(), a.begin(), parted);
-    Decoder judge(*model.gpt, model.runtime, 1, false);
+    EagerLogits judge(*model.model, model.runtime, 1, false);
     const std::vector<std::span<const Token>> text = {tokens};
-    const at::Tensor logits = judge.next_logits(text);
+    const at::Tensor logits = judge(text);
     const at::Tensor top_two = std::get<0>(logits.flatten().sort(0, true)).narrow(0, 0, 2);
     const double rounding = test::logits_difference(test::small_shape, block_size) * logits.norm().item<double>();
     EXPECT_LT((top_two[0] - top_two[1]).item<double>(), 2.0 * rounding);

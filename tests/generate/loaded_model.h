@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "generate/load_model.h"
+#include "checkpoint/load_model.h"
 #include "tests/model/small_model.h"
 #include "text/build_tokenizer.h"
 
@@ -29,12 +29,11 @@ inline LoadedModel make_loaded_model(std::unique_ptr<Tokenizer> tokenizer, std::
   GptShape shape = test::small_shape;
   shape.block_size = block_size;
   shape.vocab_size = static_cast<std::int64_t>(tokenizer->vocab_size());
-  const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
-  test::Model made = test::make_lively_model(shape, {.options = options, .gradients = Gradients::none});
+  test::SmallModel made = test::make_lively_model(shape, {.runtime = runtime, .use = Use::inference});
   return {.folder = "memory",
           .runtime = runtime,
           .arena = std::move(made.arena),
-          .gpt = std::make_unique<Gpt>(std::move(made.gpt)),
+          .model = std::move(made.model),
           .tokenizer = std::move(tokenizer)};
 }
 

@@ -25,8 +25,8 @@ GptShape shape_for(const Tokenizer* tokenizer) {
 // A checkpoint of random weights; null: without a tokenizer.
 void write_checkpoint(const fs::path& folder, const Tokenizer* tokenizer, std::int64_t step = 1) {
   const GptShape shape = shape_for(tokenizer);
-  test::Model model = test::make_lively_model(shape, {.seed = static_cast<std::uint64_t>(step)});
-  AdamW optimizer(*model.arena, {});
+  const test::SmallModel model = test::make_lively_model(shape, {.seed = static_cast<std::uint64_t>(step)});
+  AdamW optimizer(*model.arena, {}, model.model->backend());
   optimizer.set_steps(step);
   const Config config = parse_config("data: {source: text.txt}", "test", {});
   create_folders(folder.parent_path());
@@ -230,8 +230,8 @@ TEST_F(SampleProgram, RunsInBfloat16) {
   const std::string flags =
       "chars --device cpu --dtype bfloat16 --prompt so --max-tokens 30 --temperature 0 --kernels ";
   const Outcome fused = run(flags + "fused"), without_cache = run(flags + "fused --no-cache"),
-                aten = run(flags + "aten");
-  for (const Outcome& outcome : {fused, without_cache, aten}) EXPECT_EQ(outcome.code, 0) << outcome.err;
+                reference = run(flags + "reference");
+  for (const Outcome& outcome : {fused, without_cache, reference}) EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(fused.out, without_cache.out);
 }
 

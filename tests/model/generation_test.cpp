@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "model/gpt.h"
 #include "tests/model/small_model.h"
 #include "tests/oracle/tensors.h"
 #include "tests/oracle/tolerances.h"
@@ -15,17 +14,14 @@
 namespace inkling::test {
 namespace {
 
-KeyValueCache empty_cache(std::int64_t rows, const at::TensorOptions& options) {
-  const GptShape& shape = small_shape;
-  return {shape.n_layer, rows, shape.n_head, shape.block_size, shape.n_embd / shape.n_head, options};
-}
+KeyValueCache empty_cache(std::int64_t rows, const at::TensorOptions& options) { return {small_shape, rows, options}; }
 
 class Generation : public oracle::OnEverySetting {
  protected:
   void SetUp() override {
     OnEverySetting::SetUp();
     if (IsSkipped()) return;
-    model_.emplace(make_lively_model(small_shape, {.options = options(), .gradients = Gradients::none}));
+    small_.emplace(make_lively_model(small_shape, {.runtime = runtime(), .use = Use::inference}));
   }
 
   at::Tensor tokens(std::uint64_t key, at::IntArrayRef shape) const {
@@ -34,26 +30,19 @@ class Generation : public oracle::OnEverySetting {
   at::Tensor lengths(const std::vector<std::int64_t>& values) const {
     return at::tensor(values, at::kLong).to(options().device());
   }
-  at::Tensor logits(const at::Tensor& tokens) const {
-    Context ours = context();
-    return model_->gpt.logits(tokens, ours);
-  }
+  at::Tensor logits(const at::Tensor& tokens) const { return model().logits(tokens); }
   // Both have errors.
   void expect_same_logits(const at::Tensor& actual, const at::Tensor& expected) const {
     EXPECT_LT(oracle::error(actual, expected), 2.0 * logits_tolerance());
   }
+  const Model& model() const { return *small_->model; }
   double logits_tolerance() const { return tolerance(logits_roundings(small_shape, 20)); }
-  Context decoding() const {
-    Context ours = context();
-    ours.decoding = true;
-    return ours;
-  }
   KeyValueCache cache(std::int64_t rows) const {
-    return empty_cache(rows, fused() && !on_gpu() ? options().dtype(at::kFloat) : options());
+    return empty_cache(rows, options().dtype(backend().activation_dtype(setting().dtype)));
   }
 
   at::NoGradGuard no_gradients_;
-  std::optional<Model> model_;
+  std::optional<SmallModel> small_;
 };
 
 TEST_P(Generation, ChangingATokenChangesNothingBeforeIt) {
@@ -89,7 +78,7 @@ TEST_P(Generation, APaddedBatchGivesWhatEachRowGivesAlone) {
 
 TEST_P(Generation, LogitsAreTheOracles) {
   const at::Tensor text = tokens(4, {2, 20});
-  const at::Tensor expected = oracle_gpt(small_shape).logits(oracle_weights(*model_->arena), text.cpu());
+  const at::Tensor expected = oracle_gpt(small_shape).logits(oracle_weights(*small_->arena), text.cpu());
   EXPECT_LT(oracle::error(logits(text), expected), logits_tolerance());
 }
 
@@ -98,10 +87,9 @@ TEST_P(Generation, CachedLogitsAreTheLogitsOfTheWholeText) {
   const at::Tensor expected = logits(text);
   for (const std::int64_t prompt : {1, 6, 19}) {
     KeyValueCache past = cache(2);
-    Context filling = context(), ours = decoding();
-    model_->gpt.prefill(text.slice(1, 0, prompt), lengths({prompt, prompt}), past, filling);
+    model().prefill(text.slice(1, 0, prompt), lengths({prompt, prompt}), past);
     for (std::int64_t t = prompt; t < 20; ++t) {
-      expect_same_logits(model_->gpt.decode(text.select(1, t), past, ours), expected.select(1, t));
+      expect_same_logits(model().decode(text.select(1, t), past), expected.select(1, t));
     }
     EXPECT_TRUE(past.lengths.eq(20).all().item<bool>());
   }
@@ -111,11 +99,10 @@ TEST_P(Generation, UnequalPromptsInABatchGiveWhatEachGivesAlone) {
   const std::vector<std::int64_t> prompt_lengths = {9, 2, 5};
   const at::Tensor text = tokens(6, {3, 20});
   KeyValueCache past = cache(3);
-  Context filling = context(), ours = decoding();
   std::vector<at::Tensor> together;
-  model_->gpt.prefill(text.slice(1, 0, 9), lengths(prompt_lengths), past, filling);
+  model().prefill(text.slice(1, 0, 9), lengths(prompt_lengths), past);
   for (std::int64_t step = 0; step < 8; ++step) {
-    together.push_back(model_->gpt.decode(text.gather(1, past.lengths.unsqueeze(1)).squeeze(1), past, ours));
+    together.push_back(model().decode(text.gather(1, past.lengths.unsqueeze(1)).squeeze(1), past));
   }
   for (std::int64_t row = 0; row < 3; ++row) {
     const std::int64_t length = prompt_lengths[static_cast<std::size_t>(row)];
@@ -133,18 +120,17 @@ INSTANTIATE_TEST_SUITE_P(Inference, Generation, testing::ValuesIn(oracle::infere
 // With the fused kernels a decoded row's bits are its own: the same text comes out whatever stands beside it.
 TEST(FusedDecoding, ARowsBitsDoNotDependOnTheOtherRows) {
   const at::NoGradGuard no_gradients;
-  const Model model = make_lively_model(small_shape, {.gradients = Gradients::none});
+  const SmallModel small = make_lively_model(small_shape, {.use = Use::inference});
   const at::Tensor text = oracle::tokens(7, {5, 20}, small_shape.vocab_size);
   const at::Tensor prompt_lengths = at::tensor({3, 7, 1, 7, 4}, at::kLong);
   const auto run = [&](const at::Tensor& rows) {
     const at::Tensor texts = text.index_select(0, rows);
     KeyValueCache past = empty_cache(rows.size(0), at::kFloat);
-    Context filling, ours{.decoding = true};
     std::vector<at::Tensor> logits;
     for (std::int64_t row = 0; row < rows.size(0); ++row) {  // each alone: products of many rows are not so strict
       KeyValueCache own = empty_cache(1, at::kFloat);
       const at::Tensor length = prompt_lengths.index_select(0, rows).narrow(0, row, 1);
-      model.gpt.prefill(texts.narrow(0, row, 1).slice(1, 0, 7), length, own, filling);
+      small.model->prefill(texts.narrow(0, row, 1).slice(1, 0, 7), length, own);
       for (std::size_t layer = 0; layer < own.layers.size(); ++layer) {
         past.layers[layer].keys.narrow(0, row, 1).copy_(own.layers[layer].keys);
         past.layers[layer].values.narrow(0, row, 1).copy_(own.layers[layer].values);
@@ -152,7 +138,7 @@ TEST(FusedDecoding, ARowsBitsDoNotDependOnTheOtherRows) {
       past.lengths.narrow(0, row, 1).copy_(own.lengths);
     }
     for (int step = 0; step < 12; ++step) {
-      logits.push_back(model.gpt.decode(texts.gather(1, past.lengths.unsqueeze(1)).squeeze(1), past, ours));
+      logits.push_back(small.model->decode(texts.gather(1, past.lengths.unsqueeze(1)).squeeze(1), past));
     }
     return logits;
   };

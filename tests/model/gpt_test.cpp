@@ -7,8 +7,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "model/arena.h"
-#include "model/gpt.h"
 #include "tests/model/small_model.h"
 #include "tests/oracle/tensors.h"
 
@@ -22,13 +20,16 @@ TEST(Gpt, TheSmallGpt2Has124439808Parameters) {
   EXPECT_EQ(count({.bias = false}), 124439808 - (12 * (3 + 1 + 4 + 1 + 2) + 1) * 768);
 }
 
-TEST(ParameterLayout, MatricesDecayAndComeFirstEachOnAMultipleOf64Bytes) {
+TEST(ParameterLayout, AGroupIsOneRangeAndEachParameterBeginsAtAMultipleOf64Bytes) {
   const ParameterLayout layout(gpt_parameters(small_shape));
   std::int64_t end = 0;
   std::set<std::string> names;
   for (const Parameter& parameter : layout.parameters()) {
-    EXPECT_EQ(parameter.spec.decay, parameter.spec.shape.size() == 2) << parameter.spec.name;
-    EXPECT_EQ(parameter.spec.decay, parameter.offset < layout.decay_end()) << parameter.spec.name;
+    const bool is_vector = parameter.spec.group == ParameterGroup::vector;
+    EXPECT_EQ(is_vector, parameter.spec.shape.size() == 1) << parameter.spec.name;
+    const auto [first, last] = layout.range(parameter.spec.group);
+    EXPECT_GE(parameter.offset, first) << parameter.spec.name;
+    EXPECT_LE(parameter.offset + parameter.count, last) << parameter.spec.name;
     EXPECT_EQ(parameter.offset % 16, 0);
     EXPECT_GE(parameter.offset, end);
     end = parameter.offset + parameter.count;
@@ -40,13 +41,14 @@ TEST(ParameterLayout, MatricesDecayAndComeFirstEachOnAMultipleOf64Bytes) {
 
 TEST(Initialization, FollowsGpt2AndIsTheSameForTheSameSeed) {
   GptShape shape = {.n_layer = 2, .n_head = 4, .n_embd = 64, .block_size = 64, .vocab_size = 256};
-  const Model model = make_model(shape), again = make_model(shape), other = make_model(shape, {.seed = 2});
+  const SmallModel model = make_small_model(shape), again = make_small_model(shape),
+                   other = make_small_model(shape, {.seed = 2});
   EXPECT_TRUE(oracle::identical(model.arena->values(), again.arena->values()));
   std::set<float> first_elements;
   for (const Parameter& parameter : model.arena->parameters()) {
     const std::string& name = parameter.spec.name;
     const at::Tensor value = model.arena->master(name);
-    if (!parameter.spec.decay) {
+    if (parameter.spec.group == ParameterGroup::vector) {
       EXPECT_TRUE(value.eq(name.ends_with(".bias") ? 0.0 : 1.0).all().item<bool>()) << name;
       continue;
     }
@@ -69,10 +71,9 @@ TEST(Initialization, LossBeforeTrainingIsNearTheLogarithmOfTheVocabulary) {
   const double c = 128.0, v = 1000.0, variance = 0.0004 * c;
   const double own = (std::exp(0.02 * c / std::sqrt(2.0)) - 1.0) / v;
   for (const std::uint64_t seed : {1, 2}) {
-    const Model model = make_model(shape, {.seed = seed});
-    Context context;
+    const SmallModel model = make_small_model(shape, {.seed = seed});
     const auto loss =
-        model.gpt.loss(oracle::tokens(10 + seed, {64, 64}, 1000), oracle::tokens(20 + seed, {64, 64}, 1000), context)
+        model.model->loss(oracle::tokens(10 + seed, {64, 64}, 1000), oracle::tokens(20 + seed, {64, 64}, 1000))
             .item<double>();
     EXPECT_NEAR(loss, std::log(v) + variance / 2.0 + own, 4.0 * std::sqrt(variance) / 64.0);
   }

@@ -8,8 +8,8 @@
 
 #include <limits>
 
-#include "ops/attention.h"
-#include "ops/linear.h"
+#include "backend/cpu/backend.h"
+#include "ops/operations.h"
 #include "tests/oracle/rounding.h"
 #include "tests/oracle/tensors.h"
 
@@ -46,26 +46,23 @@ TEST(Attention, IsLibTorchsMultiheadAttentionWithTheSameWeights) {
   const at::Tensor upstream = oracle::normal(6, {batch, time, channels}).to(at::kFloat);
   theirs_out.backward(upstream.transpose(0, 1));
 
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
-    const at::Tensor ours_in = x.clone().set_requires_grad(true);
-    for (const LinearWeights& weights : {c_attn, c_proj}) {
-      weights.weight.gradient.zero_();
-      weights.bias.gradient.zero_();
-    }
-    Context context{.kernels = kernels};
-    const at::Tensor ours =
-        linear(causal_attention(linear(ours_in, c_attn, context), n_head, context), c_proj, context);
-    ours.backward(upstream);
-    // Two products over 24 channels, scores over heads of 6, 13 keys. Both sides have errors.
-    const double roundings = 2 * 24 + oracle::in_softmax(6, 2.4) + 13 + oracle::function_roundings;
-    const double gradient_error = 2 * oracle::rounding_error(3 * roundings + 3 * 13);
-    EXPECT_LT(oracle::error(ours, theirs_out.transpose(0, 1)), 2 * oracle::rounding_error(roundings));
-    EXPECT_LT(oracle::error(ours_in.grad(), theirs_in.grad().transpose(0, 1)), gradient_error);
-    EXPECT_LT(oracle::error(c_attn.weight.gradient, theirs->in_proj_weight.grad().t()), gradient_error);
-    EXPECT_LT(oracle::error(c_attn.bias.gradient, theirs->in_proj_bias.grad()), gradient_error);
-    EXPECT_LT(oracle::error(c_proj.weight.gradient, theirs->out_proj->weight.grad().t()), gradient_error);
-    EXPECT_LT(oracle::error(c_proj.bias.gradient, theirs->out_proj->bias.grad()), gradient_error);
+  const at::Tensor ours_in = x.clone().set_requires_grad(true);
+  for (const LinearWeights& weights : {c_attn, c_proj}) {
+    weights.weight.gradient.zero_();
+    weights.bias.gradient.zero_();
   }
+  Pass pass{.backend = cpu_backend()};
+  const at::Tensor ours = linear(attention(linear(ours_in, c_attn, pass), n_head, pass), c_proj, pass);
+  ours.backward(upstream);
+  // Two products over 24 channels, scores over heads of 6, 13 keys. Both sides have errors.
+  const double roundings = 2 * 24 + oracle::in_softmax(6, 2.4) + 13 + oracle::function_roundings;
+  const double gradient_error = 2 * oracle::rounding_error(3 * roundings + 3 * 13);
+  EXPECT_LT(oracle::error(ours, theirs_out.transpose(0, 1)), 2 * oracle::rounding_error(roundings));
+  EXPECT_LT(oracle::error(ours_in.grad(), theirs_in.grad().transpose(0, 1)), gradient_error);
+  EXPECT_LT(oracle::error(c_attn.weight.gradient, theirs->in_proj_weight.grad().t()), gradient_error);
+  EXPECT_LT(oracle::error(c_attn.bias.gradient, theirs->in_proj_bias.grad()), gradient_error);
+  EXPECT_LT(oracle::error(c_proj.weight.gradient, theirs->out_proj->weight.grad().t()), gradient_error);
+  EXPECT_LT(oracle::error(c_proj.bias.gradient, theirs->out_proj->bias.grad()), gradient_error);
 }
 
 }  // namespace

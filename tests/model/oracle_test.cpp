@@ -6,9 +6,7 @@
 
 #include <cmath>
 
-#include "model/gpt.h"
-#include "ops/cross_entropy.h"
-#include "ops/dropout.h"
+#include "base/random.h"
 #include "tests/model/small_model.h"
 #include "tests/oracle/tensors.h"
 #include "tests/oracle/tolerances.h"
@@ -54,46 +52,51 @@ TEST(Oracle, EveryGradientIsTheFiniteDifference) {
 
 class ModelMatchesOracle : public oracle::OnEverySetting {
  protected:
-  std::pair<at::Tensor, at::Tensor> loss_and_gradients(const Model& model, const Batch& batch, Context& context) const {
+  // Gradients of matrices that nobody has written are NaN before.
+  std::pair<at::Tensor, at::Tensor> loss_and_gradients(const SmallModel& small, const Batch& batch,
+                                                       const TrainingPass& training) const {
     const at::Device device = options().device();
-    model.arena->zero_gradients();
-    const at::Tensor loss = model.gpt.loss(batch.tokens.to(device), batch.targets.to(device), context);
+    for (const Parameter& parameter : small.arena->parameters()) {
+      small.arena->gradients().narrow(0, parameter.offset, parameter.count).fill_(NAN);
+    }
+    small.arena->begin_gradients();
+    const at::Tensor loss = small.model->loss(batch.tokens.to(device), batch.targets.to(device), training);
     loss.backward();
-    model.arena->collect_gradients();
-    return {loss.detach().clone(), model.arena->gradients().clone()};
+    small.arena->collect_gradients();
+    return {loss.detach().clone(), small.arena->gradients().clone()};
+  }
+  SmallModel lively_model(const GptShape& shape = small_shape) const {
+    return make_lively_model(shape, {.runtime = runtime()});
   }
 
   void expect_same_model(const GptShape& shape, const Batch& batch, double dropout) const {
-    const Model model = make_lively_model(shape, {.options = options(), .gradients = gradients()});
-    const oracle::Weights weights = oracle_weights(*model.arena);
-    Context ours = with_dropout(dropout, random_key(3, Purpose::dropout, 5));
+    const SmallModel small = lively_model(shape);
+    const oracle::Weights weights = oracle_weights(*small.arena);
+    const std::uint64_t key = random_key(3, Purpose::dropout, 5);
     oracle::Gpt plain = oracle_gpt(shape);
-    plain.dropout = {dropout, ours.dropout_key};
+    plain.dropout = {dropout, key};
 
-    const at::Tensor tokens = batch.tokens.to(options().device()), targets = batch.targets.to(options().device());
-    const at::Tensor loss = model.gpt.loss(tokens, targets, ours);
+    const auto [loss, gradients] = loss_and_gradients(small, batch, training(dropout, key));
     const at::Tensor expected = plain.loss(weights, batch.tokens, batch.targets);
     const oracle::Roundings of_logits = logits_roundings(shape, batch.tokens.size(1));
     const oracle::Roundings of_gradients = gradient_roundings(shape, batch.tokens.size(1), batch.tokens.numel());
     EXPECT_LT(oracle::error(loss, expected), tolerance(of_logits));
-    loss.backward();
-    model.arena->collect_gradients();
     expected.backward();
     for (const auto& [name, weight] : weights) {
-      const Parameter& parameter = model.arena->parameter(name);
-      const at::Tensor gradient = model.arena->gradients().narrow(0, parameter.offset, parameter.count);
+      const Parameter& parameter = small.arena->parameter(name);
+      const at::Tensor gradient = gradients.narrow(0, parameter.offset, parameter.count);
       EXPECT_LT(oracle::error(gradient.view(weight.sizes()), weight.grad()), tolerance(of_gradients)) << name;
     }
     if (dropout > 0.0) return;
-    const at::Tensor logits = model.gpt.logits(tokens, ours);
+    const at::Tensor logits = small.model->logits(batch.tokens.to(options().device()));
     EXPECT_LT(oracle::error(logits, plain.logits(weights, batch.tokens)), tolerance(of_logits));
   }
 
   // Of two passes over tokens [B, T], either of which has errors.
-  void expect_same_gradients(const Model& model, const at::Tensor& a, const at::Tensor& b,
+  void expect_same_gradients(const SmallModel& small, const at::Tensor& a, const at::Tensor& b,
                              at::IntArrayRef sizes) const {
     const double allowed = 2.0 * tolerance(gradient_roundings(small_shape, sizes[1], sizes[0] * sizes[1]));
-    for (const Parameter& parameter : model.arena->parameters()) {
+    for (const Parameter& parameter : small.arena->parameters()) {
       const auto part = [&](const at::Tensor& flat) {
         return flat.narrow(0, parameter.offset, parameter.count).view(parameter.spec.shape);
       };
@@ -121,12 +124,11 @@ TEST_P(ModelWithOurDropoutMatchesOracle, LossAndEveryGradient) {
 }
 
 TEST_P(ModelMatchesOracle, TwiceTheSameStepGivesTheSameBits) {
-  const Model model = make_lively_model(small_shape, {.options = options(), .gradients = gradients()});
+  const SmallModel small = lively_model();
   const Batch batch = make_batch(small_shape, 3, 17);
   const auto step = [&] {
-    Context ours = with_dropout(0.1, 42);
-    seed_dropout(options().device(), ours);
-    return loss_and_gradients(model, batch, ours);
+    seed_generator(options().device(), 42);
+    return loss_and_gradients(small, batch, training(0.1, 42));
   };
   const auto [loss, gradients] = step();
   const auto [again_loss, again_gradients] = step();
@@ -136,71 +138,48 @@ TEST_P(ModelMatchesOracle, TwiceTheSameStepGivesTheSameBits) {
 
 TEST_P(ModelMatchesOracle, AModelThatIsNotTrainedHasTheSameLoss) {
   const Batch batch = make_batch(small_shape, 3, 17);
-  const auto loss = [&](bool trainable) {
-    const Model model = make_lively_model(
-        small_shape, {.options = options(), .gradients = trainable ? Gradients::as_weights : Gradients::none});
-    Context ours = context();
-    return model.gpt.loss(batch.tokens.to(options().device()), batch.targets.to(options().device()), ours);
+  const auto loss = [&](Use use) {
+    const SmallModel small = make_lively_model(small_shape, {.runtime = runtime(), .use = use});
+    return small.model->loss(batch.tokens.to(options().device()), batch.targets.to(options().device()));
   };
-  EXPECT_FALSE(loss(false).requires_grad());
-  EXPECT_TRUE(oracle::identical(loss(false), loss(true)));
+  EXPECT_FALSE(loss(Use::inference).requires_grad());
+  EXPECT_TRUE(oracle::identical(loss(Use::inference), loss(Use::training)));
 }
 
 // Micro-batches of equal size, each with its share of the loss: the gradient of the whole batch.
 TEST_P(ModelMatchesOracle, TwoMicroBatchesGiveTheGradientOfTheBatch) {
-  const Model model = make_lively_model(small_shape, {.options = options(), .gradients = gradients()});
+  const SmallModel small = lively_model();
   const at::Device device = options().device();
   const at::Tensor tokens = oracle::tokens(1, {4, 20}, small_shape.vocab_size).to(device);
   const at::Tensor targets = oracle::tokens(2, {4, 20}, small_shape.vocab_size).to(device);
   const auto gradients_in = [&](std::int64_t parts) {
-    model.arena->zero_gradients();
+    small.arena->begin_gradients();
     const std::int64_t rows = 4 / parts;
     for (std::int64_t part = 0; part < parts; ++part) {
-      Context ours = context();
       const at::Tensor loss =
-          model.gpt.loss(tokens.narrow(0, part * rows, rows), targets.narrow(0, part * rows, rows), ours);
+          small.model->loss(tokens.narrow(0, part * rows, rows), targets.narrow(0, part * rows, rows));
       (loss / static_cast<double>(parts)).backward();
-      model.arena->collect_gradients();
+      small.arena->collect_gradients();
     }
-    return model.arena->gradients().clone();
+    return small.arena->gradients().clone();
   };
-  expect_same_gradients(model, gradients_in(2), gradients_in(1), {4, 20});
-}
-
-class FusedModel : public ModelMatchesOracle {};
-
-// The fused operations write the gradients of matrices, whatever was there, where the context says so.
-TEST_P(FusedModel, OverwritingGivesWhatAddingToZeroGives) {
-  const Model model = make_lively_model(small_shape, {.options = options(), .gradients = gradients()});
-  const Batch batch = make_batch(small_shape, 3, 17);
-  const auto gradients_of_pass = [&](bool overwrites) {
-    for (const Parameter& parameter : model.arena->parameters()) {
-      model.arena->gradients().narrow(0, parameter.offset, parameter.count).fill_(NAN);
-    }
-    overwrites ? model.arena->zero_vector_gradients() : model.arena->zero_gradients();
-    Context ours = context();
-    ours.overwrites = overwrites;
-    const at::Device device = options().device();
-    model.gpt.loss(batch.tokens.to(device), batch.targets.to(device), ours).backward();
-    return model.arena->gradients().clone();
-  };
-  expect_same_gradients(model, gradients_of_pass(true), gradients_of_pass(false), batch.tokens.sizes());
+  expect_same_gradients(small, gradients_in(2), gradients_in(1), {4, 20});
 }
 
 // What is computed again comes out as it was, dropout included where its numbers are ours.
 TEST_P(ModelMatchesOracle, RecomputingGivesTheSameBits) {
-  const Model model = make_lively_model(small_shape, {.options = options(), .gradients = gradients()});
+  const SmallModel small = lively_model();
   const Batch batch = make_batch(small_shape, 3, 17);
   const auto step = [&](Recompute recompute) {
-    Context ours = with_dropout(numbers_are_ours() ? 0.1 : 0.0, 42);
-    ours.recompute = recompute;
-    return loss_and_gradients(model, batch, ours);
+    TrainingPass pass = training(numbers_are_ours() ? 0.1 : 0.0, 42);
+    pass.recompute = recompute;
+    return loss_and_gradients(small, batch, pass);
   };
   const auto [loss, gradients] = step(Recompute::none);
   for (const Recompute recompute : {Recompute::gelu, Recompute::block}) {
     const auto [again_loss, again_gradients] = step(recompute);
     if (recompute == Recompute::gelu && on_gpu()) {  // cublasLt's GELU, without which it can be repeated
-      expect_same_gradients(model, again_gradients, gradients, batch.tokens.sizes());
+      expect_same_gradients(small, again_gradients, gradients, batch.tokens.sizes());
       continue;
     }
     EXPECT_TRUE(oracle::identical(loss, again_loss));
@@ -210,7 +189,6 @@ TEST_P(ModelMatchesOracle, RecomputingGivesTheSameBits) {
 
 INKLING_ON_EVERY_SETTING(ModelMatchesOracle);
 INKLING_ON_SETTINGS_WHERE(ModelWithOurDropoutMatchesOracle, oracle::numbers_are_ours);
-INKLING_ON_SETTINGS_WHERE(FusedModel, oracle::is_fused);
 
 }  // namespace
 }  // namespace inkling::test

@@ -6,20 +6,19 @@
 
 namespace inkling::test {
 
-Model make_model(const GptShape& shape, const ModelSettings& settings) {
-  auto arena = std::make_unique<ParameterArena>(gpt_parameters(shape), settings.options.device(),
-                                                settings.options.dtype().toScalarType(), settings.gradients);
-  initialize(*arena, shape, settings.seed);
-  Gpt gpt(shape, *arena);
-  return {std::move(arena), std::move(gpt)};
+SmallModel make_small_model(const GptShape& shape, const SmallModelSettings& settings) {
+  SmallModel made = {.arena = make_arena(shape, settings.runtime, settings.use), .model = {}};
+  initialize(*made.arena, shape, settings.seed);
+  made.model = make_model(shape, *made.arena, settings.runtime);
+  return made;
 }
 
-Model make_lively_model(const GptShape& shape, const ModelSettings& settings) {
-  Model model = make_model(shape, settings);
+SmallModel make_lively_model(const GptShape& shape, const SmallModelSettings& settings) {
+  SmallModel model = make_small_model(shape, settings);
   std::uint64_t number = settings.seed * 1000;
   for (const Parameter& parameter : model.arena->parameters()) {
     const at::Tensor noise = oracle::normal(++number, parameter.spec.shape, 0.2);
-    const bool scale = !parameter.spec.decay && parameter.spec.name.ends_with(".weight");
+    const bool scale = parameter.spec.group == ParameterGroup::vector && parameter.spec.name.ends_with(".weight");
     model.arena->master(parameter.spec.name).copy_(scale ? noise.add(1.0) : noise);
   }
   model.arena->refresh_compute();

@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "model/arena.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "tests/oracle/gpt.h"
 #include "tests/oracle/rounding.h"
 
@@ -16,23 +15,23 @@ namespace inkling::test {
 // Two layers of three heads; nothing is a multiple of a vector's width.
 inline constexpr GptShape small_shape = {.n_layer = 2, .n_head = 3, .n_embd = 30, .block_size = 20, .vocab_size = 41};
 
-struct Model {
+struct SmallModel {
   std::unique_ptr<ParameterArena> arena;
-  Gpt gpt;
+  std::unique_ptr<Model> model;
 };
 
-struct ModelSettings {
-  at::TensorOptions options = at::TensorOptions().dtype(at::kFloat);  // device and compute dtype
+struct SmallModelSettings {
+  Runtime runtime = {};
   std::uint64_t seed = 1;
-  Gradients gradients = Gradients::as_weights;
+  Use use = Use::training;
 };
 
 // GPT-2's initialisation.
-Model make_model(const GptShape& shape, const ModelSettings& settings = {});
+SmallModel make_small_model(const GptShape& shape, const SmallModelSettings& settings = {});
 
 // Weights ten times as large as GPT-2's, biases and norms off their zeros and ones, so that every term of the model
 // shows in its output.
-Model make_lively_model(const GptShape& shape, const ModelSettings& settings = {});
+SmallModel make_lively_model(const GptShape& shape, const SmallModelSettings& settings = {});
 
 // What the model computes with, in float64 on the CPU, each requiring its gradient.
 oracle::Weights oracle_weights(const ParameterArena& arena);

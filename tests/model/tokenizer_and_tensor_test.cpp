@@ -23,9 +23,9 @@ TEST(OneProcess, RunsBothASentencepieceTokenizerAndAModel) {
   const std::vector<Token> tokens = encode(*tokenizer, text);
   const std::vector<std::int64_t> ids(tokens.begin(), tokens.end());
 
-  const Model model = make_model({.n_layer = 1, .n_head = 2, .n_embd = 16, .block_size = 64, .vocab_size = 300});
-  Context context;
-  const at::Tensor logits = model.gpt.logits(at::tensor(ids, at::kLong).view({1, -1}), context);
+  const SmallModel model =
+      make_small_model({.n_layer = 1, .n_head = 2, .n_embd = 16, .block_size = 64, .vocab_size = 300});
+  const at::Tensor logits = model.model->logits(at::tensor(ids, at::kLong).view({1, -1}));
   EXPECT_EQ(logits.size(2), 300);
   EXPECT_TRUE(logits.isfinite().all().item<bool>());
   EXPECT_EQ(decode(*tokenizer, tokens), text);

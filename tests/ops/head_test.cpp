@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "ops/cross_entropy.h"
+#include "ops/operations.h"
 #include "tests/oracle/tensors.h"
 #include "tests/oracle/tolerances.h"
 
@@ -16,10 +16,9 @@ TEST_P(Head, OfEqualLogitsHasTheLogarithmOfTheVocabularyAsItsLoss) {
   for (const std::int64_t vocabulary : {64, 65, 72, 127}) {
     const at::Tensor x = at::zeros({2, 5, 24}, options()).set_requires_grad(true);
     const at::Tensor table = oracle::normal(1, {vocabulary, 24}).to(options()).set_requires_grad(true);
-    const Weight weight{table, at::zeros({vocabulary, 24}, options().dtype(fused() ? at::kFloat : setting().dtype))};
-    if (!fused()) table.mutable_grad() = weight.gradient;
+    const Weight weight{table, at::zeros({vocabulary, 24}, options().dtype(at::kFloat))};
     const at::Tensor targets = oracle::tokens(2, {2, 5}, vocabulary);
-    const at::Tensor loss = head_cross_entropy(x, weight, targets.to(options().device()), context());
+    const at::Tensor loss = head_loss(x, weight, targets.to(options().device()), pass());
     const double sums = static_cast<double>(vocabulary) + oracle::function_roundings;
     const double expected_loss = std::log(static_cast<double>(vocabulary));  // of a sum of ones, in float32
     EXPECT_NEAR(loss.item<double>(), expected_loss, oracle::rounding_error(sums) * expected_loss) << vocabulary;
@@ -34,7 +33,7 @@ TEST_P(Head, OfEqualLogitsHasTheLogarithmOfTheVocabularyAsItsLoss) {
   }
 }
 
-INKLING_ON_EVERY_SETTING(Head);
+INKLING_ON_SETTINGS_WHERE(Head, oracle::is_fused);
 
 }  // namespace
 }  // namespace inkling

@@ -7,8 +7,8 @@
 
 #include <cmath>
 
-#include "ops/attention.h"
-#include "ops/cross_entropy.h"
+#include "backend/cpu/backend.h"
+#include "ops/operations.h"
 #include "tests/oracle/rounding.h"
 #include "tests/oracle/tensors.h"
 
@@ -20,7 +20,7 @@ const std::vector<double> printed_softmax = {0.18, 0.25, 0.07, 0.17, 0.24, 0.09}
 
 // Attention's last token over six keys whose scores are `scores`; the values are the unit vectors, so that what comes
 // out are the weights.
-at::Tensor attention_weights(const std::vector<double>& scores, Kernels kernels) {
+at::Tensor attention_weights(const std::vector<double>& scores) {
   const auto n = static_cast<std::int64_t>(scores.size());
   const at::Tensor qkv = at::zeros({1, n, 3 * n}, at::kFloat);
   for (std::int64_t t = 0; t < n; ++t) {
@@ -28,17 +28,15 @@ at::Tensor attention_weights(const std::vector<double>& scores, Kernels kernels)
     qkv[0][t][n].fill_(scores[static_cast<std::size_t>(t)]);
     qkv[0][t][2 * n + t].fill_(1.0);
   }
-  Context context{.kernels = kernels};
-  return causal_attention(qkv, 1, context)[0][n - 1];
+  Pass pass{.backend = cpu_backend()};
+  return attention(qkv, 1, pass)[0][n - 1];
 }
 
 TEST(Textbook, SoftmaxOfSixScoresInAttention) {
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
-    const at::Tensor weights = attention_weights(printed_scores, kernels);
-    for (std::size_t i = 0; i < printed_softmax.size(); ++i) {
-      EXPECT_NEAR(weights[static_cast<std::int64_t>(i)].item<double>(), printed_softmax[i],
-                  0.005);  // printed to two places
-    }
+  const at::Tensor weights = attention_weights(printed_scores);
+  for (std::size_t i = 0; i < printed_softmax.size(); ++i) {
+    EXPECT_NEAR(weights[static_cast<std::int64_t>(i)].item<double>(), printed_softmax[i],
+                0.005);  // printed to two places
   }
 }
 
@@ -46,31 +44,27 @@ TEST(Textbook, AHundredTimesTheScoresIsNearlyOneHot) {
   std::vector<double> scores = printed_scores;
   for (double& score : scores) score *= 100.0;
   const double error = oracle::rounding_error(oracle::in_softmax(6, 90.0) + 6 + oracle::function_roundings);
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
-    const at::Tensor weights = attention_weights(scores, kernels);
-    EXPECT_NEAR(weights[1].item<double>(), 1.0 / (1.0 + std::exp(-5.0)), error);  // 0.9933: the next score is 5 below
-    EXPECT_NEAR(weights[4].item<double>(), 1.0 - 1.0 / (1.0 + std::exp(-5.0)), error);
-    EXPECT_LT(weights[0].item<double>(), 1e-9);
-  }
+  const at::Tensor weights = attention_weights(scores);
+  EXPECT_NEAR(weights[1].item<double>(), 1.0 / (1.0 + std::exp(-5.0)), error);  // 0.9933: the next score is 5 below
+  EXPECT_NEAR(weights[4].item<double>(), 1.0 - 1.0 / (1.0 + std::exp(-5.0)), error);
+  EXPECT_LT(weights[0].item<double>(), 1e-9);
 }
 
 // One row, the identity as the table: the logits are x itself, and the gradient of -log p_target is p - onehot.
 TEST(Textbook, SoftmaxGradientIsPiTimesDeltaMinusPj) {
   const at::Tensor p = at::softmax(at::tensor(printed_scores, at::kDouble), -1);
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
-    for (std::int64_t i = 0; i < 6; ++i) {
-      const at::Tensor x = at::tensor(printed_scores, at::kFloat).view({1, 6}).set_requires_grad(true);
-      const Weight table{at::zeros({6, 6}).fill_diagonal_(1.0).set_requires_grad(true), at::zeros({6, 6})};
-      const at::Tensor loss = head_cross_entropy(x, table, at::zeros({1}, at::kLong).fill_(i), {.kernels = kernels});
-      loss.backward();
-      const auto p_i = p[i].item<double>();
-      const double error = oracle::rounding_error(6 + 6 + 2 * oracle::function_roundings);
-      EXPECT_NEAR(std::exp(-loss.item<double>()), p_i, error);
-      for (std::int64_t j = 0; j < 6; ++j) {
-        const auto p_j = p[j].item<double>();
-        const double derivative_of_p_i = -p_i * x.grad()[0][j].item<double>();  // d p = -p d(-log p)
-        EXPECT_NEAR(derivative_of_p_i, p_i * ((i == j ? 1.0 : 0.0) - p_j), error);
-      }
+  for (std::int64_t i = 0; i < 6; ++i) {
+    const at::Tensor x = at::tensor(printed_scores, at::kFloat).view({1, 6}).set_requires_grad(true);
+    const Weight table{at::zeros({6, 6}).fill_diagonal_(1.0).set_requires_grad(true), at::zeros({6, 6})};
+    const at::Tensor loss = head_loss(x, table, at::zeros({1}, at::kLong).fill_(i), {.backend = cpu_backend()});
+    loss.backward();
+    const auto p_i = p[i].item<double>();
+    const double error = oracle::rounding_error(6 + 6 + 2 * oracle::function_roundings);
+    EXPECT_NEAR(std::exp(-loss.item<double>()), p_i, error);
+    for (std::int64_t j = 0; j < 6; ++j) {
+      const auto p_j = p[j].item<double>();
+      const double derivative_of_p_i = -p_i * x.grad()[0][j].item<double>();  // d p = -p d(-log p)
+      EXPECT_NEAR(derivative_of_p_i, p_i * ((i == j ? 1.0 : 0.0) - p_j), error);
     }
   }
 }
@@ -85,26 +79,22 @@ TEST(Textbook, VarianceOfQueryTimesKeyIsTheHeadSizeAndOneAfterScaling) {
   }
 }
 
-// The scores that causal_attention() takes the softmax of have variance 1: with the value 1 at one key and 0 at the
+// The scores that attention() takes the softmax of have variance 1: with the value 1 at one key and 0 at the
 // others, log of the ratio of two weights is the difference of two scores, whose variance is 2.
 TEST(Textbook, AttentionScoresHaveVarianceOne) {
   const std::int64_t batch = 6000, d = 16;
   const at::Tensor qkv = oracle::normal(3, {batch, 2, 3 * d}).to(at::kFloat);
   qkv.slice(2, 2 * d).zero_();
   qkv.select(1, 0).select(1, 2 * d).fill_(1.0);
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
-    Context context{.kernels = kernels};
-    const at::Tensor weight = causal_attention(qkv, 1, context).select(1, 1).select(1, 0).to(at::kDouble);
-    EXPECT_NEAR((weight / (1.0 - weight)).log().var().item<double>(), 2.0, 0.12);
-  }
+  Pass pass{.backend = cpu_backend()};
+  const at::Tensor weight = attention(qkv, 1, pass).select(1, 1).select(1, 0).to(at::kDouble);
+  EXPECT_NEAR((weight / (1.0 - weight)).log().var().item<double>(), 2.0, 0.12);
 }
 
 TEST(Textbook, ShapesForBatchSixTimeEightChannelsThirtyTwoHeadSixteen) {
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
-    Context context{.kernels = kernels};
-    const at::Tensor out = causal_attention(oracle::normal(1, {6, 8, 3 * 32}).to(at::kFloat), 32 / 16, context);
-    EXPECT_EQ(out.sizes(), at::IntArrayRef({6, 8, 32}));
-  }
+  Pass pass{.backend = cpu_backend()};
+  const at::Tensor out = attention(oracle::normal(1, {6, 8, 3 * 32}).to(at::kFloat), 32 / 16, pass);
+  EXPECT_EQ(out.sizes(), at::IntArrayRef({6, 8, 32}));
 }
 
 }  // namespace

@@ -7,7 +7,8 @@ namespace inkling {
 namespace {
 
 const OptimizerConfig optimizer = {.learning_rate = 1e-3};
-const ScheduleConfig cosine = {.name = "cosine", .warmup_steps = 100, .decay_steps = 2000, .min_learning_rate = 1e-4};
+const ScheduleConfig cosine = {
+    .name = ScheduleName::cosine, .warmup_steps = 100, .decay_steps = 2000, .min_learning_rate = 1e-4};
 
 double rate(std::int64_t step, const ScheduleConfig& schedule = cosine, std::int64_t max_steps = 5000) {
   return learning_rate(step, optimizer, schedule, max_steps);
@@ -28,15 +29,15 @@ TEST(Schedule, FallsAlongHalfACosineAndStays) {
   EXPECT_DOUBLE_EQ(rate(1000000), 1e-4);
 }
 
-TEST(Schedule, ZeroDecayStepsMeansTheWholeRun) {
+TEST(Schedule, AutomaticDecayStepsAreTheWholeRun) {
   ScheduleConfig whole = cosine;
-  whole.decay_steps = 0;
+  whole.decay_steps.reset();
   for (const std::int64_t step : {0, 100, 1050, 1999, 2000}) EXPECT_DOUBLE_EQ(rate(step, whole, 2000), rate(step));
 }
 
 TEST(Schedule, ConstantWarmsUpAndStays) {
   ScheduleConfig constant = cosine;
-  constant.name = "constant";
+  constant.name = ScheduleName::constant;
   EXPECT_DOUBLE_EQ(rate(49, constant), rate(49));
   EXPECT_DOUBLE_EQ(rate(100, constant), 1e-3);
   EXPECT_DOUBLE_EQ(rate(1000000, constant), 1e-3);
@@ -51,10 +52,11 @@ TEST(Schedule, WithoutWarmUpItBeginsAtThePeak) {
 TEST(Schedule, IsAlwaysAboveZeroAndNeverAboveThePeak) {
   EXPECT_TRUE(rc::check([] {
     const auto number = [] { return *rc::gen::inRange<std::int64_t>(0, 3000); };
-    const ScheduleConfig schedule = {.name = *rc::gen::element<std::string>("cosine", "constant"),
-                                     .warmup_steps = number(),
-                                     .decay_steps = number(),
-                                     .min_learning_rate = 1e-4};
+    const ScheduleConfig schedule = {
+        .name = *rc::gen::element(ScheduleName::cosine, ScheduleName::constant),
+        .warmup_steps = number(),
+        .decay_steps = *rc::gen::arbitrary<bool>() ? std::optional(number()) : std::nullopt,
+        .min_learning_rate = 1e-4};
     const double value = rate(number(), schedule, number() + 1);
     RC_ASSERT(value > 0.0);
     RC_ASSERT(value <= 1e-3);

@@ -5,12 +5,17 @@
 #include <ATen/ops/matmul.h>
 
 #include "base/error.h"
+#include "cuda/backend.h"
+#include "cuda/graphs.h"
+#include "cuda/products.h"
 #include "tests/oracle/ops.h"
 
-namespace inkling::oracle {
+namespace inkling {
 namespace {
 
-using Kind = Epilogue::Kind;
+using Kind = cuda::Epilogue::Kind;
+
+bool has_epilogues = true;
 
 // What cublasLt can be told of a matrix: one of its two strides is 1.
 void check_layout(const at::Tensor& matrix) {
@@ -21,11 +26,16 @@ void check_layout(const at::Tensor& matrix) {
 at::Tensor gelu_derivative(const at::Tensor& x) {
   const at::AutoGradMode with_gradient(true);
   const at::Tensor leaf = x.detach().to(at::kDouble).set_requires_grad(true);
-  gelu(leaf, false).sum().backward();
+  oracle::gelu(leaf, false).sum().backward();
   return leaf.grad();
 }
 
-bool multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue) {
+}  // namespace
+
+namespace cuda {
+
+bool try_multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue) {
+  if (!has_epilogues && epilogue.kind != Kind::none && epilogue.kind != Kind::bias) return false;
   const at::NoGradGuard no_gradient;
   for (const at::Tensor& matrix : {a, b}) check_layout(matrix);
   if (out.stride(1) != 1 || a.scalar_type() != b.scalar_type()) throw Error::internal("no such product in cublasLt");
@@ -40,28 +50,23 @@ bool multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, c
   }
   if (epilogue.kind == Kind::gelu) {
     epilogue.pre.copy_(result);
-    result = gelu(result, false);
+    result = oracle::gelu(result, false);
   }
   if (epilogue.kind == Kind::gelu_gradient) result = result * gelu_derivative(epilogue.pre);
   out.copy_(epilogue.accumulate ? out + result : result);
   return true;
 }
 
-bool multiply_without_epilogues(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out,
-                                const Epilogue& epilogue) {
-  if (epilogue.kind != Kind::none && epilogue.kind != Kind::bias) return false;
-  return multiply(a, b, out, epilogue);
-}
+Stream current_stream() { return nullptr; }
 
 std::function<void()> record(int, const std::function<void()>& work) { return work; }
 
-}  // namespace
+}  // namespace cuda
 
-const CudaLibrary& emulated_library(bool with_epilogues) {
-  static const CudaLibrary whole = {cuda_kernels<float>(), cuda_kernels<BFloat16>(), multiply, record};
-  static const CudaLibrary plain = {cuda_kernels<float>(), cuda_kernels<BFloat16>(), multiply_without_epilogues,
-                                    record};
-  return with_epilogues ? whole : plain;
+const Backend& oracle::emulated_backend(bool with_epilogues) {
+  has_epilogues = with_epilogues;
+  static const Backend backend = cuda::backend();
+  return backend;
 }
 
-}  // namespace inkling::oracle
+}  // namespace inkling

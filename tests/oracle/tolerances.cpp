@@ -3,21 +3,20 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 
-#include "model/device.h"
+#include "runtime/device.h"
 #include "tests/cuda_first.h"
 #include "tests/needs_gpu.h"
 
 namespace inkling::oracle {
 
 void OnEverySetting::SetUp() {
-  RuntimeConfig runtime;
-  runtime.device = setting().device;
-  runtime.dtype = setting().dtype == at::kFloat ? "float32" : "bfloat16";
-  runtime.kernels = setting().kernels == Kernels::fused && setting().gpu == Setting::real ? "fused" : "auto";
-  runtime.threads = 3;
-  if (runtime.device != "cpu") INKLING_NEEDS_GPU(why_no_cuda());
-  resolve_runtime(runtime, Use::inference);
-  if (setting().gpu != Setting::real) gpu_.emplace(setting().gpu == Setting::emulated);
+  const bool real = setting().gpu == Setting::real;
+  RuntimeConfig config = {.dtype = setting().dtype == at::kFloat ? Dtype::float32 : Dtype::bfloat16, .threads = 3};
+  config.device = {.cuda = at::Device(setting().device).is_cuda()};
+  if (fused() && real) config.kernels = Kernels::fused;
+  if (config.device->cuda) INKLING_NEEDS_GPU(why_no_cuda());
+  resolve_runtime(config, Use::inference);
+  if (!real) gpu_.emplace(setting().gpu == Setting::emulated);
 }
 
 double OnEverySetting::tolerance(const Roundings& roundings) const {
@@ -28,12 +27,16 @@ double OnEverySetting::tolerance(const Roundings& roundings) const {
 
 void OnEverySetting::TearDown() { gpu_.reset(); }
 
-Context OnEverySetting::with_dropout(double probability, std::uint64_t key) const {
-  Context context{.kernels = setting().kernels, .dropout = probability, .dropout_key = key};
-  if (fused() && on_gpu()) {
-    context.device_dropout_key = at::full({1}, static_cast<std::int64_t>(key), options().dtype(at::kLong));
-  }
-  return context;
+Runtime OnEverySetting::runtime() const {
+  return {.device = at::Device(setting().device), .dtype = setting().dtype, .kernels = setting().kernels, .threads = 3};
+}
+
+Pass OnEverySetting::pass(double dropout, std::uint64_t key) const {
+  return {.backend = backend(), .dropout = dropout, .dropout_key = training(dropout, key).dropout_key};
+}
+
+TrainingPass OnEverySetting::training(double dropout, std::uint64_t key) const {
+  return {.dropout = dropout, .dropout_key = at::full({1}, static_cast<std::int64_t>(key), options().dtype(at::kLong))};
 }
 
 at::TensorOptions OnEverySetting::options() const {

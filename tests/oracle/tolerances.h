@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "model/arena.h"
-#include "ops/context.h"
+#include "model/model.h"
+#include "ops/operations.h"
 #include "tests/oracle/emulated_library.h"
 #include "tests/oracle/rounding.h"
 
@@ -29,8 +29,8 @@ struct Setting {
 
 inline constexpr Setting cpu_settings[] = {
     {"cpu_float32_fused", "cpu", at::kFloat, Kernels::fused},
-    {"cpu_float32_aten", "cpu", at::kFloat, Kernels::aten},
-    {"cpu_bfloat16_aten", "cpu", at::kBFloat16, Kernels::aten},
+    {"cpu_float32_reference", "cpu", at::kFloat, Kernels::reference},
+    {"cpu_bfloat16_reference", "cpu", at::kBFloat16, Kernels::reference},
 };
 inline constexpr Setting emulated_settings[] = {
     {"gpu_float32_fused", "cpu", at::kFloat, Kernels::fused, Setting::emulated},
@@ -40,8 +40,8 @@ inline constexpr Setting emulated_settings[] = {
 inline constexpr Setting cuda_settings[] = {
     {"cuda_float32_fused", "cuda", at::kFloat, Kernels::fused},
     {"cuda_bfloat16_fused", "cuda", at::kBFloat16, Kernels::fused},
-    {"cuda_float32_aten", "cuda", at::kFloat, Kernels::aten},
-    {"cuda_bfloat16_aten", "cuda", at::kBFloat16, Kernels::aten},
+    {"cuda_float32_reference", "cuda", at::kFloat, Kernels::reference},
+    {"cuda_bfloat16_reference", "cuda", at::kBFloat16, Kernels::reference},
 };
 
 // Weights in bfloat16, arithmetic in float32: the oracle computes with the same rounded weights. No gradients.
@@ -52,11 +52,9 @@ inline constexpr Setting inference_settings[] = {
 inline void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
 
 inline bool is_fused(const Setting& setting) { return setting.kernels == Kernels::fused; }
-// Whether the numbers of dropout are ours everywhere. Elsewhere LibTorch draws some, on a GPU those inside its
-// attention.
+// Whether the numbers of dropout are ours everywhere. On a GPU FlashAttention draws its own.
 inline bool numbers_are_ours(const Setting& setting) {
-  const bool in_float32 = setting.dtype == at::kFloat;
-  return at::Device(setting.device).is_cpu() ? is_fused(setting) || in_float32 : is_fused(setting) && in_float32;
+  return at::Device(setting.device).is_cpu() || !is_fused(setting) || setting.dtype == at::kFloat;
 }
 
 // Those of the rows that a test is about.
@@ -75,10 +73,11 @@ class OnEverySetting : public testing::TestWithParam<Setting> {
   void TearDown() override;
   // How far oracle::error() may be from 0 by tests/oracle/rounding.h.
   double tolerance(const Roundings& roundings) const;
-  Context context() const { return with_dropout(0.0, 0); }
-  Context with_dropout(double probability, std::uint64_t key) const;
-  at::TensorOptions options() const;  // dtype and device
-  Gradients gradients() const { return fused() ? Gradients::in_float32 : Gradients::as_weights; }
+  Runtime runtime() const;
+  const Backend& backend() const { return choose_backend(runtime()); }
+  Pass pass(double dropout = 0.0, std::uint64_t key = 0) const;              // for operations
+  TrainingPass training(double dropout = 0.0, std::uint64_t key = 0) const;  // for models
+  at::TensorOptions options() const;                                         // dtype and device
   bool fused() const { return is_fused(setting()); }
   bool on_gpu() const { return options().device().is_cuda() || setting().gpu != Setting::real; }
   bool numbers_are_ours() const { return oracle::numbers_are_ours(setting()); }

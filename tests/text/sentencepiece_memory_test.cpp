@@ -15,7 +15,7 @@ namespace {
 // Lines that are one word each, no two alike, took the most memory of all kinds of text that were tried: 55 bytes for
 // every byte of the sample, with bpe. (The vocabulary is small, because a larger one only takes more time.)
 TEST(SentencepieceSlow, TrainingStaysBelowAGiBOnAnyText) {
-  SentencepieceTrainer trainer({.vocab_size = 340, .model_type = "bpe"});
+  SentencepieceTrainer trainer({.vocab_size = 340, .model_type = PieceModel::bpe});
   std::string line(77, '\n');
   for (std::uint64_t number = 0; number < 1'000'000; ++number) {  // 77 MB
     for (std::uint64_t i = 0; i + 1 < line.size(); ++i) {

@@ -35,8 +35,8 @@ class EvalProgram : public testing::Test {
     const Dataset dataset = prepare_dataset(config.data, {});
     GptShape shape = test::small_shape;
     shape.vocab_size = static_cast<std::int64_t>(dataset.vocab_size);
-    test::Model model = test::make_model(shape);
-    const AdamW optimizer(*model.arena, {});
+    const test::SmallModel model = test::make_small_model(shape);
+    const AdamW optimizer(*model.arena, {}, model.model->backend());
     TrainingState state;
     state.data_hash = dataset.hash;
     save_checkpoint(folder / name, config, shape, *model.arena, optimizer, state, dataset.tokenizer.get());

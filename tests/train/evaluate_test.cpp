@@ -34,14 +34,14 @@ TokenSequence write_tokens(const fs::path& path, const std::vector<Token>& token
   return TokenSequence({path}, 41);
 }
 
-// -log p of tokens[1..] given those before, from the model's logits, one text at a time, in double.
-double nats_by_hand(const Gpt& gpt, const std::vector<Token>& tokens) {
+// -log p of tokens[1..] given those before, from the reference model's logits, one text at a time, in double.
+double nats_by_hand(const test::SmallModel& small, const std::vector<Token>& tokens) {
   const at::NoGradGuard no_gradient;
   const auto length = static_cast<std::int64_t>(tokens.size()) - 1;
   const at::Tensor in = at::empty({1, length}, at::kLong);
   for (std::int64_t i = 0; i < length; ++i) in[0][i] = static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i)]);
-  Context context{.kernels = Kernels::aten};
-  const at::Tensor log_p = at::log_softmax(gpt.logits(in, context)[0].to(at::kDouble), -1);
+  const auto judge = make_model(small.model->shape(), *small.arena, {.kernels = Kernels::reference});
+  const at::Tensor log_p = at::log_softmax(judge->logits(in)[0].to(at::kDouble), -1);
   double nats = 0;
   for (std::int64_t i = 0; i < length; ++i) {
     nats -= log_p[i][static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i + 1)])].item<double>();
@@ -51,12 +51,12 @@ double nats_by_hand(const Gpt& gpt, const std::vector<Token>& tokens) {
 
 TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindow) {
   const TemporaryFolder folder;
-  const test::Model model = test::make_lively_model(test::small_shape, {.gradients = Gradients::none});
+  const test::SmallModel model = test::make_lively_model(test::small_shape, {.use = Use::inference});
   constexpr std::size_t block = 20;
   for (const std::size_t count : {2, 20, 21, 22, 41, 150}) {
     const std::vector<Token> tokens = random_tokens(count, 41);
     const TokenSequence sequence = write_tokens(folder / ("tokens-" + std::to_string(count)), tokens);
-    const auto pieces = score_windows(model.gpt, runtime, sequence);
+    const auto pieces = score_windows(*model.model, runtime, sequence);
     ASSERT_EQ(pieces.size(), (count - 1 + block - 1) / block);
     std::uint64_t scored = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -64,7 +64,7 @@ TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindo
       const std::vector<Token> window(first,
                                       first + static_cast<std::ptrdiff_t>(std::min(block + 1, count - i * block)));
       EXPECT_EQ(pieces[i].tokens, window.size() - 1);
-      EXPECT_NEAR(pieces[i].nats, nats_by_hand(model.gpt, window), rounding * pieces[i].nats) << count << " " << i;
+      EXPECT_NEAR(pieces[i].nats, nats_by_hand(model, window), rounding * pieces[i].nats) << count << " " << i;
       scored += pieces[i].tokens;
     }
     EXPECT_EQ(scored, count - 1);
@@ -73,17 +73,17 @@ TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindo
 
 TEST(ScoreWindows, ALimitTakesTheFirstWindows) {
   const TemporaryFolder folder;
-  const test::Model model = test::make_lively_model(test::small_shape, {.gradients = Gradients::none});
+  const test::SmallModel model = test::make_lively_model(test::small_shape, {.use = Use::inference});
   const TokenSequence sequence = write_tokens(folder / "tokens", random_tokens(150, 41));
-  const auto all = score_windows(model.gpt, runtime, sequence);
-  const auto some = score_windows(model.gpt, runtime, sequence, 3);
+  const auto all = score_windows(*model.model, runtime, sequence);
+  const auto some = score_windows(*model.model, runtime, sequence, 3);
   ASSERT_EQ(some.size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(some[i].nats, all[i].nats, rounding * all[i].nats);
 }
 
 TEST(ScoreStories, EachStoryIsScoredAloneFromItsBeginningToItsEnd) {
   const TemporaryFolder folder;
-  const test::Model model = test::make_lively_model(test::small_shape, {.gradients = Gradients::none});
+  const test::SmallModel model = test::make_lively_model(test::small_shape, {.use = Use::inference});
   constexpr Token separator = 40;
   std::vector<Token> tokens;
   std::vector<StoryBound> stories;
@@ -97,13 +97,13 @@ TEST(ScoreStories, EachStoryIsScoredAloneFromItsBeginningToItsEnd) {
     alone.push_back(story);
   }
   const TokenSequence sequence = write_tokens(folder / "tokens", tokens);
-  const auto pieces = score_stories(model.gpt, runtime, sequence, separator, stories);
+  const auto pieces = score_stories(*model.model, runtime, sequence, separator, stories);
   for (std::size_t i = 0; i < stories.size(); ++i) {
     EXPECT_EQ(pieces[i].tokens, stories[i].tokens);
-    EXPECT_NEAR(pieces[i].nats, nats_by_hand(model.gpt, alone[i]), rounding * pieces[i].nats) << i;
+    EXPECT_NEAR(pieces[i].nats, nats_by_hand(model, alone[i]), rounding * pieces[i].nats) << i;
   }
   stories[1].tokens = 19;  // the bound of another text
-  EXPECT_TRUE(error_of([&] { score_stories(model.gpt, runtime, sequence, separator, stories); }));
+  EXPECT_TRUE(error_of([&] { score_stories(*model.model, runtime, sequence, separator, stories); }));
 }
 
 // A grammar of 8 equally likely stories, and its data set.
@@ -123,18 +123,18 @@ struct Fables {
     dataset = prepare_dataset(data, {});
   }
 
-  test::Model model(std::int64_t block_size) const {
+  test::SmallModel model(std::int64_t block_size) const {
     GptShape shape = test::small_shape;
     shape.block_size = block_size;
     shape.vocab_size = static_cast<std::int64_t>(dataset.vocab_size);
-    return test::make_model(shape, {.gradients = Gradients::none});
+    return test::make_small_model(shape, {.use = Use::inference});
   }
 };
 
 TEST(EvaluateValidation, ComparesStoriesWithTheBestPossibleLoss) {
   const Fables fables;
-  const test::Model model = fables.model(64);
-  const Evaluation result = evaluate_validation(model.gpt, runtime, fables.dataset);
+  const test::SmallModel model = fables.model(64);
+  const Evaluation result = evaluate_validation(*model.model, runtime, fables.dataset);
   ASSERT_TRUE(result.bound);
   EXPECT_EQ(result.tokens, fables.dataset.validation.tokens);
   EXPECT_EQ(result.pieces, fables.dataset.validation.documents);
@@ -152,8 +152,8 @@ TEST(EvaluateValidation, ComparesStoriesWithTheBestPossibleLoss) {
 
 TEST(EvaluateValidation, WithoutRoomForAStoryThereIsNoBoundAndAReason) {
   const Fables fables;
-  const test::Model model = fables.model(8);
-  const Evaluation result = evaluate_validation(model.gpt, runtime, fables.dataset);
+  const test::SmallModel model = fables.model(8);
+  const Evaluation result = evaluate_validation(*model.model, runtime, fables.dataset);
   EXPECT_FALSE(result.bound);
   EXPECT_EQ(result.tokens, fables.dataset.validation.tokens - 1);
   ASSERT_TRUE(why_no_bound(fables.dataset, 8));
@@ -164,17 +164,17 @@ TEST(EvaluateValidation, AVocabularyLargerThanTheModelsIsRefused) {
   const Fables fables;
   GptShape shape = test::small_shape;
   shape.vocab_size = 5;
-  const test::Model model = test::make_model(shape, {.gradients = Gradients::none});
-  const auto error = error_of([&] { evaluate_validation(model.gpt, runtime, fables.dataset); });
+  const test::SmallModel model = test::make_small_model(shape, {.use = Use::inference});
+  const auto error = error_of([&] { evaluate_validation(*model.model, runtime, fables.dataset); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->kind(), ErrorKind::input);
 }
 
 TEST(EvaluateValidation, IsTheSameEveryTime) {
   const Fables fables;
-  const test::Model model = fables.model(64);
-  EXPECT_EQ(evaluate_validation(model.gpt, runtime, fables.dataset).loss,
-            evaluate_validation(model.gpt, runtime, fables.dataset).loss);
+  const test::SmallModel model = fables.model(64);
+  EXPECT_EQ(evaluate_validation(*model.model, runtime, fables.dataset).loss,
+            evaluate_validation(*model.model, runtime, fables.dataset).loss);
 }
 
 TEST(BoundComparison, OnlyMoreThanThreeStandardErrorsBelowTheBoundAreImpossible) {

@@ -91,7 +91,7 @@ TEST_F(MemoryLimit, ARefusalSaysWhatHalvesTheNeed) {
 }
 
 TEST_F(MemoryLimit, RecomputingGeluIsRefusedWhereTheKernelsAreNotOurs) {
-  expect_refused(train({shape, "--set training.recompute=gelu --set runtime.kernels=aten"}),
+  expect_refused(train({shape, "--set training.recompute=gelu --set runtime.kernels=reference"}),
                  {"training.recompute: gelu is for the fused kernels"});
 }
 
@@ -108,9 +108,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "--set model.dropout=0 --set training.micro_batch_size=24 --set training.recompute=block "
                     "--set model.n_layer=6 --set model.block_size=128",
                     "--set model.dropout=0 --set training.micro_batch_size=24 --set training.recompute=block "
-                    "--set model.n_layer=6 --set model.block_size=128 --set runtime.kernels=aten",
-                    "--set model.dropout=0 --set training.micro_batch_size=24 --set runtime.kernels=aten",
-                    "--set model.dropout=0.2 --set training.micro_batch_size=24 --set runtime.kernels=aten"));
+                    "--set model.n_layer=6 --set model.block_size=128 --set runtime.kernels=reference",
+                    "--set model.dropout=0 --set training.micro_batch_size=24 --set runtime.kernels=reference",
+                    "--set model.dropout=0.2 --set training.micro_batch_size=24 --set runtime.kernels=reference"));
 
 }  // namespace
 }  // namespace inkling

@@ -78,7 +78,7 @@ TEST_F(ResumeChoice, RunWhoseCheckpointCannotBeUsedIsRefusedAndLeftAsItIs) {
         make_version_1(newest);
         replace(newest / "state.json", "\"threads\": 2", "\"threads\": 2000000000");
       },
-      with("runtime.threads is 2000000000, and must be a whole number from 0 to 4096"), 2);
+      with("runtime.threads is 2000000000, and must be a whole number from 1 to 4096"), 2);
   expect_left_alone(
       [&] {
         fs::remove(newest / "state.json");
@@ -135,6 +135,26 @@ TEST_F(ResumeChoice, RunOfVersion1GoesOnWithAWarningAndEndsTheSame) {
     EXPECT_TRUE(checkpoint_file("whole", "000013", file) == checkpoint_file("run", "000013", file)) << file;
   }
   EXPECT_NE(checkpoint_file("run", "000013", "state.json").find("\"version\": 2"), std::string::npos);
+}
+
+TEST_F(ResumeChoice, RunWithOldWordsGoesOnWithoutAChangeAndIsToldOnce) {
+  ASSERT_EQ(train({"--out", "runs/whole", "--set", "training.max_steps=13", "--set", "runtime.kernels=reference"}).code,
+            0);
+  ASSERT_EQ(train({"--set", "training.max_steps=7", "--set", "runtime.kernels=reference"}).code, 0);
+  make_version_1(step("000007"));  // which has no hashes, so that words can be replaced
+  replace(step("000007") / "state.json", "\"reference\"", "\"aten\"");
+  replace(step("000007") / "config.yaml", "kernels: reference", "kernels: aten");
+  replace(step("000007") / "config.yaml", "memory_limit_gib: auto", "memory_limit_gib: 0");
+  const Outcome outcome = train({"--set", "training.max_steps=13", "--set", "runtime.kernels=aten"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string note = "runtime.kernels: aten is called reference now";
+  EXPECT_NE(outcome.err.find(note), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find(note), outcome.err.rfind(note)) << outcome.err;
+  EXPECT_EQ(outcome.err.find("changed since the checkpoint: runtime"), std::string::npos) << outcome.err;
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    EXPECT_TRUE(checkpoint_file("whole", "000013", file) == checkpoint_file("run", "000013", file)) << file;
+  }
+  EXPECT_NE(checkpoint_file("run", "000013", "state.json").find("\"kernels\": \"reference\""), std::string::npos);
 }
 
 TEST_F(ResumeChoice, FlippedByteIsRefusedByInklingEval) {

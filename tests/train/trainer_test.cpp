@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/cpu_memory.h"
+#include "runtime/cpu_memory.h"
 #include "tests/temporary_folder.h"
 #include "train/evaluate.h"
 
@@ -52,7 +52,7 @@ TEST(Training, RefusesATokenOutsideTheVocabularyWithItsPlace) {
   config.training.micro_batch_size = 1;
   config.training.max_steps = 10;
   const WindowOrder order(WindowKind::random, 1, tokens.count(), 16);
-  for (const Kernels kernels : {Kernels::fused, Kernels::aten}) {
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     const GptShape shape = shape_from(config.model, 50);
     const Runtime runtime = {.kernels = kernels, .threads = 1};
     Trainer trainer(config, shape, runtime);

@@ -153,7 +153,7 @@ void attend_cached(const Element* qkv, Element* keys, Element* values, const std
   attention.chunks = static_cast<int>(chunks);
   if (head_size > largest_head) {
     throw Error::environment("heads of more than " + std::to_string(largest_head) +
-                             " channels have no CUDA kernel here: set runtime.kernels to aten");
+                             " channels have no CUDA kernel here: set runtime.kernels to reference");
   }
   with_width<Element>(head_size, aligned(qkv, keys, values), [&](auto width) {
     const dim3 grid(chunks, static_cast<unsigned>(heads), static_cast<unsigned>(batch));

@@ -1,6 +1,6 @@
 // A few rows times a matrix, where reading the matrix is all the work. Sums run in an order that does not depend on the
 // number of rows, so that a row's bits are its own.
-#include "kernels/cuda/gelu.h"
+#include "kernels/cuda/gelu_parts.h"
 #include "kernels/cuda/reductions.h"
 #include "kernels/cuda/tables.h"
 

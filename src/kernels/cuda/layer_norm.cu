@@ -145,7 +145,7 @@ template <int width, typename Function>
 void with_row_shape(std::int64_t channels, Function&& function) {
   if (channels > longest_of_block) {
     throw Error::environment("LayerNorm of more than " + std::to_string(longest_of_block) +
-                             " channels has no CUDA kernel here: set runtime.kernels to aten");
+                             " channels has no CUDA kernel here: set runtime.kernels to reference");
   }
   const auto with_packs = [&](auto threads) {
     const std::int64_t held = divided_up(channels, 8 * threads());  // per thread, in eights

@@ -8,7 +8,7 @@ namespace inkling::cuda {
 template <typename Element>
 void fill_layer_norm(CudaKernels<Element>& table);
 template <typename Element>
-void fill_columns(CudaKernels<Element>& table);
+void fill_gelu(CudaKernels<Element>& table);
 template <typename Element>
 void fill_cross_entropy(CudaKernels<Element>& table);
 template <typename Element>

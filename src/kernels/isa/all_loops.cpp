@@ -1,14 +1,14 @@
 // Compiled once per instruction set (src/CMakeLists.txt): INKLING_ISA is its name. Only loops may be in here, no
 // inline function of the standard library that the linker could hand to another file and so to an older processor.
 #include "base/random.h"
-#include "kernels/adamw_loops.h"
-#include "kernels/attention_loops.h"
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/cross_entropy.h"
+#include "kernels/cpu/decode.h"
+#include "kernels/cpu/embedding.h"
+#include "kernels/cpu/flat_memory.h"
+#include "kernels/cpu/gelu.h"
+#include "kernels/cpu/layer_norm.h"
 #include "kernels/cpu_kernels.h"
-#include "kernels/cross_entropy_loops.h"
-#include "kernels/decode_loops.h"
-#include "kernels/embedding_loops.h"
-#include "kernels/gelu_loops.h"
-#include "kernels/layer_norm_loops.h"
 
 #define INKLING_STRINGIZE(name) #name
 #define INKLING_NAME(name) INKLING_STRINGIZE(name)

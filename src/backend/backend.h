@@ -1,0 +1,175 @@
+// What a device can do with tensors. There is one value of this struct for the CPU, one for GPUs, and one for the
+// reference model, which brings its own operations; a run chooses among them once (backend/choose.h), and nobody above
+// asks on which device a tensor lies.
+//
+// Rows are the tokens of a batch, B T of them; C channels, H heads of size D, V tokens in the vocabulary. No function
+// here is seen by autograd: src/ops makes operations with gradients of them. A gradient of a weight goes straight to
+// the arena, by Weight::take_beta(). On a GPU functions only queue work on the current stream, so that it can be
+// recorded.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "backend/weights.h"
+#include "kernels/kernel_settings.h"
+
+namespace inkling {
+
+inline constexpr std::int64_t not_scored = -1;  // a target that does not count
+
+// The residual stream x and the norm of it that the next part of the model reads, both [B, T, C].
+struct ResidualStream {
+  at::Tensor x, normed;
+};
+
+// Where dropout falls: element i is dropped by number i of the stream mix64(key + place * golden_gamma). The key lies
+// on the device, int64 [1], because a recorded step reads it anew each time.
+struct DropoutPlace {
+  double probability = 0.0;
+  at::Tensor key = {};
+  std::uint64_t place = 0;
+};
+
+struct Normalized {
+  at::Tensor sum, out;    // [..., C]: what was normalized, and its norm
+  at::Tensor mean, rstd;  // float32, one per row
+};
+
+struct Widened {
+  at::Tensor out;        // [rows, C]
+  at::Tensor pre, wide;  // [rows, 4C]: before and behind GELU
+};
+
+struct Attended {
+  at::Tensor out;                 // [B, T, C]
+  std::vector<at::Tensor> saved;  // what the backward pass reads; `out` may be among it
+  std::int64_t longest_queries = 0, longest_keys = 0;
+};
+
+struct Scored {
+  at::Tensor loss;       // float32 []: mean over the scored targets, in nats
+  at::Tensor gradients;  // [rows, V] or wider: of the logits, which they have replaced
+};
+
+// Keys and values of one layer, for rows that have grown to different lengths.
+struct CachedLayer {
+  at::Tensor keys, values;  // [B, H, block_size, D]
+  at::Tensor arrivals;      // int32 [B, H], zeros: with this the kernel on a GPU counts its blocks
+};
+
+// One more token per row through a block, whose own norm is in the stream already.
+struct DecodedBlock {
+  const BlockWeights& weights;
+  const NormWeights& next_norm;  // the norm behind the block
+  std::int64_t n_head;
+  const CachedLayer& cache;   // gets the new keys and values at column lengths[b]
+  const at::Tensor& lengths;  // int64 [B], each below block_size
+};
+
+// What AdamWRange::settings holds. bias_correction1 = 1 - beta1^t, bias_correction2 = 1 - beta2^t.
+struct AdamWNumbers {
+  double learning_rate, beta1, beta2, epsilon, weight_decay;
+  double max_norm;  // of the gradient; 0: it is not clipped
+  double bias_correction1, bias_correction2;
+};
+
+// One parameter range of an AdamW update, flat [n] each: float32, but for `compute`, which gets a copy of the new
+// values in another dtype, or is undefined.
+struct AdamWRange {
+  at::Tensor value, gradient, moment1, moment2, compute;
+  at::Tensor settings;  // float64 [8]: AdamWNumbers, on the device
+};
+
+// The texts of a recorded decoder, which the draw extends where they lie. int64 [B], but for `contexts`.
+struct DrawState {
+  at::Tensor contexts;  // [B, block_size]: row b's context is its first lengths[b] tokens
+  at::Tensor lengths;
+  at::Tensor random, places;  // the key of a text's random numbers, and which of them is next
+  at::Tensor tokens, drawn;   // the last token; and the drawn one, -1 if the logits are no numbers
+};
+
+struct Backend {
+  // Work is only queued, and the host may run ahead of it: then repeated work is worth recording.
+  bool queues = false;
+  // A row of decode_block() has the same bits whatever stands beside it. LibTorch's products do not promise that.
+  bool rows_are_independent = true;
+  // A forward pass that is repeated with the same DropoutPlaces drops the same elements.
+  bool repeats_dropout = true;
+  // Of what flows between the operations, for weights of this dtype.
+  at::ScalarType (*activation_dtype)(at::ScalarType weights) = nullptr;
+
+  // tokens: int64 [B, T] -> [B, T, C]: a row of the token table plus the row of the position table for its column.
+  at::Tensor (*embedding)(const at::Tensor& tokens, const EmbeddingWeights& weights) = nullptr;
+  void (*embedding_backward)(const at::Tensor& dout, const at::Tensor& tokens,
+                             const EmbeddingWeights& weights) = nullptr;
+
+  // LayerNorm (Ba, Kiros, Hinton 2016; epsilon 1e-5) of x + branch, or of x where branch is undefined. x: [..., C].
+  Normalized (*norm)(const at::Tensor& x, const at::Tensor& branch, const NormWeights& weights) = nullptr;
+  // dsum: the gradient that reaches the sum on the residual path, or undefined. Returns the gradient of x and of
+  // branch.
+  at::Tensor (*norm_backward)(const at::Tensor& dout, const at::Tensor& dsum, const Normalized& forward,
+                              const NormWeights& weights) = nullptr;
+
+  // x W + b. x: [rows, in] -> [rows, out]
+  at::Tensor (*linear)(const at::Tensor& x, const LinearWeights& weights) = nullptr;
+  // Returns the gradient of x.
+  at::Tensor (*linear_backward)(const at::Tensor& dout, const at::Tensor& x, const LinearWeights& weights) = nullptr;
+
+  // gelu(x W + b) W' + b'. repeatable: `wide` has the bits that mlp_backward() computes again.
+  Widened (*mlp)(const at::Tensor& x, const MlpWeights& weights, bool repeatable) = nullptr;
+  // wide: undefined where it was not kept. Returns the gradient of x.
+  at::Tensor (*mlp_backward)(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,
+                             const MlpWeights& weights) = nullptr;
+
+  // Causal attention of all heads (Vaswani et al. 2017, section 3.2): softmax(q k^T / sqrt(D) + mask) v, dropout on the
+  // probabilities. qkv: [B, T, 3C], contiguous.
+  Attended (*attention)(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace& dropout) = nullptr;
+  // Whether it keeps the probabilities [B, H, T, T], in float32, for its backward pass.
+  bool (*keeps_probabilities)(at::ScalarType dtype) = nullptr;
+  // Returns the gradient of qkv.
+  at::Tensor (*attention_backward)(const at::Tensor& dout, const Attended& forward, std::int64_t n_head,
+                                   const DropoutPlace& dropout) = nullptr;
+
+  // Softmax and cross-entropy of x table^T. x: [rows, C]; targets: int64 [rows], below V or not_scored, at least one of
+  // them scored.
+  Scored (*head)(const at::Tensor& x, const at::Tensor& targets, const Weight& table) = nullptr;
+  // dloss: []. Returns the gradient of x.
+  at::Tensor (*head_backward)(const at::Tensor& dloss, const at::Tensor& x, const at::Tensor& gradients,
+                              const Weight& table) = nullptr;
+  // x table^T: [..., C] -> [..., V]
+  at::Tensor (*logits)(const at::Tensor& x, const Weight& table) = nullptr;
+
+  // Each element becomes 0 with its probability, else x / (1 - p). Also its own backward pass.
+  at::Tensor (*dropout)(const at::Tensor& x, const DropoutPlace& place) = nullptr;
+
+  // One more token for each of a few rows. A row's bits do not depend on the rows beside it.
+  // tokens, positions: int64 [B] -> [B, 1, C]
+  at::Tensor (*decode_embedding)(const at::Tensor& tokens, const at::Tensor& positions,
+                                 const EmbeddingWeights& weights) = nullptr;
+  // in: [B, 1, C] each -> the stream behind the block.
+  ResidualStream (*decode_block)(const ResidualStream& in, const DecodedBlock& block) = nullptr;
+  // x: [B, C] -> [B, V] float32
+  at::Tensor (*decode_logits)(const at::Tensor& x, const Weight& table) = nullptr;
+  // Draws the token behind each row of logits [B, V] as sample_token() of generate/sampler.h does, of the first
+  // `vocab_size` columns. Only where work is queued: elsewhere the host draws.
+  void (*draw)(const at::Tensor& logits, const DrawState& state, const SamplingSettings& settings,
+               std::int64_t vocab_size) = nullptr;
+
+  // The sum of the squares of a flat float32 tensor: [1], float64 or float32.
+  at::Tensor (*sum_of_squares)(const at::Tensor& flat) = nullptr;
+  // AdamW (Loshchilov, Hutter 2019, equation 12) with the gradient clipped to max_norm. norm_squared: of all
+  // gradients; if it is not finite, nothing changes.
+  void (*adamw)(const AdamWRange& range, const at::Tensor& norm_squared) = nullptr;
+
+  // Calls work() once, which queues on the current stream (not the default one), and records that instead of running
+  // it. The result queues it again, with new contents of the same tensors. Recordings of one `family` (any number)
+  // share memory for what lives within them: they must not run at the same time. Where work is not queued, the result
+  // is `work` itself.
+  std::function<void()> (*record)(int family, const std::function<void()>& work) = nullptr;
+};
+
+}  // namespace inkling

@@ -1,0 +1,48 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/linalg_vector_norm.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/choose.h"
+#include "backend/elements.h"
+#include "kernels/kernel_settings.h"
+
+namespace inkling {
+namespace {
+
+at::Tensor sum_of_squares(const at::Tensor& flat) {
+  return at::linalg_vector_norm(flat, 2, {}, false, at::kDouble).square().view({1});
+}
+
+// The formula, one operation at a time.
+void adamw(const AdamWRange& range, const at::Tensor& norm_squared) {
+  const double norm = std::sqrt(norm_squared.item<double>());
+  if (!std::isfinite(norm)) return;
+  const at::Tensor on_host = range.settings.cpu();
+  const AdamWNumbers& step = *reinterpret_cast<const AdamWNumbers*>(elements<double>(on_host));
+  const at::Tensor &value = range.value, &moment1 = range.moment1, &moment2 = range.moment2;
+  const bool clipped = step.max_norm > 0.0 && norm > step.max_norm;
+  const at::Tensor gradient = range.gradient.mul(clipped ? step.max_norm / (norm + 1e-6) : 1.0);
+  moment1.mul_(step.beta1).add_(gradient, 1.0 - step.beta1);
+  moment2.mul_(step.beta2).addcmul_(gradient, gradient, 1.0 - step.beta2);
+  value.mul_(1.0 - step.learning_rate * step.weight_decay);
+  const at::Tensor denominator = moment2.sqrt().div_(std::sqrt(step.bias_correction2)).add_(step.epsilon);
+  value.addcdiv_(moment1, denominator, -step.learning_rate / step.bias_correction1);
+  if (range.compute.defined()) range.compute.copy_(value);  // float32 to the compute dtype
+}
+
+}  // namespace
+
+const Backend& composed_backend() {
+  static const Backend backend = {
+      .rows_are_independent = false,
+      .activation_dtype = [](at::ScalarType weights) { return weights; },
+      .sum_of_squares = sum_of_squares,
+      .adamw = adamw,
+      .record = [](int, const std::function<void()>& work) { return work; },
+  };
+  return backend;
+}
+
+}  // namespace inkling

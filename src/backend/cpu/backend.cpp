@@ -1,0 +1,33 @@
+#include "backend/cpu/backend.h"
+
+namespace inkling {
+
+const Backend& cpu_backend() {
+  static const Backend backend = {
+      .activation_dtype = [](at::ScalarType) { return at::kFloat; },
+      .embedding = cpu::embedding,
+      .embedding_backward = cpu::embedding_backward,
+      .norm = cpu::norm,
+      .norm_backward = cpu::norm_backward,
+      .linear = cpu::linear,
+      .linear_backward = cpu::linear_backward,
+      .mlp = cpu::mlp,
+      .mlp_backward = cpu::mlp_backward,
+      .attention = cpu::attention,
+      .keeps_probabilities = [](at::ScalarType) { return false; },
+      .attention_backward = cpu::attention_backward,
+      .head = cpu::head,
+      .head_backward = cpu::head_backward,
+      .logits = cpu::logits,
+      .dropout = cpu::dropout,
+      .decode_embedding = cpu::decode_embedding,
+      .decode_block = cpu::decode_block,
+      .decode_logits = cpu::decode_logits,
+      .sum_of_squares = cpu::sum_of_squares,
+      .adamw = cpu::adamw,
+      .record = [](int, const std::function<void()>& work) { return work; },
+  };
+  return backend;
+}
+
+}  // namespace inkling

@@ -1,0 +1,202 @@
+// One new token for each of a few rows through a whole block of the model. What takes the time is reading the weights;
+// they pass through the caches and push out everything else, so that between two matrices every array and every
+// instruction has to come from memory again. Hence there is one parallel region and little code.
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "backend/cpu/backend.h"
+#include "backend/elements.h"
+#include "kernels/cpu_kernels.h"
+#include "runtime/parallel.h"
+
+namespace inkling::cpu {
+namespace {
+
+// In float32, and where its elements are.
+struct FloatVector {
+  explicit FloatVector(const Weight& weight) : tensor(in_float32(weight)), at(floats(tensor)) {}
+
+  at::Tensor tensor;
+  const float* at;  // null if there is none
+};
+
+// A matrix [inner, columns], in one of two dtypes, and its bias.
+struct Matrix {
+  explicit Matrix(const LinearWeights& weights)
+      : inner(weights.weight.value.size(0)), columns(weights.weight.value.size(1)), bias(weights.bias) {
+    if (weights.weight.value.scalar_type() == at::kBFloat16) {
+      bfloat16 = elements<std::uint16_t>(weights.weight.value);
+    } else {
+      float32 = floats(weights.weight.value);
+    }
+  }
+
+  std::int64_t inner, columns;
+  FloatVector bias;
+  const float* float32 = nullptr;
+  const std::uint16_t* bfloat16 = nullptr;
+};
+
+struct Norm {
+  explicit Norm(const NormWeights& weights) : weight(weights.weight), bias(weights.bias) {}
+
+  FloatVector weight, bias;
+};
+
+// One block's step, shared by all threads.
+class BlockStep {
+ public:
+  BlockStep(const ResidualStream& in, const DecodedBlock& block, const ResidualStream& out)
+      : rows_(in.x.size(0)),
+        channels_(in.x.size(-1)),
+        n_head_(block.n_head),
+        head_size_(channels_ / n_head_),
+        form_(block.weights.mlp.gelu),
+        c_attn_(block.weights.c_attn),
+        c_proj_(block.weights.c_proj),
+        c_fc_(block.weights.mlp.c_fc),
+        mlp_c_proj_(block.weights.mlp.c_proj),
+        inner_norm_(block.weights.ln_2),
+        outer_norm_(block.next_norm),
+        keys_(floats(block.cache.keys)),
+        values_(floats(block.cache.values)),
+        capacity_(block.cache.keys.size(2)),
+        lengths_(elements<std::int64_t>(block.lengths)),
+        x_(floats(in.x)),
+        normed_(floats(in.normed)),
+        sum_(floats(out.x)),
+        sum_normed_(floats(out.normed)),
+        longest_(*std::max_element(lengths_, lengths_ + rows_) + 1) {
+    const std::int64_t parts = at::get_num_threads();
+    share_size_ = rows_ * std::max(3 * channels_, c_fc_.columns);
+    part_size_ = rows_ * (channels_ + 2) + longest_;
+    memory_ = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(
+        2 * parts * share_size_ + parts * part_size_ + rows_ * (2 * channels_ + c_fc_.columns)));
+    shares_[0] = memory_.get();
+    shares_[1] = shares_[0] + parts * share_size_;
+    part_memory_ = shares_[1] + parts * share_size_;
+    queries_ = part_memory_ + parts * part_size_;
+    attended_ = queries_ + rows_ * channels_;
+    wide_ = attended_ + rows_ * channels_;
+  }
+
+  // What thread `part` of `parts` does. Products are split by the lines of the matrix, each thread's share being a sum
+  // over its lines; where threads wait for all, those shares are complete.
+  void run(std::int64_t part, std::int64_t parts) {
+    const auto own = [&](std::int64_t n) { return part_of(n, part, parts); };
+    float* const normed = part_memory_ + part * part_size_;
+    float* const statistics = normed + rows_ * channels_;
+    float* const scores = statistics + 2 * rows_;
+
+    multiply(c_attn_, normed_, 0, part, own(channels_));
+    wait_for_all_threads();
+    attend(own(rows_ * n_head_), parts, scores);
+    wait_for_all_threads();
+    multiply(c_proj_, attended_, 1, part, own(channels_));
+    wait_for_all_threads();
+    add_product(c_proj_, x_, 1, parts, own(channels_));
+    wait_for_all_threads();
+    normalize(inner_norm_, normed, statistics);  // every thread for itself
+    multiply(c_fc_, normed, 0, part, own(channels_));
+    wait_for_all_threads();
+    widen(own(c_fc_.columns), parts);
+    multiply(mlp_c_proj_, wide_, 1, part, own(c_fc_.columns));
+    wait_for_all_threads();
+    add_product(mlp_c_proj_, sum_, 1, parts, own(channels_));
+    wait_for_all_threads();
+    if (part == 0) normalize(outer_norm_, sum_normed_, statistics);
+  }
+
+ private:
+  float* share(int which, std::int64_t part) const { return shares_[which] + part * share_size_; }
+
+  void multiply(const Matrix& matrix, const float* x, int which, std::int64_t part, Range lines) const {
+    if (matrix.bfloat16 != nullptr) {
+      cpu_kernels().rows_times_lines_bfloat16(x, matrix.bfloat16, share(which, part), rows_, matrix.inner,
+                                              matrix.columns, lines.begin, lines.end);
+    } else {
+      cpu_kernels().rows_times_lines(x, matrix.float32, share(which, part), rows_, matrix.inner, matrix.columns,
+                                     lines.begin, lines.end);
+    }
+  }
+
+  // Columns of the product, from the shares of all threads, in order.
+  void sum_shares(const Matrix& matrix, int which, std::int64_t parts, std::int64_t row, Range columns,
+                  float* out) const {
+    const float* const bias = matrix.bias.at;
+    const std::int64_t offset = row * matrix.columns;
+    for (std::int64_t j = columns.begin; j < columns.end; ++j) {
+      float sum = share(which, 0)[offset + j];
+      for (std::int64_t part = 1; part < parts; ++part) sum += share(which, part)[offset + j];
+      out[j - columns.begin] = bias == nullptr ? sum : sum + bias[j];
+    }
+  }
+
+  // Some of all rows' heads: the new query, key and value, and its attention.
+  void attend(Range heads, std::int64_t parts, float* scores) const {
+    for (std::int64_t i = heads.begin; i < heads.end; ++i) {
+      const std::int64_t row = i / n_head_, column = i % n_head_ * head_size_, last = lengths_[row];
+      float* const query = queries_ + i * head_size_;
+      float *const keys = keys_ + i * capacity_ * head_size_, *const values = values_ + i * capacity_ * head_size_;
+      std::int64_t first = column;
+      for (float* const target : {query, keys + last * head_size_, values + last * head_size_}) {
+        sum_shares(c_attn_, 0, parts, row, {first, first + head_size_}, target);
+        first += channels_;
+      }
+      cpu_kernels().attend_cached(query, keys, values, attended_ + row * channels_ + column, scores, last + 1,
+                                  head_size_, head_size_);
+    }
+  }
+
+  // sum = x + product, for some columns.
+  void add_product(const Matrix& matrix, const float* x, int which, std::int64_t parts, Range columns) const {
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      float* const product = queries_ + columns.begin;  // which nobody needs any more
+      sum_shares(matrix, which, parts, row, columns, product);
+      const std::int64_t first = row * channels_ + columns.begin;
+      for (std::int64_t j = 0; j < columns.end - columns.begin; ++j) sum_[first + j] = x[first + j] + product[j];
+    }
+  }
+
+  void normalize(const Norm& norm, float* out, float* statistics) const {
+    cpu_kernels().layer_norm_forward(sum_, nullptr, sum_, out, statistics, statistics + rows_, norm.weight.at,
+                                     norm.bias.at, rows_, channels_);
+  }
+
+  void widen(Range columns, std::int64_t parts) const {
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      float* const wide = wide_ + row * c_fc_.columns + columns.begin;
+      sum_shares(c_fc_, 0, parts, row, columns, wide);
+      cpu_kernels().gelu_forward(wide, nullptr, wide, form_, 1, columns.end - columns.begin);
+    }
+  }
+
+  std::int64_t rows_, channels_, n_head_, head_size_;
+  GeluForm form_;
+  Matrix c_attn_, c_proj_, c_fc_, mlp_c_proj_;
+  Norm inner_norm_, outer_norm_;
+  float *keys_, *values_;  // [B, H, capacity, D]
+  std::int64_t capacity_;
+  const std::int64_t* lengths_;
+  const float *x_, *normed_;
+  float *sum_, *sum_normed_;
+  std::int64_t longest_;
+  std::int64_t share_size_, part_size_;
+  std::unique_ptr<float[]> memory_;
+  float* shares_[2];    // [parts, share_size]: those of one product are read while those of the next are written
+  float* part_memory_;  // [parts, part_size]: of each thread alone
+  float *queries_, *attended_, *wide_;
+};
+
+}  // namespace
+
+ResidualStream decode_block(const ResidualStream& in, const DecodedBlock& block) {
+  const ResidualStream out = {at::empty_like(in.x), at::empty_like(in.normed)};
+  BlockStep step(in, block, out);
+  in_all_threads([&](std::int64_t part, std::int64_t parts) { step.run(part, parts); });
+  return out;
+}
+
+}  // namespace inkling::cpu

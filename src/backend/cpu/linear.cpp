@@ -1,0 +1,79 @@
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mm.h>
+
+#include "backend/cpu/backend.h"
+#include "backend/elements.h"
+#include "kernels/cpu_kernels.h"
+#include "runtime/parallel.h"
+
+namespace inkling::cpu {
+namespace {
+
+// pre += bias (may be undefined) -> gelu(pre).
+at::Tensor gelu_forward(const at::Tensor& pre, const at::Tensor& bias, GeluForm form) {
+  const at::Tensor out = at::empty_like(pre);
+  const std::int64_t rows = pre.size(0), channels = pre.size(1);
+  parallel_parts(rows, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    cpu_kernels().gelu_forward(floats(pre) + begin * channels, floats(bias), floats(out) + begin * channels, form,
+                               end - begin, channels);
+  });
+  return out;
+}
+
+// gradient *= gelu'(pre), and its column sums are added to bias_gradient (may be undefined).
+void gelu_backward(const at::Tensor& gradient, const at::Tensor& pre, const at::Tensor& bias_gradient, GeluForm form) {
+  const std::int64_t rows = pre.size(0), channels = pre.size(1);
+  add_over_parts(
+      rows, {floats(bias_gradient)}, channels, [&](std::int64_t begin, std::int64_t end, float* const* sums) {
+        float* const part = floats(gradient) + begin * channels;
+        cpu_kernels().gelu_backward(part, floats(pre) + begin * channels, part, sums[0], form, end - begin, channels);
+      });
+}
+
+// dW = beta dW + x^T dout
+void add_weight_gradient(const at::Tensor& dout, const at::Tensor& x, const Weight& weight) {
+  at::Tensor(weight.gradient).addmm_(x.t(), dout, weight.take_beta());
+}
+
+void add_column_sums(const at::Tensor& dout, const at::Tensor& sums) {
+  if (!sums.defined()) return;
+  const std::int64_t rows = dout.size(0), channels = dout.size(1);
+  add_over_parts(rows, {floats(sums)}, channels, [&](std::int64_t begin, std::int64_t end, float* const* parts) {
+    cpu_kernels().add_column_sums(floats(dout) + begin * channels, parts[0], end - begin, channels);
+  });
+}
+
+void add_gradients(const at::Tensor& dout, const at::Tensor& x, const LinearWeights& weights) {
+  add_column_sums(dout, weights.bias.gradient_to_add_to());
+  add_weight_gradient(dout, x, weights.weight);
+}
+
+}  // namespace
+
+at::Tensor linear(const at::Tensor& x, const LinearWeights& weights) {
+  const at::Tensor matrix = in_float32(weights.weight);
+  return weights.bias.defined() ? at::addmm(in_float32(weights.bias), x, matrix) : at::mm(x, matrix);
+}
+
+at::Tensor linear_backward(const at::Tensor& dout, const at::Tensor& x, const LinearWeights& weights) {
+  add_gradients(dout, x, weights);
+  return at::mm(dout, weights.weight.value.t());
+}
+
+Widened mlp(const at::Tensor& x, const MlpWeights& weights, bool) {
+  const at::Tensor pre = at::mm(x, in_float32(weights.c_fc.weight));
+  const at::Tensor wide = gelu_forward(pre, in_float32(weights.c_fc.bias), weights.gelu);
+  return {.out = linear(wide, weights.c_proj), .pre = pre, .wide = wide};
+}
+
+at::Tensor mlp_backward(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,
+                        const MlpWeights& weights) {
+  add_gradients(dout, wide.defined() ? wide : gelu_forward(pre, {}, weights.gelu), weights.c_proj);
+  const at::Tensor dpre = at::mm(dout, weights.c_proj.weight.value.t());
+  gelu_backward(dpre, pre, weights.c_fc.bias.gradient_to_add_to(), weights.gelu);
+  add_weight_gradient(dpre, x, weights.c_fc.weight);
+  return at::mm(dpre, weights.c_fc.weight.value.t());
+}
+
+}  // namespace inkling::cpu

@@ -1,0 +1,38 @@
+// From tensors and places of dropout to what kernels take.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "base/random.h"
+
+namespace inkling {
+
+// The elements of a contiguous tensor; null for an undefined one. Error internal for a tensor with gaps.
+template <typename Element>
+Element* elements(const at::Tensor& tensor) {
+  if (!tensor.defined()) return nullptr;
+  if (!tensor.is_contiguous()) throw Error::internal("a kernel was given a tensor with gaps");
+  return static_cast<Element*>(tensor.data_ptr());
+}
+
+inline float* floats(const at::Tensor& tensor) { return elements<float>(tensor); }
+
+// An element is dropped where the upper half of its random bits is below this.
+inline std::uint32_t dropout_threshold(double probability) {
+  return static_cast<std::uint32_t>(probability * 4294967296.0);
+}
+
+// What the other elements are multiplied by.
+inline float dropout_scale(double probability) { return static_cast<float>(1.0 / (1.0 - probability)); }
+
+// The key of the stream of numbers for a place whose key lies in the host's memory.
+inline std::uint64_t dropout_stream(const DropoutPlace& place) {
+  if (place.probability == 0.0) return 0;
+  return mix64(*elements<std::uint64_t>(place.key) + place.place * golden_gamma);
+}
+
+}  // namespace inkling

@@ -1,0 +1,38 @@
+#include "checkpoint/load_model.h"
+#include "checkpoint/model_weights.h"
+
+#include "backend/choose.h"
+#include "base/error.h"
+#include "base/paths.h"
+#include "base/strings.h"
+#include "checkpoint/checkpoint.h"
+
+namespace inkling {
+
+namespace fs = std::filesystem;
+
+LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
+  LoadedModel loaded{.folder = folder, .runtime = runtime, .arena = {}, .model = {}, .tokenizer = {}};
+  check_checkpoint(folder);
+  const GptShape shape = read_shape(folder);
+  if (is_there(folder / "tokenizer.json")) loaded.tokenizer = load_tokenizer(folder);
+  if (loaded.tokenizer && loaded.tokenizer->vocab_size() > static_cast<std::uint64_t>(shape.vocab_size)) {
+    throw Error::input(str(folder.string(), ": its tokenizer has ", format_count(loaded.tokenizer->vocab_size()),
+                           " tokens and its model knows ", shape.vocab_size, " only: they do not belong together"));
+  }
+  loaded.arena = make_arena(shape, runtime, Use::inference);
+  load_weights(folder, shape, *loaded.arena);
+  loaded.arena->release_master(choose_backend(runtime).activation_dtype(runtime.dtype));
+  loaded.model = make_model(shape, *loaded.arena, runtime);
+  return loaded;
+}
+
+const Tokenizer& require_tokenizer(const LoadedModel& model) {
+  if (model.tokenizer) return *model.tokenizer;
+  throw Error::input(str(model.folder.string(),
+                         " holds no tokenizer (tokenizer.json), so text cannot be turned into "
+                         "its tokens: the model comes from elsewhere or was trained on ready token files. If you have "
+                         "the tokenizer of its data as inkling saved it, copy it into this folder"));
+}
+
+}  // namespace inkling

@@ -1,0 +1,28 @@
+// A model from a checkpoint folder, ready to be asked.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "model/arena.h"
+#include "model/model.h"
+#include "text/tokenizer.h"
+
+namespace inkling {
+
+struct LoadedModel {
+  std::filesystem::path folder;
+  Runtime runtime;
+  std::unique_ptr<ParameterArena> arena;  // without gradients
+  std::unique_ptr<Model> model;           // views into the arena
+  std::unique_ptr<Tokenizer> tokenizer;   // null where the folder holds none
+};
+
+// Opens a checkpoint or any GPT-2 folder in Hugging Face's format. Error input if it is none or damaged, or if its
+// tokenizer has more tokens than the model.
+LoadedModel load_model(const std::filesystem::path& folder, const Runtime& runtime);
+
+// The tokenizer of a model that is to read or write text. Error input if there is none, saying what to do.
+const Tokenizer& require_tokenizer(const LoadedModel& model);
+
+}  // namespace inkling

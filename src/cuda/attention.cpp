@@ -1,0 +1,138 @@
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
+#include <ATen/ops/_softmax_backward_data.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/softmax.h>
+
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "cuda/backend.h"
+
+namespace inkling::cuda {
+namespace {
+
+// Views [B, H, T, D] of packed queries (part 0), keys (1) or values (2): nothing is copied.
+at::Tensor heads(const at::Tensor& qkv, std::int64_t n_head, std::int64_t part) {
+  const std::int64_t head_size = qkv.size(2) / 3 / n_head;
+  return qkv.view({qkv.size(0), qkv.size(1), 3, n_head, head_size}).select(2, part).transpose(1, 2);
+}
+
+// [B, H, T, D] -> [B, T, C]
+at::Tensor concatenate_heads(const at::Tensor& out) {
+  return out.transpose(1, 2).reshape({out.size(0), out.size(2), out.size(1) * out.size(3)});
+}
+
+// [B, T, C] -> [B, H, T, D]
+at::Tensor split_heads(const at::Tensor& out, std::int64_t n_head) {
+  return out.view({out.size(0), out.size(1), n_head, -1}).transpose(1, 2);
+}
+
+// What FlashAttention and cuDNN can do.
+bool in_one_kernel(const at::Tensor& qkv, std::int64_t n_head) {
+  const std::int64_t head_size = qkv.size(2) / 3 / n_head;
+  return qkv.is_cuda() && qkv.scalar_type() == at::kBFloat16 && head_size % 8 == 0 && head_size <= 128;
+}
+
+// FlashAttention 2 (Dao 2023), whose backward pass can be deterministic, or cuDNN's, which is faster, is not, and
+// cannot do everything.
+bool takes_flash(const at::Tensor& qkv, double dropout) {
+  return at::globalContext().deterministicAlgorithms() || !cudnn_attends(qkv.size(1), dropout);
+}
+
+// Called without LibTorch's autograd, whose backward pass through the views would fill and add three tensors of the
+// size of qkv.
+Attended one_kernel(const at::Tensor& qkv, std::int64_t n_head, double dropout) {
+  const at::Tensor q = heads(qkv, n_head, 0), k = heads(qkv, n_head, 1), v = heads(qkv, n_head, 2);
+  at::Tensor out, logsumexp, first_queries, first_keys, random, more_random;
+  c10::SymInt queries = 0, keys = 0;
+  if (takes_flash(qkv, dropout)) {
+    std::tie(out, logsumexp, first_queries, first_keys, queries, keys, random, more_random, std::ignore) =
+        at::_scaled_dot_product_flash_attention(q, k, v, dropout, true);
+  } else {
+    std::tie(out, logsumexp, first_queries, first_keys, queries, keys, random, more_random, std::ignore) =
+        at::_scaled_dot_product_cudnn_attention(q, k, v, {}, true, dropout, true);
+  }
+  return {.out = concatenate_heads(out),
+          .saved = {qkv, out, logsumexp, first_queries, first_keys, random, more_random},
+          .longest_queries = queries.expect_int(),
+          .longest_keys = keys.expect_int()};
+}
+
+at::Tensor one_kernel_backward(const at::Tensor& dout, const Attended& forward, std::int64_t n_head, double dropout) {
+  const auto& saved = forward.saved;
+  const at::Tensor& qkv = saved[0];
+  const at::Tensor q = heads(qkv, n_head, 0), k = heads(qkv, n_head, 1), v = heads(qkv, n_head, 2);
+  const at::Tensor upstream = split_heads(dout, n_head);
+  at::Tensor dq, dk, dv;
+  if (takes_flash(qkv, dropout)) {
+    std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_backward(
+        upstream, q, k, v, saved[1], saved[2], saved[3], saved[4], forward.longest_queries, forward.longest_keys,
+        dropout, true, saved[5], saved[6]);
+  } else {
+    std::tie(dq, dk, dv) = at::_scaled_dot_product_cudnn_attention_backward(
+        upstream, q, k, v, saved[1], saved[2], saved[5], saved[6], {}, saved[3], saved[4], forward.longest_queries,
+        forward.longest_keys, dropout, true);
+  }
+  const at::Tensor dqkv = at::empty_like(qkv);
+  heads(dqkv, n_head, 0).copy_(dq);
+  heads(dqkv, n_head, 1).copy_(dk);
+  heads(dqkv, n_head, 2).copy_(dv);
+  return dqkv;
+}
+
+// The rest: the formula step by step, in float32, with the numbers of `place` for the dropout of the probabilities.
+at::Tensor dropped(const at::Tensor& x, const DropoutPlace& place) {
+  return place.probability == 0.0 ? x : dropout(x, place);
+}
+
+Attended composed(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace& place) {
+  const at::Tensor exact = qkv.to(at::kFloat);
+  const at::Tensor q = heads(exact, n_head, 0), k = heads(exact, n_head, 1), v = heads(exact, n_head, 2);
+  const at::Tensor future = at::ones({q.size(2), q.size(2)}, q.options().dtype(at::kBool)).triu(1);
+  const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)).div(std::sqrt(static_cast<double>(q.size(3))));
+  const at::Tensor probabilities = at::softmax(scores.masked_fill(future, -std::numeric_limits<float>::infinity()), -1);
+  const at::Tensor out = at::matmul(dropped(probabilities, place), v);
+  return {.out = concatenate_heads(out).to(qkv.scalar_type()), .saved = {qkv, probabilities}};
+}
+
+at::Tensor composed_backward(const at::Tensor& dout, const Attended& forward, std::int64_t n_head,
+                             const DropoutPlace& place) {
+  const at::Tensor exact = forward.saved[0].to(at::kFloat), &probabilities = forward.saved[1];
+  const at::Tensor q = heads(exact, n_head, 0), k = heads(exact, n_head, 1), v = heads(exact, n_head, 2);
+  const at::Tensor upstream = split_heads(dout.to(at::kFloat), n_head);
+  const at::Tensor dprobabilities = dropped(at::matmul(upstream, v.transpose(-2, -1)), place);
+  const at::Tensor dscores = at::_softmax_backward_data(dprobabilities, probabilities, -1, at::kFloat)
+                                 .div(std::sqrt(static_cast<double>(q.size(3))));
+  const at::Tensor dqkv = at::empty_like(forward.saved[0]);
+  heads(dqkv, n_head, 0).copy_(at::matmul(dscores, k));
+  heads(dqkv, n_head, 1).copy_(at::matmul(dscores.transpose(-2, -1), q));
+  heads(dqkv, n_head, 2).copy_(at::matmul(dropped(probabilities, place).transpose(-2, -1), upstream));
+  return dqkv;
+}
+
+}  // namespace
+
+bool cudnn_attends(std::int64_t time, double dropout) {
+  const double sixteenths = 16 * dropout;
+  return time > 1 && sixteenths == std::floor(sixteenths);
+}
+
+Attended attention(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace& dropout) {
+  return in_one_kernel(qkv, n_head) ? one_kernel(qkv, n_head, dropout.probability) : composed(qkv, n_head, dropout);
+}
+
+at::Tensor attention_backward(const at::Tensor& dout, const Attended& forward, std::int64_t n_head,
+                              const DropoutPlace& dropout) {
+  return in_one_kernel(forward.saved[0], n_head) ? one_kernel_backward(dout, forward, n_head, dropout.probability)
+                                                 : composed_backward(dout, forward, n_head, dropout);
+}
+
+}  // namespace inkling::cuda

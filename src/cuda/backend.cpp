@@ -1,0 +1,41 @@
+#include "cuda/backend.h"
+
+#include "cuda/graphs.h"
+
+namespace inkling::cuda {
+
+Backend backend() {
+  return {.queues = true,
+          .repeats_dropout = false,  // FlashAttention draws its own numbers
+          .activation_dtype = [](at::ScalarType weights) { return weights; },
+          .embedding = embedding,
+          .embedding_backward = embedding_backward,
+          .norm = norm,
+          .norm_backward = norm_backward,
+          .linear = linear,
+          .linear_backward = linear_backward,
+          .mlp = mlp,
+          .mlp_backward = mlp_backward,
+          .attention = attention,
+          .keeps_probabilities = [](at::ScalarType dtype) { return dtype == at::kFloat; },
+          .attention_backward = attention_backward,
+          .head = head,
+          .head_backward = head_backward,
+          .logits = logits,
+          .dropout = dropout,
+          .decode_embedding = decode_embedding,
+          .decode_block = decode_block,
+          .decode_logits = decode_logits,
+          .draw = draw,
+          .sum_of_squares = sum_of_squares,
+          .adamw = adamw,
+          .record = record};
+}
+
+}  // namespace inkling::cuda
+
+// The one symbol of libinkling_cuda.so.
+extern "C" __attribute__((visibility("default"))) const inkling::Backend& inkling_cuda_backend() {
+  static const inkling::Backend backend = inkling::cuda::backend();
+  return backend;
+}

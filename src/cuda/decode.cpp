@@ -1,0 +1,64 @@
+#include <ATen/ops/empty.h>
+
+#include <optional>
+
+#include "cuda/backend.h"
+#include "cuda/kernels_of.h"
+
+namespace inkling::cuda {
+namespace {
+
+// x W + b of a few rows [B, 1, in]; with a form, the GELU of it.
+at::Tensor few_rows_linear(const at::Tensor& x, const LinearWeights& weights, std::optional<GeluForm> form = {}) {
+  const std::int64_t count = x.size(0), inner = x.size(2), columns = weights.weight.value.size(1);
+  const at::Tensor out = at::empty({count, 1, columns}, x.options());
+  with_kernels(x, [&](const auto& kernels, auto element) {
+    using Element = decltype(element);
+    const auto *const in = elements<Element>(x), *const weight = elements<Element>(weights.weight.value),
+                      *const bias = elements<Element>(weights.bias.value);
+    if (form) {
+      kernels.rows_times_matrix_gelu(in, weight, bias, elements<Element>(out), *form, count, inner, columns,
+                                     current_stream());
+    } else {
+      kernels.rows_times_matrix(in, weight, bias, elements<Element>(out), count, inner, columns, current_stream());
+    }
+  });
+  return out;
+}
+
+at::Tensor attend_cached(const at::Tensor& qkv, const DecodedBlock& block) {
+  const CachedLayer& cache = block.cache;
+  const std::int64_t batch = qkv.size(0), channels = qkv.size(2) / 3, head_size = channels / block.n_head;
+  const std::int64_t capacity = cache.keys.size(2);
+  const at::Tensor out = at::empty({batch, 1, channels}, qkv.options());
+  const at::Tensor chunks = scratch(qkv, attend_scratch(batch, block.n_head, head_size, capacity));
+  with_kernels(qkv, [&](const auto& kernels, auto element) {
+    using Element = decltype(element);
+    kernels.attend_cached(elements<Element>(qkv), elements<Element>(cache.keys), elements<Element>(cache.values),
+                          elements<std::int64_t>(block.lengths), elements<Element>(out), floats(chunks),
+                          elements<std::uint32_t>(cache.arrivals), batch, block.n_head, head_size, capacity,
+                          current_stream());
+  });
+  return out;
+}
+
+}  // namespace
+
+ResidualStream decode_block(const ResidualStream& in, const DecodedBlock& block) {
+  const auto& [ln_1, c_attn, c_proj, ln_2, mlp_weights] = block.weights;
+  const at::Tensor attended = few_rows_linear(attend_cached(few_rows_linear(in.normed, c_attn), block), c_proj);
+  const Normalized middle = norm(in.x, attended, ln_2);
+  const at::Tensor wide = few_rows_linear(middle.out, mlp_weights.c_fc, mlp_weights.gelu);
+  const Normalized last = norm(middle.sum, few_rows_linear(wide, mlp_weights.c_proj), block.next_norm);
+  return {last.sum, last.out};
+}
+
+void draw(const at::Tensor& logits, const DrawState& state, const SamplingSettings& settings, std::int64_t vocab_size) {
+  const auto whole = [](const at::Tensor& numbers) { return elements<std::int64_t>(numbers); };
+  cuda_kernels<float>().sample(floats(logits), whole(state.contexts), whole(state.lengths),
+                               elements<std::uint64_t>(state.random), whole(state.places), whole(state.tokens),
+                               whole(state.drawn), settings, logits.size(0), vocab_size, logits.size(1),
+                               state.contexts.size(1), current_stream());
+}
+
+}  // namespace inkling::cuda

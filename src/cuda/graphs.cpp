@@ -1,0 +1,62 @@
+#include "cuda/graphs.h"
+
+#include <ATen/core/CachingHostAllocator.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+
+namespace inkling::cuda {
+namespace {
+
+void try_to(const std::function<void()>& end) {
+  try {
+    end();
+  } catch (const std::exception&) {  // a second error must not hide the first
+  }
+}
+
+// After an error the stream must not stay in capture, nor may what is allocated from now on go to the graph's memory.
+// Where CUDA has given the capture up, capture_end() throws before it comes to the memory: then both allocators, the
+// device's and that of pinned memory, would ask a graph that is gone.
+void end_capture(at::cuda::CUDAGraph& graph, at::cuda::MempoolId_t pool) {
+  try_to([&] { graph.capture_end(); });
+  try_to([&] {  // it throws where this was done
+    const c10::DeviceIndex device = c10::cuda::current_device();
+    c10::cuda::CUDACachingAllocator::endAllocateToPool(device, pool);
+    c10::cuda::CUDACachingAllocator::releasePool(device, pool);
+  });
+  try_to([&] {
+    at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(pool);
+    at::getHostAllocator(at::kCUDA)->release_pool(pool);
+  });
+}
+
+}  // namespace
+
+Stream current_stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
+
+// LibTorch's graphs: their memory comes from the caching allocator, and dropout inside attention draws new numbers each
+// time.
+std::function<void()> record(int family, const std::function<void()>& work) {
+  static std::map<int, std::weak_ptr<at::cuda::MempoolId_t>> pools;  // LibTorch forgets a pool with its last graph
+  auto pool = pools[family].lock();
+  if (!pool) pools[family] = pool = std::make_shared<at::cuda::MempoolId_t>(at::cuda::graph_pool_handle());
+  const auto graph = std::make_shared<at::cuda::CUDAGraph>();
+  graph->capture_begin(*pool);
+  try {
+    work();
+    graph->capture_end();
+  } catch (...) {
+    end_capture(*graph, *pool);
+    throw;
+  }
+  return [graph, pool] { graph->replay(); };
+}
+
+}  // namespace inkling::cuda

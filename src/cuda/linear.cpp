@@ -1,0 +1,124 @@
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "cuda/backend.h"
+#include "cuda/kernels_of.h"
+#include "cuda/products.h"
+
+namespace inkling::cuda {
+namespace {
+
+at::Tensor output(const at::Tensor& x, const at::Tensor& matrix) {
+  return at::empty({x.size(0), matrix.size(1)}, x.options().requires_grad(false));
+}
+
+// pre += bias (may be undefined); out = gelu(pre).
+void gelu_forward(const at::Tensor& pre, const at::Tensor& bias, const at::Tensor& out, GeluForm form) {
+  with_kernels(pre, [&](const auto& kernels, auto element) {
+    using Element = decltype(element);
+    kernels.gelu_forward(elements<Element>(pre), elements<Element>(bias), elements<Element>(out), form, pre.size(0),
+                         pre.size(1), current_stream());
+  });
+}
+
+// gradient *= gelu'(pre), and its column sums are added to bias_gradient (may be undefined).
+void gelu_backward(const at::Tensor& gradient, const at::Tensor& pre, const at::Tensor& bias_gradient, GeluForm form) {
+  const std::int64_t rows = pre.size(0), channels = pre.size(1);
+  with_kernels(pre, [&](const auto& kernels, auto element) {
+    using Element = decltype(element);
+    kernels.gelu_backward(elements<Element>(gradient), elements<Element>(pre), elements<Element>(gradient),
+                          floats(bias_gradient), floats(scratch(pre, column_scratch(channels))), form, rows, channels,
+                          current_stream());
+  });
+}
+
+void add_column_sums(const at::Tensor& dout, const at::Tensor& sums) {
+  const std::int64_t rows = dout.size(0), channels = dout.size(1);
+  with_kernels(dout, [&](const auto& kernels, auto element) {
+    kernels.add_column_sums(elements<decltype(element)>(dout), floats(sums),
+                            floats(scratch(dout, column_scratch(channels))), rows, channels, current_stream());
+  });
+}
+
+// The gradients of weight and bias by one product, whose column sums go to zeros. False where cublasLt has none.
+bool add_both_gradients(const at::Tensor& dout, const at::Tensor& x, const LinearWeights& weights, bool accumulate) {
+  const at::Tensor sums = at::zeros_like(weights.bias.gradient);
+  const Epilogue with_sums = {.kind = Epilogue::Kind::column_sums, .vector = sums, .accumulate = accumulate};
+  if (!try_multiply(x.t(), dout, weights.weight.gradient, with_sums)) return false;
+  at::Tensor(weights.bias.gradient_to_add_to()).add_(sums);
+  return true;
+}
+
+void add_gradients(const at::Tensor& dout, const at::Tensor& x, const LinearWeights& weights) {
+  const bool accumulate = weights.weight.take_beta() != 0.0;
+  if (weights.bias.defined()) {
+    if (add_both_gradients(dout, x, weights, accumulate)) return;
+    add_column_sums(dout, weights.bias.gradient_to_add_to());
+  }
+  multiply(x.t(), dout, weights.weight.gradient, {.accumulate = accumulate});
+}
+
+at::Tensor input_gradient(const at::Tensor& dout, const Weight& weight) {
+  const at::Tensor transposed = weight.value.t(), dx = output(dout, transposed);
+  multiply(dout, transposed, dx);
+  return dx;
+}
+
+// (x W + b, gelu of it)
+Widened widen(const at::Tensor& x, const MlpWeights& weights, bool repeatable) {
+  const auto& [weight, bias] = weights.c_fc;
+  const at::Tensor pre = output(x, weight.value), wide = at::empty_like(pre);
+  const Epilogue gelu = {.kind = Epilogue::Kind::gelu, .vector = bias.value, .pre = pre};
+  // cublasLt takes the GELU of its sums before it rounds them.
+  const bool in_product = !repeatable && weights.gelu == GeluForm::tanh && try_multiply(x, weight.value, wide, gelu);
+  if (!in_product) {
+    multiply(x, weight.value, pre);
+    gelu_forward(pre, bias.value, wide, weights.gelu);
+  }
+  return {.out = {}, .pre = pre, .wide = wide};
+}
+
+at::Tensor gelu_again(const at::Tensor& pre, GeluForm form) {
+  const at::Tensor out = at::empty_like(pre);
+  gelu_forward(pre, {}, out, form);
+  return out;
+}
+
+}  // namespace
+
+at::Tensor linear(const at::Tensor& x, const LinearWeights& weights) {
+  const at::Tensor out = output(x, weights.weight.value);
+  const auto kind = weights.bias.defined() ? Epilogue::Kind::bias : Epilogue::Kind::none;
+  multiply(x, weights.weight.value, out, {.kind = kind, .vector = weights.bias.value});
+  return out;
+}
+
+at::Tensor linear_backward(const at::Tensor& dout, const at::Tensor& x, const LinearWeights& weights) {
+  add_gradients(dout, x, weights);
+  return input_gradient(dout, weights.weight);
+}
+
+Widened mlp(const at::Tensor& x, const MlpWeights& weights, bool repeatable) {
+  Widened result = widen(x, weights, repeatable);
+  result.out = linear(result.wide, weights.c_proj);
+  return result;
+}
+
+at::Tensor mlp_backward(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,
+                        const MlpWeights& weights) {
+  add_gradients(dout, wide.defined() ? wide : gelu_again(pre, weights.gelu), weights.c_proj);
+  const Weight& c_proj = weights.c_proj.weight;
+  at::Tensor dpre = at::empty_like(pre);
+  const Epilogue through_gelu = {.kind = Epilogue::Kind::gelu_gradient, .pre = pre};
+  if (weights.gelu == GeluForm::tanh && try_multiply(dout, c_proj.value.t(), dpre, through_gelu)) {
+    add_gradients(dpre, x, weights.c_fc);
+  } else {
+    dpre = input_gradient(dout, c_proj);
+    gelu_backward(dpre, pre, weights.c_fc.bias.gradient_to_add_to(), weights.gelu);
+    add_gradients(dpre, x, {weights.c_fc.weight, {}});  // the bias has its own already
+  }
+  return input_gradient(dpre, weights.c_fc.weight);
+}
+
+}  // namespace inkling::cuda

@@ -1,0 +1,173 @@
+// Causal attention of one head over packed queries, keys and values, forward and backward, without the future: tiles of
+// queries by as many keys as a register holds stop at the diagonal. Each row's scores are whole in memory, so the
+// softmax is the textbook's.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/cpu/flat_memory.h"
+#include "kernels/cpu/tiles.h"
+#include "kernels/cpu/vector.h"
+#include "kernels/cpu_kernels.h"
+
+namespace {
+
+using inkling::AttentionHead;
+
+constexpr std::int64_t query_block = 48;  // queries whose probabilities are held at once in the backward pass
+
+std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// `rows` rows of `left` times `right` transposed, up to column `end`: scores of queries and keys, rows `stride` apart.
+// panels: `right` transposed, [D, T].
+template <std::int64_t rows>
+[[gnu::always_inline]] inline void scores_of(const float* left, std::int64_t row, const float* panels,
+                                             std::int64_t head_size, std::int64_t end, float* out,
+                                             std::int64_t stride) {
+  for (std::int64_t j = 0; j < end; j += lanes) {
+    const Tile<rows> scores = multiply_tile<rows>(left, row, 1, panels + j * head_size, head_size);
+    for (std::int64_t i = 0; i < rows; ++i) store(out + i * stride + j, scores.row[i]);
+  }
+}
+
+// Dropout of the probabilities of one query. Element (head, query, key) has a random number of its own, whichever
+// thread asks for it.
+void drop(const AttentionHead& head, std::int64_t query, float* row, std::int64_t length) {
+  if (head.dropout_threshold == 0) return;
+  const auto first = static_cast<std::uint64_t>((head.index * head.time + query) * head.time);
+  dropout(row, head.dropout_key, first, head.dropout_threshold, head.dropout_scale, length);
+}
+
+void clear(float* row, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t j = begin; j < end; ++j) row[j] = 0.0f;
+}
+
+// The scores of one query and `length` keys become e^(score * scale - largest), and 0 up to the end of a register.
+// Returns 1 / their sum, and its logarithm.
+[[gnu::always_inline]] inline float softmax_row(float* scores, std::int64_t length, float scale, float& logsumexp) {
+  const std::int64_t last = (length - 1) / lanes * lanes;
+  const Vector tail = first_lanes(load(scores + last), length - last, broadcast(-INFINITY));
+  Vector largest = tail;
+  for (std::int64_t j = 0; j < last; j += lanes) largest = larger(largest, load(scores + j));
+  const float top = largest_of(largest) * scale;
+  Vector total = {};
+  for (std::int64_t j = 0; j < last; j += lanes) {
+    const Vector e = exponential(load(scores + j) * scale - top);
+    store(scores + j, e);
+    total += e;
+  }
+  const Vector e = first_lanes(exponential(tail * scale - top), length - last, Vector{});
+  store(scores + last, e);
+  const float sum = sum_of(total + e);
+  logsumexp = top + std::log(sum);
+  return 1.0f / sum;
+}
+
+// Scores and dP = dO V^T of one query become P and dS, and 0 up to the end of a register.
+[[gnu::always_inline]] inline void softmax_row_backward(float* p, float* ds, std::int64_t length, float scale,
+                                                        float logsumexp, float delta) {
+  for (std::int64_t j = 0; j < length; j += lanes) {
+    Vector probability = exponential(load(p + j) * scale - logsumexp);
+    if (length - j < lanes) probability = first_lanes(probability, length - j, Vector{});
+    store(p + j, probability);
+    store(ds + j, probability * (load(ds + j) - delta) * scale);
+  }
+}
+
+std::int64_t attention_scratch(std::int64_t time, std::int64_t head_size) {
+  const std::int64_t padded_time = rounded_up(time, lanes);
+  const std::int64_t padded_head = rounded_up(head_size, lanes);
+  return 2 * head_size * padded_time + 3 * padded_time * padded_head + 2 * query_block * padded_time;
+}
+
+void attention_forward(const AttentionHead& head, float* out, float* logsumexp, float* scratch) {
+  const std::int64_t time = head.time, size = head.head_size, stride = rounded_up(time, lanes);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(size));
+  float* const keys = scratch;
+  float* const values = keys + size * stride;
+  float* const scores = values + rounded_up(size, lanes) * time;
+  pack_panels(head.keys, 1, head.row, size, time, keys);
+  pack_panels(head.values, head.row, 1, time, size, values);
+  for_each_tile(0, time, [&]<std::int64_t rows>(std::int64_t query) {
+    const std::int64_t end = query + rows;
+    scores_of<rows>(head.queries + query * head.row, head.row, keys, size, end, scores, stride);
+    float inverse[rows];
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int64_t length = query + i + 1, filled = rounded_up(length, lanes);
+      float* const row = scores + i * stride;
+      inverse[i] = softmax_row(row, length, scale, logsumexp[query + i]);
+      clear(row, filled, end);
+      drop(head, query + i, row, filled);
+    }
+    for (std::int64_t d = 0; d < size; d += lanes) {
+      Tile<rows> sums = multiply_tile<rows>(scores, stride, 1, values + d * time, end);
+      for (std::int64_t i = 0; i < rows; ++i) sums.row[i] *= inverse[i];
+      store_tile(sums, out + query * head.out_row + d, head.out_row, size - d < lanes ? size - d : lanes, false);
+    }
+  });
+}
+
+// With P the probabilities, M the dropout's factors and O = (P M) V:
+// dV = (P M)^T dO, dP = M dO V^T, dS = P (dP - rowsum(dO O)), dQ = dS K, dK = dS^T Q (Dao et al. 2022, appendix B.4).
+void attention_backward(const AttentionHead& head, const float* out, const float* logsumexp, const float* dout,
+                        float* dqueries, float* dkeys, float* dvalues, float* scratch) {
+  const std::int64_t time = head.time, size = head.head_size, stride = rounded_up(time, lanes);
+  const std::int64_t panel_size = time * rounded_up(size, lanes);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(size));
+  float* const keys_transposed = scratch;
+  float* const values_transposed = keys_transposed + size * stride;
+  float* const keys = values_transposed + size * stride;
+  float* const queries = keys + panel_size;
+  float* const upstream = queries + panel_size;
+  float* const probabilities = upstream + panel_size;
+  float* const dscores = probabilities + query_block * stride;
+  pack_panels(head.keys, 1, head.row, size, time, keys_transposed);
+  pack_panels(head.values, 1, head.row, size, time, values_transposed);
+  pack_panels(head.keys, head.row, 1, time, size, keys);
+  pack_panels(head.queries, head.row, 1, time, size, queries);
+  pack_panels(dout, head.out_row, 1, time, size, upstream);
+
+  for (std::int64_t block = 0; block < time; block += query_block) {
+    const std::int64_t block_end = time - block < query_block ? time : block + query_block;
+    for_each_tile(block, block_end, [&]<std::int64_t rows>(std::int64_t query) {
+      const std::int64_t end = query + rows;
+      float* const p = probabilities + (query - block) * stride;
+      float* const ds = dscores + (query - block) * stride;
+      scores_of<rows>(head.queries + query * head.row, head.row, keys_transposed, size, end, p, stride);
+      scores_of<rows>(dout + query * head.out_row, head.out_row, values_transposed, size, end, ds, stride);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const std::int64_t length = query + i + 1, filled = rounded_up(length, lanes);
+        float* const p_row = p + i * stride;
+        float* const ds_row = ds + i * stride;
+        const float* const out_row = out + (query + i) * head.out_row;
+        const float* const dout_row = dout + (query + i) * head.out_row;
+        float delta = 0.0f;
+#pragma omp simd reduction(+ : delta)
+        for (std::int64_t d = 0; d < size; ++d) delta += out_row[d] * dout_row[d];
+        drop(head, query + i, ds_row, filled);
+        softmax_row_backward(p_row, ds_row, length, scale, logsumexp[query + i], delta);
+        drop(head, query + i, p_row, filled);
+        clear(p_row, filled, block_end);
+        clear(ds_row, filled, block_end);
+      }
+      for (std::int64_t d = 0; d < size; d += lanes) {
+        store_tile(multiply_tile<rows>(ds, stride, 1, keys + d * time, end), dqueries + query * head.row + d, head.row,
+                   size - d < lanes ? size - d : lanes, false);
+      }
+    });
+    for_each_tile(0, block_end, [&]<std::int64_t rows>(std::int64_t key) {
+      const std::int64_t first = key > block ? key : block;  // earlier queries do not see these keys
+      const std::int64_t place = (first - block) * stride + key, count = block_end - first;
+      for (std::int64_t d = 0; d < size; d += lanes) {
+        const std::int64_t width = size - d < lanes ? size - d : lanes, panel = d * time + first * lanes;
+        store_tile(multiply_tile<rows>(dscores + place, 1, stride, queries + panel, count), dkeys + key * head.row + d,
+                   head.row, width, key < block);
+        store_tile(multiply_tile<rows>(probabilities + place, 1, stride, upstream + panel, count),
+                   dvalues + key * head.row + d, head.row, width, key < block);
+      }
+    });
+  }
+}
+
+}  // namespace

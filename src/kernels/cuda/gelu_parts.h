@@ -1,0 +1,37 @@
+// GELU and its derivative, in registers.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+
+#include "kernels/kernel_settings.h"
+
+namespace inkling::cuda {
+
+struct GeluParts {
+  float value, derivative;
+};
+
+// The same formulas as kernels/cpu/gelu.h. __expf and __fdividef: a few units in the last place.
+__device__ inline GeluParts gelu(float x, GeluForm form) {
+  if (form == GeluForm::tanh) {
+    const float u2 = 1.5957691216057308f * (x + 0.044715f * x * x * x);
+    const float logistic = __fdividef(1.0f, 1.0f + __expf(-u2));
+    const float du2 = 1.5957691216057308f * (1.0f + 3.0f * 0.044715f * x * x);
+    return {x * logistic, logistic + x * logistic * (1.0f - logistic) * du2};
+  }
+  const float magnitude = fabsf(x) * 0.70710678118654752f;
+  const float density = __expf(-magnitude * magnitude);
+  const float t = __fdividef(1.0f, 1.0f + 0.3275911f * magnitude);
+  float p = 1.061405429f;
+  p = p * t - 1.453152027f;
+  p = p * t + 1.421413741f;
+  p = p * t - 0.284496736f;
+  p = p * t + 0.254829592f;
+  const float tail = 0.5f * p * t * density;
+  const float cumulative = x < 0.0f ? tail : 1.0f - tail;
+  return {x * cumulative, cumulative + x * density * 0.3989422804014327f};
+}
+
+}  // namespace inkling::cuda

@@ -1,0 +1,34 @@
+// The keys and values of texts that are being generated.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/weights.h"
+
+namespace inkling {
+
+struct KeyValueCache {
+  KeyValueCache() = default;
+  // Empty rows, with room for block_size positions each.
+  KeyValueCache(const GptShape& shape, std::int64_t rows, const at::TensorOptions& options);
+
+  std::int64_t rows() const { return lengths.size(0); }
+
+  // A view of the rows [first, first + count).
+  KeyValueCache narrow(std::int64_t first, std::int64_t count) const;
+
+  std::vector<CachedLayer> layers;
+  at::Tensor lengths;  // int64 [B]: the positions that each row holds
+};
+
+// Views [B, H, T, D] of packed queries (part 0), keys (1) or values (2) [B, T, 3C]: nothing is copied.
+at::Tensor heads(const at::Tensor& qkv, std::int64_t n_head, std::int64_t part);
+
+// Writes the keys and values of qkv [B, T, 3C] into columns 0..T-1. For prompts shorter than T the columns past their
+// end hold what nobody reads.
+void fill(const CachedLayer& layer, const at::Tensor& qkv, std::int64_t n_head);
+
+}  // namespace inkling

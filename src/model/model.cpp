@@ -1,0 +1,74 @@
+#include "model/model.h"
+
+#include "backend/choose.h"
+#include "base/error.h"
+#include "model/gpt.h"
+
+namespace inkling {
+namespace {
+
+bool is_reference(const Runtime& runtime) { return runtime.kernels == Kernels::reference; }
+
+// Elements of `channels` per token that one layer of the reference model keeps: the inputs of the two norms, their
+// outputs, qkv, attention's output, the MLP before and behind GELU. And what it holds while it runs.
+constexpr std::int64_t kept_by_reference = 2 + 2 + 3 + 1 + 4 + 4, held_by_reference = 15;
+
+TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uint64_t element,
+                              const TrainingPass& training) {
+  const bool again = training.recompute == Recompute::block;
+  const auto bytes = [&](std::int64_t elements, std::uint64_t each) {
+    return static_cast<std::uint64_t>(rows * elements) * each;
+  };
+  const std::uint64_t block = bytes(shape.n_embd, element), scores = bytes(shape.block_size * shape.n_head, element);
+  std::uint64_t layer = block * kept_by_reference;
+  std::uint64_t at_work = block * held_by_reference;
+  if (training.dropout > 0) {
+    const std::uint64_t numbers = bytes(shape.block_size * shape.n_head, 1), channels = bytes(shape.n_embd, 1);
+    layer += 2 * scores + numbers + 2 * channels;  // the probabilities, their dropped copy, and what was dropped where
+    at_work += 3 * scores + 3 * sizeof(std::int64_t) * numbers;  // random numbers, and what they are made with
+  }
+  return {.activations = static_cast<std::uint64_t>(shape.n_layer) * (again ? block : layer),
+          .at_work = at_work + (again ? layer : 0),
+          .logits = 3 * bytes(shape.vocab_size, sizeof(float))};  // log-softmax and the gradient too
+}
+
+}  // namespace
+
+std::unique_ptr<ParameterArena> make_arena(const GptShape& shape, const Runtime& runtime, Use use) {
+  const Gradients trained = is_reference(runtime) ? Gradients::as_weights : Gradients::in_float32;
+  return std::make_unique<ParameterArena>(gpt_parameters(shape), runtime.device, runtime.dtype,
+                                          use == Use::training ? trained : Gradients::none);
+}
+
+std::unique_ptr<Model> make_model(const GptShape& shape, const ParameterArena& arena, const Runtime& runtime) {
+  const Backend& backend = choose_backend(runtime);
+  if (is_reference(runtime)) return make_reference(shape, arena, backend);
+  return std::make_unique<Gpt>(shape, arena, backend);
+}
+
+void check_recompute(Recompute recompute, double dropout, const Runtime& runtime) {
+  if (recompute == Recompute::gelu && is_reference(runtime)) {
+    throw Error::input(
+        "training.recompute: gelu is for the fused kernels, and this run computes with the reference model "
+        "(runtime.kernels: reference); block works with both");
+  }
+  if (recompute == Recompute::block && dropout > 0 && !choose_backend(runtime).repeats_dropout) {
+    throw Error::input(
+        "training.recompute: block would draw other dropout numbers on a GPU when it computes a block again; set "
+        "model.dropout: 0, or training.recompute: none");
+  }
+}
+
+TrainingBytes training_bytes(const GptShape& shape, const Runtime& runtime, std::int64_t rows,
+                             const TrainingPass& training) {
+  const auto element = static_cast<std::uint64_t>(c10::elementSize(runtime.dtype));
+  const auto weights = static_cast<std::uint64_t>(ParameterLayout(gpt_parameters(shape)).size());
+  const std::uint64_t copies = is_reference(runtime) ? 2 : 1;  // in the compute dtype: of values, and of gradients
+  TrainingBytes bytes = is_reference(runtime) ? reference_bytes(shape, rows, element, training)
+                                              : Gpt::activation_bytes(shape, choose_backend(runtime), rows,
+                                                                      runtime.dtype, training.recompute);
+  bytes.weights = weights * (4 * sizeof(float) + (runtime.dtype == at::kFloat ? 0 : copies * element));
+  return bytes;
+}
+
+}  // namespace inkling

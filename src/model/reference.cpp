@@ -1,0 +1,176 @@
+// GPT-2 (Radford et al. 2019) in LibTorch's own operations and under its autograd, as nanoGPT writes it: the file to
+// read first, on any device and in any dtype. It is the judge of model/gpt, and what runs where fused kernels have not
+// proven themselves.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "backend/elements.h"
+#include "base/random.h"
+#include "model/model.h"
+#include "ops/recompute.h"
+
+namespace inkling {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+at::Tensor project(const at::Tensor& x, const LinearWeights& weights) {
+  const at::Tensor product = at::matmul(x, weights.weight.value);
+  return weights.bias.defined() ? product + weights.bias.value : product;
+}
+
+at::Tensor normalize(const at::Tensor& x, const NormWeights& weights) {
+  return at::layer_norm(x, {x.size(-1)}, weights.weight.value, weights.bias.value, 1e-5);
+}
+
+// mix64() of base/random.h, in place: int64 multiplies as uint64 does, but shifts its sign in.
+at::Tensor mixed(const at::Tensor& x) {
+  for (const auto& [shift, factor] : {std::pair(30, 0xbf58476d1ce4e5b9), {27, 0x94d049bb133111eb}, {31, 1UL}}) {
+    const at::Tensor shifted = x.bitwise_right_shift(shift).bitwise_and_((std::int64_t{1} << (64 - shift)) - 1);
+    x.bitwise_xor_(shifted).mul_(static_cast<std::int64_t>(factor));
+  }
+  return x;
+}
+
+// Each element becomes 0 with probability pass.dropout, else x / (1 - p), by the numbers of DropoutPlace.
+at::Tensor drop(const at::Tensor& x, Pass& pass) {
+  if (pass.dropout == 0.0) return x;
+  const auto gamma = static_cast<std::int64_t>(golden_gamma);
+  const DropoutPlace place = pass.next_dropout();
+  const at::Tensor key = mixed(place.key + static_cast<std::int64_t>(place.place * golden_gamma));
+  const at::Tensor bits = mixed(at::arange(1, x.numel() + 1, key.options()).mul_(gamma).add_(key));
+  const at::Tensor upper = bits.bitwise_right_shift_(32).bitwise_and_(0xffffffff);
+  const at::Tensor dropped = upper.lt(static_cast<std::int64_t>(dropout_threshold(place.probability))).view(x.sizes());
+  return (x / (1.0 - place.probability)).masked_fill(dropped, 0.0);
+}
+
+at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,C]
+
+// Each token asks (query) all tokens up to itself (keys) and takes a weighted mean of what they say (values).
+at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pass) {
+  const at::Tensor q = heads(qkv, n_head, 0), k = heads(qkv, n_head, 1), v = heads(qkv, n_head, 2);
+  if (pass.dropout == 0.0) return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
+  const at::Tensor future = at::ones({q.size(2), q.size(2)}, q.options().dtype(at::kBool)).triu(1);
+  const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
+  const at::Tensor probabilities = at::softmax(scores.masked_fill(future, -infinity), -1);
+  return concatenate(at::matmul(drop(probabilities, pass), v));
+}
+
+// One new position per row: its key and value go into the cache, and it attends to all that the row holds.
+at::Tensor cached_attention(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& cache,
+                            const at::Tensor& lengths) {
+  const at::Tensor place = lengths.view({-1, 1, 1, 1}), column = place.expand({-1, n_head, 1, cache.keys.size(3)});
+  cache.keys.scatter_(2, column, heads(qkv, n_head, 1));
+  cache.values.scatter_(2, column, heads(qkv, n_head, 2));
+  const at::Tensor visible = at::arange(cache.keys.size(2), lengths.options()).le(place);
+  return concatenate(at::scaled_dot_product_attention(heads(qkv, n_head, 0), cache.keys, cache.values, visible));
+}
+
+// x table^T [rows, V], and in bfloat16 columns behind it in whose place softmax finds nothing: products are slow on a
+// GPU where rows do not begin at multiples of 16 bytes, as those of GPT-2's 50,257 logits would not.
+at::Tensor padded_logits(const at::Tensor& x, const at::Tensor& table) {
+  const std::int64_t missing = (64 - table.size(0) % 64) % 64;
+  if (table.scalar_type() != at::kBFloat16 || missing == 0) return at::matmul(x, table.t());
+  const at::Tensor nothing = at::constant_pad_nd(at::zeros({table.size(0)}, x.options()), {0, missing}, -infinity);
+  return at::addmm(nothing, x, at::constant_pad_nd(table, {0, 0, 0, missing}).t());
+}
+
+// qkv [B, T, 3C] of a layer -> [B, T, C]
+using Attend = std::function<at::Tensor(const at::Tensor& qkv, std::size_t layer, Pass& pass)>;
+
+class Reference final : public Model {
+ public:
+  Reference(const GptShape& shape, const ParameterArena& arena, const Backend& backend)
+      : Model(shape, backend), weights_(shape, arena), table_(weights_.embedding.tokens.value) {}
+
+  at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const override {
+    Pass pass{backend(), training.recompute, training.dropout, training.dropout_key};
+    const at::Tensor x = hidden(drop(embed(tokens), pass), causal(), pass);
+    // The softmax is taken in float32 whatever the dtype of the products is.
+    const at::Tensor logits = padded_logits(x.flatten(0, 1), table_).to(at::kFloat);
+    return at::cross_entropy_loss(logits, targets.flatten(), {}, 1 /* mean */, not_scored);
+  }
+
+  at::Tensor logits(const at::Tensor& tokens) const override {
+    Pass pass{backend()};
+    return at::matmul(hidden(embed(tokens), causal(), pass), table_.t());
+  }
+
+  void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const override {
+    Pass pass{backend()};
+    const Attend attend = [&](const at::Tensor& qkv, std::size_t layer, Pass& own) {
+      fill(cache.layers[layer], qkv, shape().n_head);
+      return causal_attention(qkv, shape().n_head, own);
+    };
+    hidden(embed(tokens), attend, pass);
+    cache.lengths.copy_(lengths);
+  }
+
+  at::Tensor decode(const at::Tensor& tokens, KeyValueCache& cache) const override {
+    Pass pass{backend()};
+    const Attend attend = [&](const at::Tensor& qkv, std::size_t layer, Pass&) {
+      return cached_attention(qkv, shape().n_head, cache.layers[layer], cache.lengths);
+    };
+    const at::Tensor x =
+        at::embedding(table_, tokens) + at::embedding(weights_.embedding.positions.value, cache.lengths);
+    const at::Tensor last = hidden(x.unsqueeze(1), attend, pass).squeeze(1);
+    cache.lengths.add_(1);
+    return at::matmul(last, table_.t());
+  }
+
+ private:
+  Attend causal() const {
+    return [n_head = shape().n_head](const at::Tensor& qkv, std::size_t, Pass& pass) {
+      return causal_attention(qkv, n_head, pass);
+    };
+  }
+
+  at::Tensor embed(const at::Tensor& tokens) const {
+    return at::embedding(table_, tokens) + weights_.embedding.positions.value.narrow(0, 0, tokens.size(1));
+  }
+
+  at::Tensor block(const at::Tensor& in, std::size_t layer, const Attend& attend, Pass& pass) const {
+    const BlockWeights& block = weights_.blocks[layer];
+    const at::Tensor heads = attend(project(normalize(in, block.ln_1), block.c_attn), layer, pass);
+    const at::Tensor x = in + drop(project(heads, block.c_proj), pass);
+    const at::Tensor wide = project(normalize(x, block.ln_2), block.mlp.c_fc);
+    const at::Tensor active = at::gelu(wide, block.mlp.gelu == GeluForm::tanh ? "tanh" : "none");
+    return x + drop(project(active, block.mlp.c_proj), pass);
+  }
+
+  at::Tensor hidden(at::Tensor x, const Attend& attend, Pass& pass) const {
+    for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
+      const auto through = [this, layer, attend](const Tensors& in, Pass& own) -> Tensors {
+        return {block(in[0], layer, attend, own)};
+      };
+      x = pass.recompute == Recompute::block ? recomputed({x}, through, pass)[0] : through({x}, pass)[0];
+    }
+    return normalize(x, weights_.ln_f);
+  }
+
+  GptWeights weights_;
+  at::Tensor table_;  // [V, C], of the embedding and the head
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_reference(const GptShape& shape, const ParameterArena& arena, const Backend& backend) {
+  return std::make_unique<Reference>(shape, arena, backend);
+}
+
+}  // namespace inkling

@@ -1,0 +1,103 @@
+#include "model/weights.h"
+
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <string>
+
+#include "base/random.h"
+#include "base/strings.h"
+
+namespace inkling {
+namespace {
+
+LinearWeights linear_weights(const ParameterArena& arena, const std::string& name, bool bias) {
+  return {arena.weight(name + ".weight"), bias ? arena.weight(name + ".bias") : Weight{}};
+}
+
+NormWeights norm_weights(const ParameterArena& arena, const std::string& name, bool bias) {
+  return {arena.weight(name + ".weight"), bias ? arena.weight(name + ".bias") : Weight{}};
+}
+
+}  // namespace
+
+GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size) {
+  return {.n_layer = model.n_layer,
+          .n_head = model.n_head,
+          .n_embd = model.n_embd,
+          .block_size = model.block_size,
+          .vocab_size = static_cast<std::int64_t>(vocab_size),
+          .bias = model.bias,
+          .gelu = model.gelu};
+}
+
+std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
+  const std::int64_t channels = shape.n_embd;
+  std::vector<ParameterSpec> specs;
+  const auto table = [&](const std::string& name, std::int64_t rows) {
+    specs.push_back({name + ".weight", {rows, channels}, ParameterGroup::embedding});
+  };
+  const auto vector = [&](const std::string& name, std::int64_t size) {
+    specs.push_back({name, {size}, ParameterGroup::vector});
+  };
+  const auto linear_layer = [&](const std::string& name, std::int64_t in, std::int64_t out) {
+    specs.push_back({name + ".weight", {in, out}, ParameterGroup::matrix});
+    if (shape.bias) vector(name + ".bias", out);
+  };
+  const auto norm = [&](const std::string& name) {
+    vector(name + ".weight", channels);
+    if (shape.bias) vector(name + ".bias", channels);
+  };
+  table("wte", shape.vocab_size);
+  table("wpe", shape.block_size);
+  for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
+    const std::string prefix = str("h.", layer, ".");
+    norm(prefix + "ln_1");
+    linear_layer(prefix + "attn.c_attn", channels, 3 * channels);
+    linear_layer(prefix + "attn.c_proj", channels, channels);
+    norm(prefix + "ln_2");
+    linear_layer(prefix + "mlp.c_fc", channels, 4 * channels);
+    linear_layer(prefix + "mlp.c_proj", 4 * channels, channels);
+  }
+  norm("ln_f");
+  return specs;
+}
+
+GptWeights::GptWeights(const GptShape& shape, const ParameterArena& arena)
+    : embedding{arena.weight("wte.weight"), arena.weight("wpe.weight")}, ln_f(norm_weights(arena, "ln_f", shape.bias)) {
+  for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
+    const std::string prefix = str("h.", layer, ".");
+    blocks.push_back({.ln_1 = norm_weights(arena, prefix + "ln_1", shape.bias),
+                      .c_attn = linear_weights(arena, prefix + "attn.c_attn", shape.bias),
+                      .c_proj = linear_weights(arena, prefix + "attn.c_proj", shape.bias),
+                      .ln_2 = norm_weights(arena, prefix + "ln_2", shape.bias),
+                      .mlp = {.c_fc = linear_weights(arena, prefix + "mlp.c_fc", shape.bias),
+                              .c_proj = linear_weights(arena, prefix + "mlp.c_proj", shape.bias),
+                              .gelu = shape.gelu}});
+  }
+}
+
+void initialize(ParameterArena& arena, const GptShape& shape, std::uint64_t seed) {
+  const double residual = 0.02 / std::sqrt(2.0 * static_cast<double>(shape.n_layer));
+  const at::Tensor values = arena.values().cpu();
+  for (std::size_t number = 0; number < arena.parameters().size(); ++number) {
+    const Parameter& parameter = arena.parameters()[number];
+    float* const out = values.data_ptr<float>() + parameter.offset;
+    if (parameter.spec.group == ParameterGroup::vector) {
+      const float constant = parameter.spec.name.ends_with(".bias") ? 0.0f : 1.0f;
+      std::fill(out, out + parameter.count, constant);
+      continue;
+    }
+    const double deviation = parameter.spec.name.ends_with("c_proj.weight") ? residual : 0.02;
+    const std::uint64_t key = random_key(seed, Purpose::initial_weights, number);
+    at::parallel_for(0, parameter.count, 4096, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        out[i] = static_cast<float>(deviation * random_normal(key, static_cast<std::uint64_t>(i)));
+      }
+    });
+  }
+  arena.values().copy_(values);
+  arena.refresh_compute();
+}
+
+}  // namespace inkling

@@ -1,0 +1,44 @@
+// The shape of a GPT-2 (Radford et al. 2019), its parameters by name, and views of them for the operations.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/weights.h"
+#include "config/config.h"
+#include "model/arena.h"
+
+namespace inkling {
+
+struct GptShape {
+  std::int64_t n_layer = 12, n_head = 12, n_embd = 768, block_size = 1024, vocab_size = 50257;
+  bool bias = true;
+  GeluForm gelu = GeluForm::tanh;
+
+  bool operator==(const GptShape&) const = default;
+};
+
+// The model's shape as the settings say it.
+GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size);
+
+// Every parameter under its Hugging Face name. GPT-2 small: 124,439,808 elements.
+std::vector<ParameterSpec> gpt_parameters(const GptShape& shape);
+
+// GPT-2's initialisation, from (seed, parameter, element) alone: N(0, 0.02) for matrices, N(0, 0.02 / sqrt(2 n_layer))
+// for the two projections that write to the residual stream, ones for LayerNorm weights, zeros for biases.
+void initialize(ParameterArena& arena, const GptShape& shape, std::uint64_t seed);
+
+struct GptWeights {
+  GptWeights(const GptShape& shape, const ParameterArena& arena);  // views: the arena must outlive them
+
+  // The norm that reads the residual stream behind a block: the next block's first, or the last of all.
+  const NormWeights& norm_behind(std::size_t layer) const {
+    return layer + 1 < blocks.size() ? blocks[layer + 1].ln_1 : ln_f;
+  }
+
+  EmbeddingWeights embedding;
+  std::vector<BlockWeights> blocks;
+  NormWeights ln_f;
+};
+
+}  // namespace inkling

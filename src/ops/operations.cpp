@@ -1,0 +1,233 @@
+#include "ops/operations.h"
+
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <vector>
+
+#include "ops/saved_state.h"
+
+namespace inkling {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// The backend and the weights that an operation was called with, for its backward pass.
+template <typename Weights>
+struct With {
+  const Backend& backend;
+  Weights weights;
+};
+
+struct FusedEmbedding : Function<FusedEmbedding> {
+  // The table is an argument only so that autograd records the operation: tokens themselves have no gradient.
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& /*table*/, const at::Tensor& tokens,
+                            const With<EmbeddingWeights>& state) {
+    const at::Tensor ids = tokens.contiguous();
+    context->save_for_backward({ids});
+    save_state(context, state);
+    return state.backend.embedding(ids, state.weights);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto& [backend, weights] = saved_state<With<EmbeddingWeights>>(context);
+    backend.embedding_backward(upstream[0].contiguous(), context->get_saved_variables()[0], weights);
+    return {{}, {}, {}};
+  }
+};
+
+void save(AutogradContext* context, const Normalized& forward, const With<NormWeights>& state) {
+  context->save_for_backward({forward.sum, forward.mean, forward.rstd});
+  save_state(context, state);
+}
+
+// dsum may be undefined: nothing else used the sum.
+at::Tensor backward_of(AutogradContext* context, const at::Tensor& dout, const at::Tensor& dsum) {
+  const auto saved = context->get_saved_variables();
+  const auto& [backend, weights] = saved_state<With<NormWeights>>(context);
+  return backend.norm_backward(dout.contiguous(), dsum.defined() ? dsum.contiguous() : dsum,
+                               {.sum = saved[0], .out = {}, .mean = saved[1], .rstd = saved[2]}, weights);
+}
+
+struct FusedNorm : Function<FusedNorm> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const With<NormWeights>& state) {
+    const Normalized forward = state.backend.norm(x.contiguous(), {}, state.weights);
+    save(context, forward, state);
+    return forward.out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    return {backward_of(context, upstream[0], {}), {}};
+  }
+};
+
+struct FusedAddNorm : Function<FusedAddNorm> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& branch,
+                               const With<NormWeights>& state) {
+    context->set_materialize_grads(false);
+    const Normalized forward = state.backend.norm(x.contiguous(), branch.contiguous(), state.weights);
+    save(context, forward, state);
+    return {forward.sum, forward.out};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const at::Tensor dx = backward_of(context, upstream[1], upstream[0]);
+    return {dx, dx, {}};
+  }
+};
+
+at::Tensor as_rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
+
+at::Tensor with_last(const at::Tensor& rows, const at::Tensor& like) {
+  auto shape = like.sizes().vec();
+  shape.back() = rows.size(-1);
+  return rows.view(shape);
+}
+
+struct FusedLinear : Function<FusedLinear> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const With<LinearWeights>& state) {
+    const at::Tensor rows = as_rows(x);
+    context->save_for_backward({rows});
+    save_state(context, state);
+    return with_last(state.backend.linear(rows, state.weights), x);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const at::Tensor rows = context->get_saved_variables()[0];
+    const auto& [backend, weights] = saved_state<With<LinearWeights>>(context);
+    const at::Tensor dout = as_rows(upstream[0]).contiguous();
+    return {with_last(backend.linear_backward(dout, rows, weights), upstream[0]), {}};
+  }
+};
+
+struct FusedMlp : Function<FusedMlp> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const With<MlpWeights>& state,
+                            bool recompute) {
+    const at::Tensor rows = as_rows(x);
+    const Widened forward = state.backend.mlp(rows, state.weights, recompute);
+    context->save_for_backward({rows, forward.pre, recompute ? at::Tensor() : forward.wide});
+    save_state(context, state);
+    return with_last(forward.out, x);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto saved = context->get_saved_variables();
+    const auto& [backend, weights] = saved_state<With<MlpWeights>>(context);
+    const at::Tensor dout = as_rows(upstream[0]).contiguous();
+    return {with_last(backend.mlp_backward(dout, saved[0], saved[1], saved[2], weights), upstream[0]), {}, {}};
+  }
+};
+
+struct AttentionState {
+  const Backend& backend;
+  std::int64_t n_head;
+  DropoutPlace dropout;
+  std::int64_t longest_queries = 0, longest_keys = 0;
+};
+
+struct FusedAttention : Function<FusedAttention> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv, AttentionState state) {
+    const Attended forward = state.backend.attention(qkv.contiguous(), state.n_head, state.dropout);
+    context->save_for_backward(forward.saved);
+    state.longest_queries = forward.longest_queries;
+    state.longest_keys = forward.longest_keys;
+    save_state(context, state);
+    return forward.out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const AttentionState& state = saved_state<AttentionState>(context);
+    const Attended forward = {.out = {},
+                              .saved = context->get_saved_variables(),
+                              .longest_queries = state.longest_queries,
+                              .longest_keys = state.longest_keys};
+    return {state.backend.attention_backward(upstream[0].contiguous(), forward, state.n_head, state.dropout), {}};
+  }
+};
+
+struct DropoutState {
+  const Backend& backend;
+  DropoutPlace place;
+};
+
+struct CountedDropout : Function<CountedDropout> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const DropoutState& state) {
+    save_state(context, state);
+    return state.backend.dropout(x, state.place);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto& [backend, place] = saved_state<DropoutState>(context);
+    return {backend.dropout(upstream[0], place), {}};
+  }
+};
+
+struct HeadState {
+  const Backend& backend;
+  Weight table;
+  std::vector<std::int64_t> shape;  // of x
+};
+
+struct FusedHead : Function<FusedHead> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& targets,
+                            const HeadState& state) {
+    const at::Tensor rows = x.reshape({-1, x.size(-1)});
+    const Scored forward = state.backend.head(rows, targets.reshape({-1}).contiguous(), state.table);
+    context->save_for_backward({rows, forward.gradients});
+    save_state(context, state);
+    return forward.loss;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto saved = context->get_saved_variables();
+    const auto& [backend, table, shape] = saved_state<HeadState>(context);
+    return {backend.head_backward(upstream[0], saved[0], saved[1], table).view(shape), {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, const Pass& pass) {
+  RECORD_FUNCTION("embedding", std::vector<c10::IValue>());
+  return FusedEmbedding::apply(weights.tokens.value, tokens, With<EmbeddingWeights>{pass.backend, weights});
+}
+
+at::Tensor norm(const at::Tensor& x, const NormWeights& weights, const Pass& pass) {
+  RECORD_FUNCTION("norm", std::vector<c10::IValue>());
+  return FusedNorm::apply(x, With<NormWeights>{pass.backend, weights});
+}
+
+ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const NormWeights& weights, const Pass& pass) {
+  RECORD_FUNCTION("add_norm", std::vector<c10::IValue>());
+  const variable_list both = FusedAddNorm::apply(x, branch, With<NormWeights>{pass.backend, weights});
+  return {both[0], both[1]};
+}
+
+at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass) {
+  RECORD_FUNCTION("linear", std::vector<c10::IValue>());
+  return FusedLinear::apply(x, With<LinearWeights>{pass.backend, weights});
+}
+
+at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass) {
+  RECORD_FUNCTION("mlp", std::vector<c10::IValue>());
+  return FusedMlp::apply(x, With<MlpWeights>{pass.backend, weights}, pass.recompute == Recompute::gelu);
+}
+
+at::Tensor attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pass) {
+  RECORD_FUNCTION("attention", std::vector<c10::IValue>());
+  return FusedAttention::apply(qkv, AttentionState{pass.backend, n_head, pass.next_dropout()});
+}
+
+at::Tensor dropout(const at::Tensor& x, Pass& pass) {
+  if (pass.dropout == 0.0) return x;
+  return CountedDropout::apply(x, DropoutState{pass.backend, pass.next_dropout()});
+}
+
+at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor& targets, const Pass& pass) {
+  RECORD_FUNCTION("head_loss", std::vector<c10::IValue>());
+  return FusedHead::apply(x, targets, HeadState{pass.backend, table, x.sizes().vec()});
+}
+
+}  // namespace inkling

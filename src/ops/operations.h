@@ -1,0 +1,68 @@
+// What the model is made of: operations with gradients over a backend. x is [..., C] unless said otherwise.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "config/config.h"
+
+namespace inkling {
+
+// One forward pass, passed by reference through the whole model: it counts the places where dropout falls, so that each
+// has random numbers of its own.
+struct Pass {
+  const Backend& backend;
+  Recompute recompute = Recompute::none;
+  double dropout = 0.0;         // probability of dropping; 0 outside training
+  at::Tensor dropout_key = {};  // int64 [1] on the device
+  std::uint64_t dropout_places = 0;
+
+  DropoutPlace next_dropout() {
+    if (dropout == 0.0) return {};
+    return {.probability = dropout, .key = dropout_key, .place = ++dropout_places};
+  }
+};
+
+// Tokens to vectors: a row of the token table plus a row of the position table. tokens: int64 [B, T], ids below V,
+// T <= block_size -> [B, T, C]
+at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, const Pass& pass);
+
+// LayerNorm (Ba, Kiros, Hinton 2016; epsilon 1e-5), alone and with the residual addition in front of it:
+// {x + branch, norm(x + branch)}.
+at::Tensor norm(const at::Tensor& x, const NormWeights& weights, const Pass& pass);
+ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const NormWeights& weights, const Pass& pass);
+
+// x W + b: [..., in] -> [..., out]
+at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass);
+
+// Each token alone: four times as wide, GELU, and back.
+at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass);
+
+// Multi-head causal self-attention (Vaswani et al. 2017, section 3.2). qkv: [B, T, 3C], the queries, keys and values of
+// all heads side by side -> [B, T, C], the heads concatenated. Position t sees positions 0..t: softmax(q k^T / sqrt(D)
+// + mask) v. Dropout falls on the attention probabilities.
+at::Tensor attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pass);
+
+// Each element becomes 0 with probability pass.dropout, else x / (1 - p). Outside training: x itself.
+at::Tensor dropout(const at::Tensor& x, Pass& pass);
+
+// The mean over scored targets of -log softmax(x table^T)[target], in nats: a scalar float32. table: [V, C]; targets:
+// int64, one per row of x, below V or not_scored. At least one target must be scored.
+at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor& targets, const Pass& pass);
+
+// Elements per token that operations keep for their backward passes: the sum; x; qkv and the result; x, what GELU takes
+// and what it gives.
+constexpr std::int64_t kept_by_norm(std::int64_t channels) { return channels; }
+constexpr std::int64_t kept_by_linear(std::int64_t in) { return in; }
+constexpr std::int64_t kept_by_attention(std::int64_t channels) { return (3 + 1) * channels; }
+constexpr std::int64_t kept_by_mlp(std::int64_t channels, Recompute recompute) {
+  return channels + (recompute == Recompute::gelu ? 4 : 8) * channels;
+}
+
+// Elements per token while the MLP, which holds the most, runs: 4C on both sides of GELU, and x, the result and the
+// residual stream beside them.
+constexpr std::int64_t held_by_mlp(std::int64_t channels) { return (4 + 4 + 3) * channels; }
+
+}  // namespace inkling

@@ -1,0 +1,171 @@
+#include "runtime/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/Generator.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <set>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "config/words.h"
+#include "kernels/cpu_kernels.h"
+
+namespace inkling {
+namespace {
+
+bool has_driver() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0; }
+
+// A function of CUDA's runtime, which comes with LibTorch's CUDA half; null before that is loaded.
+template <typename Function>
+Function* of_cuda(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+// LibTorch's CUDA half registers itself when it is loaded.
+std::string load_cuda() {
+  if (!has_driver()) return "no NVIDIA driver runs here: there is no /dev/nvidiactl";
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);  // cuBLAS is deterministic only with a fixed workspace
+  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    const char* const reason = dlerror();
+    return str("LibTorch's CUDA half cannot be loaded: ", reason == nullptr ? "no reason given" : reason);
+  }
+  if (at::globalContext().hasCUDA()) return "";
+  const auto count_gpus = of_cuda<int(int*)>("cudaGetDeviceCount");
+  const auto describe = of_cuda<const char*(int)>("cudaGetErrorString");
+  int count = 0;
+  const int error = count_gpus == nullptr ? 0 : count_gpus(&count);
+  return str("LibTorch finds no GPU", error == 0 || describe == nullptr ? "" : str(": ", describe(error)));
+}
+
+// The first number of the GPU's compute capability: 9 for Hopper. 0 where CUDA does not say.
+int compute_capability(at::Device device) {
+  constexpr int major = 75;  // cudaDevAttrComputeCapabilityMajor
+  const auto get = of_cuda<int(int*, int, int)>("cudaDeviceGetAttribute");
+  int value = 0;
+  return get != nullptr && get(&value, major, device.index()) == 0 ? value : 0;
+}
+
+at::Device resolve_device(const std::optional<DeviceChoice>& wanted) {
+  if (wanted && !wanted->cuda) return at::kCPU;
+  const std::string& why_not = why_no_cuda();
+  if (!wanted) {
+    if (why_not.empty()) return at::Device("cuda:0");
+    if (has_driver()) log_warning(str("the GPU is not used: ", why_not));
+    return at::kCPU;
+  }
+  if (!why_not.empty()) {
+    throw Error::environment(str("runtime.device is ", device_text(*wanted), ", but no GPU can be used: ", why_not,
+                                 "; set runtime.device to cpu or auto"));
+  }
+  const int index = wanted->index.value_or(0), count = static_cast<int>(at::getNumGPUs());
+  if (index >= count) {
+    throw Error::environment(str("runtime.device is ", device_text(*wanted), ", but this machine has ", count,
+                                 count == 1 ? " GPU: cuda:0" : " GPUs, counted from cuda:0"));
+  }
+  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+}
+
+at::ScalarType resolve_dtype(const std::optional<Dtype>& wanted, at::Device device) {
+  if (wanted) return *wanted == Dtype::float32 ? at::kFloat : at::kBFloat16;
+  return device.is_cuda() ? fastest_dtype(compute_capability(device)) : at::kFloat;
+}
+
+Kernels resolve_kernels(const std::optional<Kernels>& wanted, at::Device device, at::ScalarType dtype, Use use) {
+  const bool in_bfloat16 = dtype == at::kBFloat16;
+  if (wanted == Kernels::fused && device.is_cpu() && in_bfloat16 && use == Use::training) {
+    throw Error::input(
+        "runtime.kernels is fused, but the fused kernels train on the CPU in float32 only, not in bfloat16; set "
+        "runtime.kernels to auto or reference");
+  }
+  if (wanted) return *wanted;
+  // Fused kernels on a GPU are to be asked for until they have passed their tests on one (docs/notes.md).
+  const bool proven = device.is_cpu() && (!in_bfloat16 || use == Use::inference);
+  return proven ? Kernels::fused : Kernels::reference;
+}
+
+}  // namespace
+
+const std::string& why_no_cuda() {
+  static const std::string why = load_cuda();
+  return why;
+}
+
+at::ScalarType fastest_dtype(int capability) { return capability >= 8 ? at::kBFloat16 : at::kFloat; }
+
+int physical_cores() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  std::set<std::string> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    std::string siblings = str(cpu);
+    std::ifstream topology(str("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
+    std::getline(topology, siblings);
+    cores.insert(siblings);
+  }
+  return cores.empty() ? 1 : static_cast<int>(cores.size());
+}
+
+std::string Runtime::device_name() const {
+  if (device.is_cpu()) return str("cpu, ", threads, threads == 1 ? " thread" : " threads");
+  return device.str();
+}
+
+std::string Runtime::dtype_name() const {
+  return std::string(word_of(dtype == at::kFloat ? Dtype::float32 : Dtype::bfloat16));
+}
+
+Runtime resolve_runtime(const RuntimeConfig& config, Use use) {
+  cpu_kernels();  // refuses an instruction set that this processor does not have, before there is any work
+  Runtime runtime;
+  runtime.device = resolve_device(config.device);
+  runtime.dtype = resolve_dtype(config.dtype, runtime.device);
+  runtime.kernels = resolve_kernels(config.kernels, runtime.device, runtime.dtype, use);
+  runtime.threads = config.threads ? static_cast<int>(*config.threads) : physical_cores();
+  runtime.deterministic = config.deterministic;
+  // Numbers below 1e-38 become 0: computing with one takes as long as a hundred additions. Threads inherit this, so it
+  // comes before the first of them starts.
+  at::globalContext().setFlushDenormal(true);
+  at::set_num_threads(runtime.threads);
+  at::globalContext().setDeterministicAlgorithms(config.deterministic, false);
+  at::globalContext().setDeterministicFillUninitializedMemory(false);  // a pass over each new tensor for nothing
+  at::globalContext().setDeterministicCuDNN(config.deterministic);
+  if (runtime.device.is_cuda()) {
+    const c10::impl::VirtualGuardImpl guard(runtime.device.type());
+    guard.setDevice(runtime.device);
+    synchronize(runtime.device);  // what was queued on the default stream: the two do not wait for each other
+    guard.exchangeStream(guard.getStreamFromGlobalPool(runtime.device));
+  }
+  return runtime;
+}
+
+Resolved resolved_from(const Runtime& runtime) {
+  Resolved resolved;
+  if (runtime.device.is_cuda()) resolved.device = {.cuda = true, .index = runtime.device.index()};
+  resolved.dtype = runtime.dtype == at::kFloat ? Dtype::float32 : Dtype::bfloat16;
+  resolved.threads = runtime.threads;
+  resolved.kernels = runtime.kernels;
+  resolved.deterministic = runtime.deterministic;
+  return resolved;
+}
+
+void synchronize(at::Device device) {
+  if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+}
+
+void seed_generator(at::Device device, std::uint64_t seed) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_current_seed(seed);
+}
+
+}  // namespace inkling

@@ -1,0 +1,80 @@
+// Rows over threads, always split the same way for the same thread count; and sums over rows that they share, which
+// are added in order.
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+namespace inkling {
+
+struct Range {
+  std::int64_t begin, end;
+};
+
+// The share of part `part` of `parts` in [0, n): parts are of one length, but for the last ones.
+inline Range part_of(std::int64_t n, std::int64_t part, std::int64_t parts) {
+  const std::int64_t length = (n + parts - 1) / parts;
+  return {std::min(n, part * length), std::min(n, (part + 1) * length)};
+}
+
+// Calls body(part, begin, end) on consecutive parts of [0, n); part counts from 0 and is below at::get_num_threads().
+// Parts below `smallest` elements are not split further: starting threads costs about as much as 10,000 additions.
+template <typename Body>
+void parallel_parts(std::int64_t n, std::int64_t smallest, const Body& body) {
+  if (n <= 0) return;
+  const std::int64_t wanted = (n + smallest - 1) / smallest;
+  const std::int64_t parts = wanted < at::get_num_threads() ? wanted : at::get_num_threads();
+  at::parallel_for(0, parts, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t part = first; part < last; ++part) {
+      const auto [begin, end] = part_of(n, part, parts);
+      if (begin < end) body(part, begin, end);
+    }
+  });
+}
+
+// Calls body(part, parts) in all threads at the same time. It must not throw.
+template <typename Body>
+void in_all_threads(const Body& body) {
+  const int threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+#pragma omp parallel num_threads(threads)
+  body(omp_get_thread_num(), omp_get_num_threads());
+}
+
+// Within that: goes on when every thread is here.
+inline void wait_for_all_threads() {
+#pragma omp barrier
+}
+
+// Calls body(begin, end, sums) over parts of [0, rows). sums[i] is where this part adds its share of targets[i]
+// ([channels] floats; null stays null). Afterwards every part's share has been added to the targets, first part first.
+template <typename Body>
+void add_over_parts(std::int64_t rows, std::initializer_list<float*> targets, std::int64_t channels, const Body& body) {
+  constexpr std::int64_t smallest_part = 16;
+  const std::vector<float*> all(targets);
+  const auto count = static_cast<std::int64_t>(all.size());
+  const std::int64_t per_part = count * channels;
+  std::vector<float> shares(static_cast<std::size_t>(at::get_num_threads() * per_part), 0.0f);
+  parallel_parts(rows, smallest_part, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    std::vector<float*> sums(all.size());
+    for (std::int64_t i = 0; i < count; ++i) {
+      float* const share = shares.data() + part * per_part + i * channels;
+      sums[static_cast<std::size_t>(i)] = all[static_cast<std::size_t>(i)] == nullptr ? nullptr : share;
+    }
+    body(begin, end, sums.data());
+  });
+  for (std::int64_t part = 0; part < at::get_num_threads(); ++part) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      float* const target = all[static_cast<std::size_t>(i)];
+      if (target == nullptr) continue;
+      const float* const share = shares.data() + part * per_part + i * channels;
+      for (std::int64_t c = 0; c < channels; ++c) target[c] += share[c];
+    }
+  }
+}
+
+}  // namespace inkling

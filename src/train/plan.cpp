@@ -1,0 +1,117 @@
+#include "train/plan.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "config/words.h"
+#include "runtime/cpu_memory.h"
+#include "train/fit.h"
+#include "train/memory.h"
+
+namespace inkling {
+namespace {
+
+// `auto` settings keep the meaning they had when the run began, where this machine allows it.
+Runtime resume_runtime(const RuntimeConfig& asked, const Resolved& before) {
+  RuntimeConfig wanted = asked;
+  if (!wanted.device) wanted.device = before.device;
+  if (!wanted.dtype) wanted.dtype = before.dtype;
+  if (!wanted.kernels) wanted.kernels = before.kernels;
+  if (!wanted.threads) wanted.threads = before.threads;
+  try {
+    return resolve_runtime(wanted);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::environment) throw;
+    log_warning(str("not bit-identical to an uninterrupted run because it began on ", device_text(before.device),
+                    ", which is not available here"));
+    return resolve_runtime(asked);
+  }
+}
+
+// training.micro_batch_size as a number: `auto` as it was resolved when the run began, or resolved now.
+Config with_micro_batch_size(const Config& asked, const GptShape& shape, const Runtime& runtime,
+                             const std::optional<Resume>& resume) {
+  Config config = asked;
+  std::optional<std::int64_t>& size = config.training.micro_batch_size;
+  const std::uint64_t limit = memory_limit(asked.runtime, runtime.device);
+  const std::int64_t before = resume ? resume->state.resolved.micro_batch_size : 0;
+  const bool is_kept = !size && before > 0 && asked.training.batch_size % before == 0;
+  if (is_kept) size = before;
+  try {
+    size = fitting_micro_batch_size(config, shape, runtime, limit);
+  } catch (const Error&) {
+    if (!is_kept) throw;
+    log_warning(str("not bit-identical to an uninterrupted run because training.micro_batch_size was ", before,
+                    " when it began, and no longer fits into memory"));
+    size = fitting_micro_batch_size(asked, shape, runtime, limit);
+  }
+  if (!asked.training.micro_batch_size && *size < asked.training.batch_size) {
+    log_info(str("training.micro_batch_size: ", *size, " of ", asked.training.batch_size,
+                 " windows at a time fit into memory"));
+  }
+  return config;
+}
+
+// The data, which must be those that the run began with.
+Dataset prepare(const Config& asked, const TrainOptions& options, const std::optional<Resume>& resume,
+                const std::filesystem::path& run) {
+  const auto check_hash = [&](const std::string& hash) {
+    if (!resume || resume->state.data_hash == hash) return;
+    throw Error::input(str("the text of data.source is not what the run in ", run.string(),
+                           " was trained on; bring the old text back, or start over beside it with --fresh"));
+  };
+  return prepare_dataset(asked.data,
+                         {.block_size = asked.model.block_size, .dry_run = options.dry_run, .check_hash = check_hash});
+}
+
+}  // namespace
+
+Resolved RunPlan::resolved() const {
+  Resolved resolved = resolved_from(runtime);
+  resolved.micro_batch_size = config.training.micro_batch_size.value();
+  return resolved;
+}
+
+std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run) {
+  const auto resume = find_resume(run, asked, options.accept_changes);
+  if (resume && resume->state.step >= asked.training.max_steps) {
+    log_info(str("this run is finished: ", resume->state.step, " steps are done, and training.max_steps is ",
+                 asked.training.max_steps, ". Raise training.max_steps to go on, or give --fresh to start over"));
+    return std::nullopt;
+  }
+  const Runtime runtime =
+      resume ? resume_runtime(asked.runtime, resume->state.resolved) : resolve_runtime(asked.runtime);
+  Dataset dataset = prepare(asked, options, resume, run);
+  reuse_cpu_memory();
+  const GptShape shape = shape_from(asked.model, dataset.vocab_size);
+  check_recompute(asked.training.recompute, asked.model.dropout, runtime);
+  return RunPlan{.asked = asked,
+                 .config = with_micro_batch_size(asked, shape, runtime, resume),
+                 .resume = resume,
+                 .runtime = runtime,
+                 .dataset = std::move(dataset),
+                 .shape = shape};
+}
+
+void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
+  const Dataset& dataset = plan.dataset;
+  const GptShape& shape = plan.shape;
+  if (dataset.train.tokens == 0) {
+    log_info(str("data: ", dataset.folder.string(), ", vocabulary ", shape.vocab_size,
+                 " as asked for; how many tokens shows when the tokenizer is trained"));
+  } else {
+    log_info(str("data: ", dataset.folder.string(), ", ", format_count(dataset.train.tokens), " training and ",
+                 format_count(dataset.validation.tokens), " validation tokens, vocabulary ", shape.vocab_size));
+  }
+  const std::int64_t parameters = ParameterLayout(gpt_parameters(shape)).parameter_count();
+  log_info(str("model: ", shape.n_layer, " layers, ", shape.n_head, " heads, width ", shape.n_embd, ", block ",
+               shape.block_size, ": ", format_count(static_cast<std::uint64_t>(parameters)), " parameters"));
+  log_info(str("runs on ", plan.runtime.device_name(), " in ", plan.runtime.dtype_name(), ", ",
+               word_of(plan.runtime.kernels), " kernels; ",
+               describe_memory(training_memory(plan.config, shape, plan.runtime))));
+  log_info(str("writes to ", run.string()));
+}
+
+}  // namespace inkling

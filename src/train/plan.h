@@ -1,0 +1,33 @@
+// What a run is going to do, settled before it begins: what it goes on from, its data, and what `auto` became.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "config/config.h"
+#include "data/dataset.h"
+#include "model/model.h"
+#include "train/run_folder.h"
+
+namespace inkling {
+
+struct RunPlan {
+  Config asked;   // as the person wrote it
+  Config config;  // with training.micro_batch_size a number
+  std::optional<Resume> resume;
+  Runtime runtime;
+  Dataset dataset;
+  GptShape shape;
+
+  // What `auto` became, for the checkpoint.
+  Resolved resolved() const;
+};
+
+// The plan of the run in folder `run`; none if all its steps are done, which has been said then. Prepares the data.
+// Errors of find_resume(), resolve_runtime(), prepare_dataset(), check_recompute() and fitting_micro_batch_size().
+std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run);
+
+// Says to the person what the run will do, with which data, model, machine and memory.
+void log_plan(const RunPlan& plan, const std::filesystem::path& run);
+
+}  // namespace inkling

@@ -1,0 +1,215 @@
+// The step and the evaluation on a GPU, recorded and repeated, against those on the CPU. (Emulated: see
+// tests/oracle/emulated_library.h.)
+#include "train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/record_function.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "tests/cuda_first.h"
+#include "tests/needs_gpu.h"
+#include "tests/oracle/emulated_library.h"
+#include "tests/oracle/tensors.h"
+#include "tests/temporary_folder.h"
+
+namespace inkling {
+namespace {
+
+// On a GPU ("cuda"), or on what stands in for one ("cpu").
+class RecordedStep : public testing::TestWithParam<const char*> {
+ protected:
+  RecordedStep() {
+    tokens_.emplace(write_tokens("tokens.bin", 500));
+    order_.emplace(WindowKind::random, 1, tokens_->count(), 16);
+    config_.model = {.n_layer = 2, .n_head = 2, .n_embd = 24, .block_size = 16, .dropout = 0.1};
+    config_.training.batch_size = 6;
+    config_.training.micro_batch_size = 2;
+    config_.training.max_steps = 10;
+    config_.schedule.warmup_steps = 2;
+    config_.optimizer.learning_rate = 1e-2;
+    config_.optimizer.grad_clip = 0.5;
+  }
+
+  void SetUp() override {
+    if (!emulated()) INKLING_NEEDS_GPU(why_no_cuda());
+  }
+  bool emulated() const { return std::string_view(GetParam()) == "cpu"; }
+
+  TokenSequence write_tokens(const std::string& name, std::uint64_t count) const {
+    TokenShardWriter writer(folder_ / name, TokenWidth::u16);
+    std::vector<Token> drawn;
+    for (std::uint64_t i = 0; i < count; ++i) drawn.push_back(static_cast<Token>(random_below(1, i, 30)));
+    writer.append(drawn);
+    writer.commit();
+    return TokenSequence({folder_ / name}, 30);
+  }
+
+  // From here on trainers compute on the GPU.
+  void go_to_gpu() {
+    if (emulated()) {
+      gpu_.emplace();
+      return;
+    }
+    runtime_ = resolve_runtime(
+        {.device = DeviceChoice{.cuda = true}, .dtype = Dtype::float32, .threads = 2, .kernels = Kernels::fused});
+  }
+
+  std::unique_ptr<Trainer> trainer() const {
+    const GptShape shape = shape_from(config_.model, 30);
+    auto made = std::make_unique<Trainer>(config_, shape, runtime_);
+    initialize(made->arena(), shape, 1);
+    return made;
+  }
+  void step(Trainer& trainer, std::int64_t number) const { trainer.step(number, *tokens_, *order_); }
+
+  void expect_what_the_cpu_learns() {
+    const auto on_cpu_owner = trainer();
+    Trainer& on_cpu = *on_cpu_owner;
+    for (std::int64_t number = 0; number < 8; ++number) step(on_cpu, number);
+    const auto expected = on_cpu.results();
+
+    go_to_gpu();
+    const auto on_gpu_owner = trainer();
+    Trainer& on_gpu = *on_gpu_owner;
+    for (std::int64_t number = 0; number < 5; ++number) step(on_gpu, number);
+    auto results = on_gpu.results();
+    ASSERT_EQ(results.size(), 5u);
+    for (std::int64_t number = 5; number < 8; ++number) step(on_gpu, number);
+    for (const StepResult& later : on_gpu.results()) results.push_back(later);
+    ASSERT_EQ(results.size(), 8u);
+    EXPECT_TRUE(on_gpu.results().empty());
+    for (std::size_t i = 0; i < 8; ++i) {
+      EXPECT_NEAR(results[i].loss, expected[i].loss, 2e-5) << "step " << i;
+      EXPECT_NEAR(results[i].grad_norm, expected[i].grad_norm, 1e-4 * expected[i].grad_norm) << "step " << i;
+      EXPECT_EQ(results[i].learning_rate, expected[i].learning_rate);
+      EXPECT_FALSE(results[i].skipped);
+    }
+    EXPECT_GT(expected[0].grad_norm, config_.optimizer.grad_clip);  // clipping is part of the comparison
+    EXPECT_LT(oracle::error(on_gpu.arena().values(), on_cpu.arena().values()), 1e-3);
+    EXPECT_EQ(on_gpu.optimizer().steps(), 8);
+  }
+
+  const TemporaryFolder folder_;
+  Runtime runtime_ = {.threads = 2};
+  std::optional<oracle::EmulatedGpu> gpu_;
+  std::optional<TokenSequence> tokens_;
+  std::optional<WindowOrder> order_;
+  Config config_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Emulated, RecordedStep, testing::Values("cpu"));
+INSTANTIATE_TEST_SUITE_P(Cuda, RecordedStep, testing::Values("cuda"));
+
+// Three micro-batches: the first is one graph, the others are repetitions of another.
+TEST_P(RecordedStep, LearnsWhatTheStepOnTheCpuLearns) { expect_what_the_cpu_learns(); }
+
+TEST_P(RecordedStep, WithTheWholeBatchAtOnceToo) {
+  config_.training.micro_batch_size = config_.training.batch_size;
+  expect_what_the_cpu_learns();
+}
+
+TEST_P(RecordedStep, MakingItChangesNeitherWeightsNorMoments) {
+  go_to_gpu();
+  const auto made = trainer();
+  const at::Tensor before = made->arena().values().clone();
+  made->estimate_loss(*tokens_);
+  EXPECT_TRUE(oracle::identical(made->arena().values(), before));
+  EXPECT_EQ(made->optimizer().states()[0].flat.abs().max().item<double>(), 0.0);
+  EXPECT_EQ(made->optimizer().steps(), 0);
+  EXPECT_TRUE(made->results().empty());
+}
+
+TEST_P(RecordedStep, AStepWhoseGradientIsNotFiniteIsSkippedAndNotCounted) {
+  go_to_gpu();
+  const auto made_owner = trainer();
+  Trainer& made = *made_owner;
+  step(made, 0);
+  const at::Tensor weight = made.arena().master("h.0.mlp.c_fc.weight").select(0, 0).select(0, 0);
+  const at::Tensor sound = weight.clone();
+  weight.fill_(std::numeric_limits<double>::infinity());
+  const at::Tensor before = made.arena().values().clone();
+  step(made, 1);
+  EXPECT_TRUE(oracle::identical(made.arena().values(), before));
+  weight.copy_(sound);
+  step(made, 2);
+  const auto results = made.results();
+  EXPECT_FALSE(results[0].skipped);
+  EXPECT_TRUE(results[1].skipped);
+  EXPECT_FALSE(results[2].skipped);
+  EXPECT_EQ(made.optimizer().steps(), 2);
+}
+
+// Whole micro-batches are a graph's; of five windows one is left.
+TEST_P(RecordedStep, EvaluatesAsTheCpuDoesBetweenStepsThatItLeavesAsTheyAre) {
+  const TokenSequence five_windows = write_tokens("few.bin", 16 + 1 + 4);
+  config_.evaluation.batches = 3;
+  const auto losses = [&] {
+    const auto made = trainer();
+    std::vector<double> all;
+    for (std::int64_t number = 0; number < 3; ++number) {
+      step(*made, number);
+      all.push_back(made->estimate_loss(*tokens_));
+      all.push_back(made->estimate_loss(five_windows));
+    }
+    for (const StepResult& result : made->results()) all.push_back(result.loss);
+    return all;
+  };
+  const std::vector<double> on_cpu = losses();
+  go_to_gpu();
+  const std::vector<double> on_gpu = losses();
+  ASSERT_EQ(on_gpu.size(), 9u);
+  for (std::size_t i = 0; i < 9; ++i) EXPECT_NEAR(on_gpu[i], on_cpu[i], 2e-5) << i;
+}
+
+std::int64_t numbers_read = 0;
+std::unique_ptr<at::ObserverContext> count_numbers_read(const at::RecordFunction& function) {
+  if (std::string_view(function.name()) == "aten::_local_scalar_dense") ++numbers_read;
+  return nullptr;
+}
+
+std::int64_t passes_recorded = 0, passes_queued = 0;
+std::function<void()> count_passes(int, const std::function<void()>& work) {
+  ++passes_recorded;
+  return [work] {
+    ++passes_queued;
+    work();
+  };
+}
+
+// Reading a number waits for everything that is queued.
+TEST(RecordedEvaluation, QueuesARecordingForEachBatchAndReadsOneNumber) {
+  Backend backend = oracle::emulated_backend();
+  backend.record = count_passes;
+  const oracle::EmulatedGpu gpu(backend);
+  const TemporaryFolder folder;
+  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
+  writer.append(std::vector<Token>(200, 7));
+  writer.commit();
+  const TokenSequence tokens({folder / "tokens.bin"}, 30);
+  Config config;
+  config.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 8, .dropout = 0.0};
+  config.training.batch_size = 4;
+  config.training.micro_batch_size = 2;
+  config.training.max_steps = 2;
+  config.evaluation.batches = 5;
+  Trainer trainer(config, shape_from(config.model, 30), Runtime{.threads = 2});
+  initialize(trainer.arena(), shape_from(config.model, 30), 1);
+  const WindowOrder order(WindowKind::random, 1, tokens.count(), 8);
+  for (std::int64_t step = 0; step < 2; ++step) trainer.step(step, tokens, order);
+  passes_queued = numbers_read = 0;
+  const auto counting = at::addThreadLocalCallback(at::RecordFunctionCallback(count_numbers_read));
+  trainer.estimate_loss(tokens);
+  at::removeCallback(counting);
+  EXPECT_EQ(passes_recorded, 4);  // the first micro-batch, the others, the update, the evaluation
+  EXPECT_EQ(passes_queued, 10);
+  EXPECT_EQ(numbers_read, 1);
+}
+
+}  // namespace
+}  // namespace inkling
