@@ -6,7 +6,6 @@
 
 #include "backend/choose.h"
 #include "config/config.h"
-#include "config/words.h"
 #include "generate/decoder.h"
 #include "limits.h"
 #include "operation_times.h"

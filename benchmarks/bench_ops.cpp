@@ -22,7 +22,7 @@
 #include "limits.h"
 #include "model/model.h"
 #include "ops/operations.h"
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 #include "program.h"
 #include "results.h"
 #include "runtime/cpu_memory.h"
@@ -142,7 +142,7 @@ class Operations {
     std::unique_ptr<ParameterArena> arena;
     GptWeights weights;
     const Backend& backend;
-    AdamW optimizer;
+    Optimizer optimizer;
   };
 
   static GptShape one_layer(GptShape shape) {

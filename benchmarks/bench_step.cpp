@@ -13,7 +13,6 @@
 
 #include "base/random.h"
 #include "config/config.h"
-#include "config/words.h"
 #include "limits.h"
 #include "operation_times.h"
 #include "program.h"

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
-#include "config/words.h"
+#include "config/config.h"
 #include "text/build_tokenizer.h"
 #include "text/line_cuts.h"
 

@@ -13,7 +13,7 @@
 #include "config/config.h"
 #include "model/arena.h"
 #include "model/weights.h"
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 #include "text/tokenizer.h"
 
 namespace inkling {
@@ -43,7 +43,7 @@ bool note_validation_loss(TrainingState& state, double loss);
 // under `folder`; an Error environment (disk full …) leaves the old one, and so does the Error diverged for weights
 // that are not finite. tokenizer may be null (ready token files).
 void save_checkpoint(const std::filesystem::path& folder, const Config& config, const GptShape& shape,
-                     const ParameterArena& arena, const AdamW& optimizer, const TrainingState& state,
+                     const ParameterArena& arena, const Optimizer& optimizer, const TrainingState& state,
                      const Tokenizer* tokenizer);
 
 // Must be called before anything in a checkpoint is used: it reads every file that its state.json lists, and refuses

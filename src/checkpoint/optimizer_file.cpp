@@ -52,7 +52,7 @@ std::int64_t read_steps(const SafetensorsFile& file) {
   return steps;
 }
 
-void check_tensors(const SafetensorsFile& file, const ParameterArena& arena, const AdamW& optimizer) {
+void check_tensors(const SafetensorsFile& file, const ParameterArena& arena, const Optimizer& optimizer) {
   std::vector<std::string> missing, unknown;
   std::set<std::string> known;
   for (const OptimizerState& state : optimizer.states()) {
@@ -76,7 +76,7 @@ void check_tensors(const SafetensorsFile& file, const ParameterArena& arena, con
 
 }  // namespace
 
-void write_optimizer(const fs::path& path, const ParameterArena& arena, const AdamW& optimizer) {
+void write_optimizer(const fs::path& path, const ParameterArena& arena, const Optimizer& optimizer) {
   std::vector<at::Tensor> on_host;  // until they are written
   std::vector<TensorToWrite> tensors;
   for (const OptimizerState& state : optimizer.states()) on_host.push_back(state.flat.cpu());
@@ -96,7 +96,7 @@ std::int64_t optimizer_steps(const fs::path& folder) {
   return read_steps(SafetensorsFile(folder / "optimizer.safetensors"));
 }
 
-void load_optimizer(const fs::path& folder, const ParameterArena& arena, AdamW& optimizer) {
+void load_optimizer(const fs::path& folder, const ParameterArena& arena, Optimizer& optimizer) {
   const SafetensorsFile file(folder / "optimizer.safetensors");
   const std::int64_t steps = read_steps(file);
   check_tensors(file, arena, optimizer);

@@ -12,7 +12,7 @@ namespace inkling {
 namespace {
 
 // Refuses to write what could not be loaded.
-void check_run(const ParameterArena& arena, const AdamW& optimizer, const TrainingState& state) {
+void check_run(const ParameterArena& arena, const Optimizer& optimizer, const TrainingState& state) {
   if (const auto name = tensor_not_finite(arena)) {
     throw Error(ErrorKind::diverged,
                 str("training has diverged: after step ", state.step, " tensor ", quote(*name),
@@ -28,7 +28,7 @@ void check_run(const ParameterArena& arena, const AdamW& optimizer, const Traini
 }  // namespace
 
 void save_checkpoint(const fs::path& folder, const Config& config, const GptShape& shape, const ParameterArena& arena,
-                     const AdamW& optimizer, const TrainingState& state, const Tokenizer* tokenizer) {
+                     const Optimizer& optimizer, const TrainingState& state, const Tokenizer* tokenizer) {
   check_run(arena, optimizer, state);
   create_folders(folder.parent_path());
   OutputFolder output(folder);

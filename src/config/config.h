@@ -1,6 +1,8 @@
 // The settings of a run. One YAML file is the whole truth, and --set overrides it.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -14,7 +16,7 @@
 namespace inkling {
 
 // fields.cpp lists what every member means, what it may be and what changing it on a resume means; docs/formats.md
-// shows that list as tables. words.h holds the words that stand for an enum's values. An empty optional is the word
+// shows that list as tables. The words that stand for an enum's values are at the end. An empty optional is the word
 // auto.
 
 enum class TokenizerKind { byte, character, sentencepiece };
@@ -185,5 +187,28 @@ struct Resolved {
   bool deterministic = true;
   std::int64_t micro_batch_size = 0;  // 0: not known, because an older version wrote the checkpoint
 };
+
+// The words that stand for the values of an enum in files, flags and messages. Each enum has a line, in its own order.
+template <std::size_t count>
+using Words = std::array<std::string_view, count>;
+
+// clang-format off
+template <class Enum> inline constexpr Words<0> words_of{};
+template <> inline constexpr Words<3> words_of<TokenizerKind>{"byte", "char", "sentencepiece"};
+template <> inline constexpr Words<2> words_of<PieceModel>{"unigram", "bpe"};
+template <> inline constexpr Words<2> words_of<WindowKind>{"epoch", "random"};
+template <> inline constexpr Words<2> words_of<GeluForm>{"tanh", "exact"};
+template <> inline constexpr Words<1> words_of<OptimizerName>{"adamw"};
+template <> inline constexpr Words<2> words_of<ScheduleName>{"cosine", "constant"};
+template <> inline constexpr Words<3> words_of<Recompute>{"none", "gelu", "block"};
+template <> inline constexpr Words<2> words_of<Dtype>{"float32", "bfloat16"};
+template <> inline constexpr Words<2> words_of<Kernels>{"fused", "reference"};
+// clang-format on
+
+// Returns "char" for TokenizerKind::character.
+template <class Enum>
+constexpr std::string_view word_of(Enum value) {
+  return words_of<Enum>[static_cast<std::size_t>(value)];
+}
 
 }  // namespace inkling

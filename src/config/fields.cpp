@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "config/words.h"
+#include "config/config.h"
 
 namespace inkling {
 namespace {
@@ -70,7 +70,7 @@ void set_member(Member& member, const Value& value) {
 class Fields {
  public:
   template <class Member>
-  void add(const std::string& name, Member& member, Allowed allowed, OnResume on_resume, std::string about) {
+  void add(const std::string& name, Member& member, Allowed allowed, OnResume on_resume, const std::string& about) {
     using Inner = typename Optional<Member>::Inner;
     if constexpr (std::is_enum_v<Inner>) {
       std::get<OneOf>(allowed).words.assign(words_of<Inner>.begin(), words_of<Inner>.end());
@@ -79,7 +79,7 @@ class Fields {
                               .allowed = std::move(allowed),
                               .takes_auto = Optional<Member>::value,
                               .on_resume = on_resume,
-                              .about = std::move(about),
+                              .about = about,
                               .get = [&member] { return value_of(member); },
                               .set = [&member](const Value& value) { set_member(member, value); }});
   }

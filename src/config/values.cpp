@@ -122,7 +122,7 @@ std::string free_text(const Setting& setting, const YamlNode& node) {
 }
 
 Value read_as(const DeviceName&, const Setting& setting, const YamlNode& node) {
-  const std::string text = free_text(setting, node);
+  std::string text = free_text(setting, node);
   if (is_auto(setting, text)) return Auto{};
   if (!find_device(text)) refuse(setting, node, "is " + shown(text));
   return text;

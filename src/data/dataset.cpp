@@ -21,6 +21,7 @@
 #include "data/source_corpus.h"
 #include "data/validation_bound.h"
 #include "grammar/grammar.h"
+#include "text/build_tokenizer.h"
 
 namespace inkling {
 
@@ -120,7 +121,7 @@ Dataset dry_run(const Job& job) {
   Manifest manifest;
   if (job.corpus.kind == SourceKind::token_files) {
     manifest = check_token_files(job.corpus, job.config.vocab_size);
-  } else if (job.config.tokenizer.kind == TokenizerKind::sentencepiece) {
+  } else if (tokenizer_learns(job.config.tokenizer.kind)) {
     build_tokenizer({.kind = TokenizerKind::character}, job.corpus);  // reads all the text and checks that it is UTF-8
     dataset.vocab_size = job.config.tokenizer.vocab_size;
     return dataset;

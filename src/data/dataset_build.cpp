@@ -91,45 +91,16 @@ class SplitWriter {
   std::unique_ptr<TokenShardWriter> shard_;
 };
 
-void ignore_end(Split, const Place&) {}
-
-std::unique_ptr<Tokenizer> build_char(const Corpus& corpus) {
-  CharVocabularyBuilder builder;
-  TextVisitor visitor;
-  visitor.piece = [&](Split, std::string_view piece) { builder.add(piece); };
-  visitor.end_document = ignore_end;
-  visit_corpus(corpus, visitor, "collecting characters");
-  return builder.finish(corpus.several_documents);
-}
-
-std::unique_ptr<Tokenizer> build_sentencepiece(const TokenizerConfig& config, const Corpus& corpus) {
-  SentencepieceSettings settings;
-  settings.vocab_size = config.vocab_size;
-  settings.model_type = config.model_type;
-  settings.character_coverage = config.character_coverage;
-  SentencepieceTrainer trainer(settings);
-  TextVisitor visitor;
-  visitor.piece = [&](Split split, std::string_view piece) {
-    split == Split::train ? trainer.add(piece) : trainer.add_unlearned(piece);
-  };
-  visitor.end_document = ignore_end;
-  visit_corpus(corpus, visitor, "sampling lines");
-  log_info(str("training a sentencepiece model of ", format_count(config.vocab_size), " tokens"));
-  return trainer.finish(corpus.several_documents);
-}
-
 }  // namespace
 
 std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const Corpus& corpus) {
-  switch (config.kind) {
-    case TokenizerKind::byte:
-      return make_byte_tokenizer(corpus.several_documents);
-    case TokenizerKind::character:
-      return build_char(corpus);
-    case TokenizerKind::sentencepiece:
-      break;
-  }
-  return build_sentencepiece(config, corpus);
+  const auto read = [&](const char* task, const TakePiece& take) {
+    TextVisitor visitor;
+    visitor.piece = [&](Split split, std::string_view piece) { take(piece, split == Split::train); };
+    visitor.end_document = [](Split, const Place&) {};
+    visit_corpus(corpus, visitor, task);
+  };
+  return build_tokenizer(config, read, corpus.several_documents);
 }
 
 Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const fs::path& folder,

@@ -9,10 +9,11 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
-#include "config/words.h"
+#include "config/config.h"
 #include "data/dataset_build.h"
 #include "data/dataset_written.h"
 #include "data/ready_token_files.h"
+#include "text/build_tokenizer.h"
 
 namespace inkling {
 
@@ -99,7 +100,7 @@ std::map<std::string, std::string> deciding_settings(const DataConfig& config, c
     settings["data.grammar_seed"] = str(config.grammar_seed);
   }
   settings["data.tokenizer.kind"] = word_of(config.tokenizer.kind);
-  if (config.tokenizer.kind == TokenizerKind::sentencepiece) {
+  if (tokenizer_learns(config.tokenizer.kind)) {
     settings["data.tokenizer.vocab_size"] = str(config.tokenizer.vocab_size);
     settings["data.tokenizer.model_type"] = word_of(config.tokenizer.model_type);
     settings["data.tokenizer.character_coverage"] = format_shortest(config.tokenizer.character_coverage);

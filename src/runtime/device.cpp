@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "config/words.h"
+#include "config/config.h"
 #include "kernels/cpu_kernels.h"
 
 namespace inkling {

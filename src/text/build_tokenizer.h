@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,17 @@
 #include "text/tokenizer.h"
 
 namespace inkling {
+
+// Calls take(piece, is_trained_on) for every piece of the text, in order; pieces of the validation split are not
+// trained on. `task` is for the progress bar: "sampling lines".
+using TakePiece = std::function<void(std::string_view piece, bool is_trained_on)>;
+using ReadPieces = std::function<void(const char* task, const TakePiece& take)>;
+
+// Makes a tokenizer of any kind. Throws what the builders below throw.
+std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const ReadPieces& read, bool with_separator);
+
+// Whether the vocabulary's size is a setting, because its pieces are learned from the text.
+bool tokenizer_learns(TokenizerKind kind);
 
 // The 256 bytes as tokens 0 to 255; the separator, if wanted, is token 256.
 std::unique_ptr<Tokenizer> make_byte_tokenizer(bool with_separator);

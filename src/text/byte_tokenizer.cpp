@@ -2,9 +2,8 @@
 
 #include "base/files.h"
 #include "base/hash.h"
-#include "text/build_tokenizer.h"
 #include "text/tokenizer_errors.h"
-#include "text/tokenizer_json.h"
+#include "text/tokenizer_kind.h"
 
 namespace inkling {
 
@@ -49,5 +48,13 @@ class ByteTokenizer final : public Tokenizer {
 std::unique_ptr<Tokenizer> make_byte_tokenizer(bool with_separator) {
   return std::make_unique<ByteTokenizer>(with_separator);
 }
+
+extern const TokenizerFunctions byte_tokenizer;
+const TokenizerFunctions byte_tokenizer = {
+    .build = [](const TokenizerConfig&, const ReadPieces&,
+                bool with_separator) { return make_byte_tokenizer(with_separator); },
+    .open = [](const std::filesystem::path&,
+               const TokenizerJson& fields) { return make_byte_tokenizer(fields.separator); },
+};
 
 }  // namespace inkling

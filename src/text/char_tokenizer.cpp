@@ -6,9 +6,8 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/strings.h"
-#include "text/build_tokenizer.h"
-#include "text/open_tokenizer.h"
 #include "text/tokenizer_errors.h"
+#include "text/tokenizer_kind.h"
 
 namespace inkling {
 
@@ -127,7 +126,8 @@ std::unique_ptr<Tokenizer> CharVocabularyBuilder::finish(bool with_separator) co
   return std::make_unique<CharTokenizer>(std::move(code_points), with_separator);
 }
 
-std::unique_ptr<Tokenizer> open_char_tokenizer(const std::filesystem::path& folder, const TokenizerJson& fields) {
+static std::unique_ptr<Tokenizer> open_char_tokenizer(const std::filesystem::path& folder,
+                                                      const TokenizerJson& fields) {
   const auto path = tokenizer_json_path(folder);
   if (!fields.characters || fields.characters->empty()) refuse_tokenizer(path, "\"characters\" is missing");
   std::vector<char32_t> code_points;
@@ -139,5 +139,15 @@ std::unique_ptr<Tokenizer> open_char_tokenizer(const std::filesystem::path& fold
   }
   return std::make_unique<CharTokenizer>(std::move(code_points), fields.separator);
 }
+
+static std::unique_ptr<Tokenizer> build_char_tokenizer(const TokenizerConfig&, const ReadPieces& read,
+                                                       bool with_separator) {
+  CharVocabularyBuilder builder;
+  read("collecting characters", [&](std::string_view piece, bool) { builder.add(piece); });
+  return builder.finish(with_separator);
+}
+
+extern const TokenizerFunctions char_tokenizer;
+const TokenizerFunctions char_tokenizer = {.build = build_char_tokenizer, .open = open_char_tokenizer};
 
 }  // namespace inkling

@@ -4,11 +4,12 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/strings.h"
-#include "text/open_tokenizer.h"
 #include "text/sentencepiece_library.h"
 #include "text/sentencepiece_tokenizer.h"
 #include "text/tokenizer_errors.h"
+#include "text/tokenizer_kind.h"
 
 namespace inkling {
 
@@ -88,8 +89,8 @@ std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string serialized_m
   return std::make_unique<SentencepieceTokenizer>(std::move(serialized_model));
 }
 
-std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& folder,
-                                                        const TokenizerJson& fields) {
+static std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& folder,
+                                                               const TokenizerJson& fields) {
   if (!fields.model_hash) refuse_tokenizer(tokenizer_json_path(folder), "\"model_hash\" is missing");
   const auto path = sentencepiece_model_path(folder);
   std::string serialized = read_small_file(path);
@@ -107,5 +108,21 @@ std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::p
   }
   return tokenizer;
 }
+
+static std::unique_ptr<Tokenizer> build_sentencepiece_tokenizer(const TokenizerConfig& config, const ReadPieces& read,
+                                                                bool with_separator) {
+  SentencepieceTrainer trainer({.vocab_size = config.vocab_size,
+                                .model_type = config.model_type,
+                                .character_coverage = config.character_coverage});
+  read("sampling lines", [&](std::string_view piece, bool is_trained_on) {
+    is_trained_on ? trainer.add(piece) : trainer.add_unlearned(piece);
+  });
+  log_info(str("training a sentencepiece model of ", format_count(config.vocab_size), " tokens"));
+  return trainer.finish(with_separator);
+}
+
+extern const TokenizerFunctions sentencepiece_tokenizer;
+const TokenizerFunctions sentencepiece_tokenizer = {
+    .learns = true, .build = build_sentencepiece_tokenizer, .open = open_sentencepiece_tokenizer};
 
 }  // namespace inkling

@@ -2,11 +2,22 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "text/build_tokenizer.h"
 #include "text/line_cuts.h"
-#include "text/open_tokenizer.h"
+#include "text/tokenizer_kind.h"
 
 namespace inkling {
+
+// A line for each kind, in the order of TokenizerKind.
+extern const TokenizerFunctions byte_tokenizer, char_tokenizer, sentencepiece_tokenizer;
+static constexpr const TokenizerFunctions* tokenizer_kinds[] = {
+    &byte_tokenizer,
+    &char_tokenizer,
+    &sentencepiece_tokenizer,
+};
+
+static const TokenizerFunctions& functions_of(TokenizerKind kind) {
+  return *tokenizer_kinds[static_cast<std::size_t>(kind)];
+}
 
 std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text) {
   tokenizer.check(text);  // the whole text at once, so that the error names what is wrong in every line
@@ -27,11 +38,18 @@ std::string decode(const Tokenizer& tokenizer, std::span<const Token> tokens) {
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
   const TokenizerJson fields = read_tokenizer_json(folder);
-  if (fields.kind == "byte") return make_byte_tokenizer(fields.separator);
-  if (fields.kind == "char") return open_char_tokenizer(folder, fields);
-  if (fields.kind == "sentencepiece") return open_sentencepiece_tokenizer(folder, fields);
-  refuse_tokenizer(tokenizer_json_path(folder),
-                   str("its kind is ", quote(fields.kind), "; known are byte, char, sentencepiece"));
+  const auto& words = words_of<TokenizerKind>;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (fields.kind == words[i]) return tokenizer_kinds[i]->open(folder, fields);
+  }
+  refuse_tokenizer(tokenizer_json_path(folder), str("its kind is ", quote(fields.kind), "; known are ",
+                                                    join(std::vector<std::string>(words.begin(), words.end()), ", ")));
 }
+
+std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const ReadPieces& read, bool with_separator) {
+  return functions_of(config.kind).build(config, read, with_separator);
+}
+
+bool tokenizer_learns(TokenizerKind kind) { return functions_of(kind).learns; }
 
 }  // namespace inkling

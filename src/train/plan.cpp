@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "config/words.h"
+#include "config/config.h"
 #include "runtime/cpu_memory.h"
 #include "train/fit.h"
 #include "train/memory.h"

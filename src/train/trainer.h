@@ -10,7 +10,7 @@
 #include "data/windows.h"
 #include "formats/token_file.h"
 #include "model/model.h"
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 #include "runtime/transfer.h"
 #include "train/batches.h"
 
@@ -47,7 +47,7 @@ class Trainer {
   double estimate_loss(const TokenSequence& tokens);
 
   ParameterArena& arena() { return *arena_; }
-  AdamW& optimizer() { return optimizer_; }
+  Optimizer& optimizer() { return optimizer_; }
   const Model& model() const { return *model_; }
 
  private:
@@ -63,7 +63,7 @@ class Trainer {
   Config config_;
   std::unique_ptr<ParameterArena> arena_;
   std::unique_ptr<Model> model_;
-  AdamW optimizer_;
+  Optimizer optimizer_;
 
   Batch batch_;                         // what a pass reads
   Upload upload_;                       // to there

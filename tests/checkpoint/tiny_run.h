@@ -14,7 +14,7 @@
 #include "formats/safetensors.h"
 #include "model/arena.h"
 #include "model/weights.h"
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 
 namespace inkling {
 
@@ -30,7 +30,7 @@ struct TinyRun {
   GptShape shape;
   Config config;
   ParameterArena arena;
-  AdamW optimizer;
+  Optimizer optimizer;
   TrainingState state;
 };
 

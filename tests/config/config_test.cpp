@@ -11,7 +11,6 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "config/fields.h"
-#include "config/words.h"
 #include "tests/config/config_testing.h"
 
 namespace inkling {

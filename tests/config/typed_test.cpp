@@ -11,7 +11,6 @@
 #include "config/config.h"
 #include "config/fields.h"
 #include "config/resolved.h"
-#include "config/words.h"
 #include "tests/config/config_testing.h"
 #include "tests/temporary_folder.h"
 

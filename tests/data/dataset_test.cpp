@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "config/words.h"
+#include "config/config.h"
 #include "data/dataset_manifest.h"
 #include "tests/temporary_folder.h"
 

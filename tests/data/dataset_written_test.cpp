@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "config/words.h"
+#include "config/config.h"
 #include "data/dataset.h"
 #include "data/folder_lock.h"
 #include "tests/system_calls.h"

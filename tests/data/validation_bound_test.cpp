@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "config/words.h"
+#include "config/config.h"
 #include "data/dataset.h"
 #include "tests/temporary_folder.h"
 

@@ -26,7 +26,7 @@ GptShape shape_for(const Tokenizer* tokenizer) {
 void write_checkpoint(const fs::path& folder, const Tokenizer* tokenizer, std::int64_t step = 1) {
   const GptShape shape = shape_for(tokenizer);
   const test::SmallModel model = test::make_lively_model(shape, {.seed = static_cast<std::uint64_t>(step)});
-  AdamW optimizer(*model.arena, {}, model.model->backend());
+  Optimizer optimizer(*model.arena, {}, model.model->backend());
   optimizer.set_steps(step);
   const Config config = parse_config("data: {source: text.txt}", "test", {});
   create_folders(folder.parent_path());

@@ -1,10 +1,10 @@
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
-#include <torch/optim/adamw.h>
+#include <torch/optim/optimizer.h>
 
 #include <cmath>
 #include <numeric>
@@ -43,14 +43,14 @@ bool is_in(const ParameterRange& range, std::size_t element) {
 }
 
 // One update; returns the gradient's global norm before clipping.
-double step_of(AdamW& optimizer, double learning_rate) {
+double step_of(Optimizer& optimizer, double learning_rate) {
   optimizer.set_learning_rate(learning_rate);
   optimizer.update();
   return std::sqrt(optimizer.norm_squared().item<double>());
 }
 
-at::Tensor moment1(const AdamW& optimizer) { return optimizer.states()[0].flat; }
-at::Tensor moment2(const AdamW& optimizer) { return optimizer.states()[1].flat; }
+at::Tensor moment1(const Optimizer& optimizer) { return optimizer.states()[0].flat; }
+at::Tensor moment2(const Optimizer& optimizer) { return optimizer.states()[1].flat; }
 
 // Loshchilov, Hutter 2019, algorithm 2, element by element in double precision.
 struct PlainAdamW {
@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Cuda, AdamWForm,
 
 TEST_P(AdamWForm, IsThePaperInDoublePrecisionAndDecaysMatricesOnly) {
   ParameterArena arena = make_arena();
-  AdamW optimizer(arena, settings, backend());
+  Optimizer optimizer(arena, settings, backend());
   const auto size = static_cast<std::size_t>(arena.size());
   PlainAdamW plain{{}, std::vector<double>(size, 0.0), std::vector<double>(size, 0.0)};
   const at::Tensor values = arena.values().to(at::kCPU, at::kDouble);
@@ -139,7 +139,7 @@ TEST_P(AdamWForm, IsThePaperInDoublePrecisionAndDecaysMatricesOnly) {
 
 TEST_P(AdamWForm, IsLibTorchsAdamW) {
   ParameterArena arena = make_arena();
-  AdamW optimizer(arena, settings, backend());
+  Optimizer optimizer(arena, settings, backend());
   std::vector<at::Tensor> theirs;
   std::vector<torch::optim::OptimizerParamGroup> groups;
   for (const Parameter& parameter : arena.parameters()) {
@@ -175,7 +175,7 @@ TEST_P(AdamWForm, ClipsByTheNormOfAllGradientsAndReturnsTheNormBefore) {
     set_gradients(clipped_by_hand, 1, scale);
     const auto norm = arena.gradients().to(at::kDouble).norm().item<double>();
     if (norm > 1.0) clipped_by_hand.gradients().div_(norm);
-    AdamW ours(arena, clipping, backend()), plain(clipped_by_hand, settings, backend());
+    Optimizer ours(arena, clipping, backend()), plain(clipped_by_hand, settings, backend());
     EXPECT_NEAR(step_of(ours, 0.01), norm, oracle::rounding_error(1) * norm);  // the sum is in float64
     step_of(plain, 0.01);
     const double rounding = 2 * oracle::rounding_error(8);  // clipping and a step, on both sides
@@ -188,7 +188,7 @@ TEST_P(AdamWForm, ClipsByTheNormOfAllGradientsAndReturnsTheNormBefore) {
 TEST_P(AdamWForm, ANormThatIsNotFiniteLeavesEverythingAsItIs) {
   for (const double poison : {static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
     ParameterArena arena = make_arena();
-    AdamW optimizer(arena, settings, backend());
+    Optimizer optimizer(arena, settings, backend());
     set_gradients(arena, 1);
     step_of(optimizer, 0.01);
     const at::Tensor values = arena.values().clone(), first = moment1(optimizer).clone(),
@@ -204,14 +204,14 @@ TEST_P(AdamWForm, ANormThatIsNotFiniteLeavesEverythingAsItIs) {
 
 TEST_P(AdamWForm, GoesOnBitForBitFromItsMomentsAndStepCount) {
   ParameterArena whole = make_arena(), cut = make_arena();
-  AdamW uninterrupted(whole, settings, backend()), before(cut, settings, backend());
-  const auto step = [](AdamW& optimizer, ParameterArena& arena, std::uint64_t number) {
+  Optimizer uninterrupted(whole, settings, backend()), before(cut, settings, backend());
+  const auto step = [](Optimizer& optimizer, ParameterArena& arena, std::uint64_t number) {
     set_gradients(arena, number);
     step_of(optimizer, 0.01);
   };
   for (std::uint64_t number = 1; number <= 4; ++number) step(uninterrupted, whole, number);
   for (std::uint64_t number = 1; number <= 2; ++number) step(before, cut, number);
-  AdamW after(cut, settings, backend());
+  Optimizer after(cut, settings, backend());
   moment1(after).copy_(moment1(before));
   moment2(after).copy_(moment2(before));
   after.set_steps(before.steps());
@@ -223,7 +223,7 @@ TEST_P(AdamWForm, KeepsFloat32WeightsBesideBfloat16Ones) {
   ParameterArena arena({{"matrix", {20, 30}, ParameterGroup::matrix}}, device(), at::kBFloat16, Gradients::as_weights);
   arena.values().copy_(oracle::normal(1, {arena.size()}));
   arena.refresh_compute();
-  AdamW optimizer(arena, settings, backend());
+  Optimizer optimizer(arena, settings, backend());
   set_gradients(arena, 1);
   const at::Tensor before = arena.master("matrix").clone();
   step_of(optimizer, 1e-5);  // too small a step for bfloat16 to see each time
@@ -252,7 +252,7 @@ TEST(Training, ABatchOfOneWindowIsMemorised) {
     const SmallModel small = make_small_model(shape, {.runtime = {.kernels = kernels}});
     OptimizerConfig memorising = settings;
     memorising.grad_clip = 1.0;
-    AdamW optimizer(*small.arena, memorising, small.model->backend());
+    Optimizer optimizer(*small.arena, memorising, small.model->backend());
     const at::Tensor window = oracle::tokens(1, {1, 33}, 50);
     double loss = 0.0;
     for (int step = 0; step < 200; ++step) {

@@ -1,4 +1,4 @@
-#include "config/words.h"
+#include "config/config.h"
 #include "tests/text/text_testing.h"
 
 namespace inkling {

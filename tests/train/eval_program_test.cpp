@@ -36,7 +36,7 @@ class EvalProgram : public testing::Test {
     GptShape shape = test::small_shape;
     shape.vocab_size = static_cast<std::int64_t>(dataset.vocab_size);
     const test::SmallModel model = test::make_small_model(shape);
-    const AdamW optimizer(*model.arena, {}, model.model->backend());
+    const Optimizer optimizer(*model.arena, {}, model.model->backend());
     TrainingState state;
     state.data_hash = dataset.hash;
     save_checkpoint(folder / name, config, shape, *model.arena, optimizer, state, dataset.tokenizer.get());

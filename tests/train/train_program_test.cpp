@@ -229,7 +229,7 @@ TEST_F(TrainProgram, SecondSignalEndsAtOnce) {
 void spoil_moments(const fs::path& checkpoint) {
   const GptShape shape = read_shape(checkpoint);
   ParameterArena arena(gpt_parameters(shape), at::kCPU, at::kFloat, Gradients::in_float32);
-  AdamW optimizer(arena, {}, cpu_backend());
+  Optimizer optimizer(arena, {}, cpu_backend());
   load_weights(checkpoint, shape, arena);
   load_optimizer(checkpoint, arena, optimizer);
   optimizer.states()[0].flat.fill_(1e38);

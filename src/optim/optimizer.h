@@ -19,10 +19,10 @@ struct OptimizerState {
   at::Tensor flat;   // [arena.size()] float32
 };
 
-class AdamW {
+class Optimizer {
  public:
   // Moments start at zero, on the arena's device. The arena must outlive the optimizer and have gradients.
-  AdamW(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend);
+  Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend);
 
   // An update in two halves: what the host says, and the update itself from arena.gradients(), which can be recorded:
   // nothing in it depends on the host. A gradient that is not finite leaves values and moments as they are.

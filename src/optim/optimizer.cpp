@@ -1,4 +1,4 @@
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 
 #include <ATen/ops/pow.h>
 #include <ATen/ops/tensor.h>
@@ -25,7 +25,7 @@ at::Tensor numbers_of(const OptimizerConfig& config) {
 
 }  // namespace
 
-AdamW::AdamW(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend)
+Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend)
     : arena_(arena),
       config_(settings),
       backend_(backend),
@@ -34,13 +34,13 @@ AdamW::AdamW(ParameterArena& arena, const OptimizerConfig& settings, const Backe
       steps_(at::zeros({1}, arena.values().options().dtype(at::kDouble))),
       norm_squared_(at::zeros_like(steps_)) {}
 
-std::int64_t AdamW::steps() const { return static_cast<std::int64_t>(steps_.item<double>()); }
+std::int64_t Optimizer::steps() const { return static_cast<std::int64_t>(steps_.item<double>()); }
 
-void AdamW::set_steps(std::int64_t steps) { steps_.fill_(static_cast<double>(steps)); }
+void Optimizer::set_steps(std::int64_t steps) { steps_.fill_(static_cast<double>(steps)); }
 
-void AdamW::set_learning_rate(double learning_rate) { settings_.select(1, rate_column).fill_(learning_rate); }
+void Optimizer::set_learning_rate(double learning_rate) { settings_.select(1, rate_column).fill_(learning_rate); }
 
-void AdamW::update() {
+void Optimizer::update() {
   RECORD_FUNCTION("adamw", std::vector<c10::IValue>());
   const at::Tensor norm_squared = backend_.sum_of_squares(arena_.gradients());
   norm_squared_.copy_(norm_squared);
