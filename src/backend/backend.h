@@ -1,11 +1,11 @@
 // What a device can do with tensors. There is one value of this struct for the CPU, one for GPUs, and one for the
-// reference model, which brings its own operations; a run chooses among them once (backend/choose.h), and nobody above
+// reference model, which brings its own operations. A run chooses among them once (backend/choose.h), and no code above
 // asks on which device a tensor lies.
 //
-// Rows are the tokens of a batch, B T of them; C channels, H heads of size D, V tokens in the vocabulary. No function
-// here is seen by autograd: src/ops makes operations with gradients of them. A gradient of a weight goes straight to
-// the arena, by Weight::take_beta(). On a GPU functions only queue work on the current stream, so that it can be
-// recorded.
+// In the shapes, B counts the texts of a batch, T the tokens of each, C channels, H heads of size D, and V the tokens
+// of the vocabulary; `rows` are the B T tokens of a batch. Autograd does not see these functions: src/ops makes
+// operations with gradients of them. They write the gradient of a weight straight to the arena, as Weight::take_beta()
+// says. On a GPU they only queue work on the current stream, so that it can be recorded.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,19 +19,19 @@
 
 namespace inkling {
 
-inline constexpr std::int64_t not_scored = -1;  // a target that does not count
+inline constexpr std::int64_t not_scored = -1;  // a target that the loss leaves out
 
 // The residual stream x and the norm of it that the next part of the model reads, both [B, T, C].
 struct ResidualStream {
   at::Tensor x, normed;
 };
 
-// Where dropout falls: element i is dropped by number i of the stream mix64(key + place * golden_gamma). The key lies
-// on the device, int64 [1], because a recorded step reads it anew each time.
+// One of the places of a forward pass where dropout falls, with its random numbers: element i is dropped by number i of
+// the stream mix64(key + place * golden_gamma).
 struct DropoutPlace {
-  double probability = 0.0;
-  at::Tensor key = {};
-  std::uint64_t place = 0;
+  double probability = 0.0;  // of dropping; 0: nothing is dropped
+  at::Tensor key = {};       // int64 [1] on the device, because a recorded step reads it anew each time
+  std::uint64_t place = 0;   // counted from 1, in the order of the forward pass
 };
 
 struct Normalized {
@@ -41,65 +41,65 @@ struct Normalized {
 
 struct Widened {
   at::Tensor out;        // [rows, C]
-  at::Tensor pre, wide;  // [rows, 4C]: before and behind GELU
+  at::Tensor pre, wide;  // [rows, 4C]: before and after GELU
 };
 
 struct Attended {
   at::Tensor out;                 // [B, T, C]
-  std::vector<at::Tensor> saved;  // what the backward pass reads; `out` may be among it
-  std::int64_t longest_queries = 0, longest_keys = 0;
+  std::vector<at::Tensor> saved;  // what attention_backward() of the same backend reads; `out` may be in it
+  std::int64_t longest_queries = 0, longest_keys = 0;  // what FlashAttention's backward pass takes
 };
 
 struct Scored {
   at::Tensor loss;       // float32 []: mean over the scored targets, in nats
-  at::Tensor gradients;  // [rows, V] or wider: of the logits, which they have replaced
+  at::Tensor gradients;  // [rows, V] or wider: those of the logits, in the memory of the logits
 };
 
 // Keys and values of one layer, for rows that have grown to different lengths.
 struct CachedLayer {
   at::Tensor keys, values;  // [B, H, block_size, D]
-  at::Tensor arrivals;      // int32 [B, H], zeros: with this the kernel on a GPU counts its blocks
+  at::Tensor arrivals;      // int32 [B, H], zero between calls: where a kernel on a GPU counts its blocks
 };
 
-// One more token per row through a block, whose own norm is in the stream already.
+// What decode_block() takes beside the residual stream, which holds the norm that the block begins with.
 struct DecodedBlock {
   const BlockWeights& weights;
-  const NormWeights& next_norm;  // the norm behind the block
+  const NormWeights& next_norm;  // that of the next block, or the last of all
   std::int64_t n_head;
   const CachedLayer& cache;   // gets the new keys and values at column lengths[b]
   const at::Tensor& lengths;  // int64 [B], each below block_size
 };
 
-// What AdamWRange::settings holds. bias_correction1 = 1 - beta1^t, bias_correction2 = 1 - beta2^t.
+// The numbers in AdamWRange::settings, in order. bias_correction1 = 1 - beta1^t, bias_correction2 = 1 - beta2^t.
 struct AdamWNumbers {
   double learning_rate, beta1, beta2, epsilon, weight_decay;
-  double max_norm;  // of the gradient; 0: it is not clipped
+  double max_norm;  // the norm to which the gradient is clipped; 0: no clipping
   double bias_correction1, bias_correction2;
 };
 
-// One parameter range of an AdamW update, flat [n] each: float32, but for `compute`, which gets a copy of the new
-// values in another dtype, or is undefined.
+// A range of the arena in an AdamW update, flat [n] and float32. `compute` gets a copy of the new values in its own
+// dtype, or is undefined.
 struct AdamWRange {
   at::Tensor value, gradient, moment1, moment2, compute;
   at::Tensor settings;  // float64 [8]: AdamWNumbers, on the device
 };
 
-// The texts of a recorded decoder, which the draw extends where they lie. int64 [B], but for `contexts`.
+// The texts of a recorded decoder, on the device, where draw() extends them. Each is int64 [B] except `contexts`.
 struct DrawState {
   at::Tensor contexts;  // [B, block_size]: row b's context is its first lengths[b] tokens
   at::Tensor lengths;
-  at::Tensor random, places;  // the key of a text's random numbers, and which of them is next
-  at::Tensor tokens, drawn;   // the last token; and the drawn one, -1 if the logits are no numbers
+  at::Tensor random, places;  // the key of each text's random numbers, and the number that is next
+  at::Tensor tokens, drawn;   // the last token of each; the token just drawn, or -1 if a logit is NaN or +infinity
 };
 
 struct Backend {
-  // Work is only queued, and the host may run ahead of it: then repeated work is worth recording.
+  // Functions only queue work, and the host may run ahead of it. It pays then to record work that is repeated.
   bool queues = false;
-  // A row of decode_block() has the same bits whatever stands beside it. LibTorch's products do not promise that.
+  // A row that is decoded has the same bits whatever the others hold. LibTorch's products do not promise that.
   bool rows_are_independent = true;
   // A forward pass that is repeated with the same DropoutPlaces drops the same elements.
   bool repeats_dropout = true;
-  // Of what flows between the operations, for weights of this dtype.
+  // Returns the dtype of what flows between the operations, for weights of this dtype.
   at::ScalarType (*activation_dtype)(at::ScalarType weights) = nullptr;
 
   // tokens: int64 [B, T] -> [B, T, C]: a row of the token table plus the row of the position table for its column.
@@ -109,8 +109,8 @@ struct Backend {
 
   // LayerNorm (Ba, Kiros, Hinton 2016; epsilon 1e-5) of x + branch, or of x where branch is undefined. x: [..., C].
   Normalized (*norm)(const at::Tensor& x, const at::Tensor& branch, const NormWeights& weights) = nullptr;
-  // dsum: the gradient that reaches the sum on the residual path, or undefined. Returns the gradient of x and of
-  // branch.
+  // dsum: the gradient that reaches the sum on the residual path, or undefined. Returns the gradient of x, which is
+  // also that of branch.
   at::Tensor (*norm_backward)(const at::Tensor& dout, const at::Tensor& dsum, const Normalized& forward,
                               const NormWeights& weights) = nullptr;
 
@@ -119,16 +119,16 @@ struct Backend {
   // Returns the gradient of x.
   at::Tensor (*linear_backward)(const at::Tensor& dout, const at::Tensor& x, const LinearWeights& weights) = nullptr;
 
-  // gelu(x W + b) W' + b'. repeatable: `wide` has the bits that mlp_backward() computes again.
+  // gelu(x W + b) W' + b'. With `repeatable`, `wide` has the bits that mlp_backward() gets when it computes it again.
   Widened (*mlp)(const at::Tensor& x, const MlpWeights& weights, bool repeatable) = nullptr;
-  // wide: undefined where it was not kept. Returns the gradient of x.
+  // wide: undefined where it was not kept; then it is computed again from `pre`. Returns the gradient of x.
   at::Tensor (*mlp_backward)(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,
                              const MlpWeights& weights) = nullptr;
 
   // Causal attention of all heads (Vaswani et al. 2017, section 3.2): softmax(q k^T / sqrt(D) + mask) v, dropout on the
   // probabilities. qkv: [B, T, 3C], contiguous.
   Attended (*attention)(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace& dropout) = nullptr;
-  // Whether it keeps the probabilities [B, H, T, T], in float32, for its backward pass.
+  // Whether attention() keeps its probabilities [B, H, T, T], in float32, for the backward pass.
   bool (*keeps_probabilities)(at::ScalarType dtype) = nullptr;
   // Returns the gradient of qkv.
   at::Tensor (*attention_backward)(const at::Tensor& dout, const Attended& forward, std::int64_t n_head,
@@ -137,38 +137,38 @@ struct Backend {
   // Softmax and cross-entropy of x table^T. x: [rows, C]; targets: int64 [rows], below V or not_scored, at least one of
   // them scored.
   Scored (*head)(const at::Tensor& x, const at::Tensor& targets, const Weight& table) = nullptr;
-  // dloss: []. Returns the gradient of x.
+  // dloss: the gradient of the loss, []. gradients: those of Scored. Returns the gradient of x.
   at::Tensor (*head_backward)(const at::Tensor& dloss, const at::Tensor& x, const at::Tensor& gradients,
                               const Weight& table) = nullptr;
   // x table^T: [..., C] -> [..., V]
   at::Tensor (*logits)(const at::Tensor& x, const Weight& table) = nullptr;
 
-  // Each element becomes 0 with its probability, else x / (1 - p). Also its own backward pass.
+  // Each element becomes 0 with probability p, else x / (1 - p). It is its own backward pass.
   at::Tensor (*dropout)(const at::Tensor& x, const DropoutPlace& place) = nullptr;
 
-  // One more token for each of a few rows. A row's bits do not depend on the rows beside it.
+  // From here on a row is a text, which gets one more token. A row's bits do not depend on the other rows.
   // tokens, positions: int64 [B] -> [B, 1, C]
   at::Tensor (*decode_embedding)(const at::Tensor& tokens, const at::Tensor& positions,
                                  const EmbeddingWeights& weights) = nullptr;
-  // in: [B, 1, C] each -> the stream behind the block.
+  // in: [B, 1, C] each -> the residual stream after the block.
   ResidualStream (*decode_block)(const ResidualStream& in, const DecodedBlock& block) = nullptr;
   // x: [B, C] -> [B, V] float32
   at::Tensor (*decode_logits)(const at::Tensor& x, const Weight& table) = nullptr;
-  // Draws the token behind each row of logits [B, V] as sample_token() of generate/sampler.h does, of the first
-  // `vocab_size` columns. Only where work is queued: elsewhere the host draws.
+  // Draws the token after each row of logits [B, V] as sample_token() of generate/sampler.h does, from the first
+  // `vocab_size` columns. Null where work is not queued, because the host draws then.
   void (*draw)(const at::Tensor& logits, const DrawState& state, const SamplingSettings& settings,
                std::int64_t vocab_size) = nullptr;
 
-  // The sum of the squares of a flat float32 tensor: [1], float64 or float32.
+  // Returns the sum of the squares of a flat float32 tensor: [1], float64 or float32.
   at::Tensor (*sum_of_squares)(const at::Tensor& flat) = nullptr;
-  // AdamW (Loshchilov, Hutter 2019, equation 12) with the gradient clipped to max_norm. norm_squared: of all
-  // gradients; if it is not finite, nothing changes.
+  // AdamW (Loshchilov, Hutter 2019, equation 12) with the gradient clipped to max_norm. norm_squared: that of all
+  // gradients, from sum_of_squares(); if it is not finite, nothing changes.
   void (*adamw)(const AdamWRange& range, const at::Tensor& norm_squared) = nullptr;
 
-  // Calls work() once, which queues on the current stream (not the default one), and records that instead of running
-  // it. The result queues it again, with new contents of the same tensors. Recordings of one `family` (any number)
-  // share memory for what lives within them: they must not run at the same time. Where work is not queued, the result
-  // is `work` itself.
+  // Calls work() once, which queues on the current stream (not the default one), and records what it queues instead of
+  // running it. The result queues that again, with the tensors' new contents. Recordings of one `family` (any number)
+  // share memory for what lives within them, so they must not run at the same time. Where work is not queued, the
+  // result is `work` itself.
   std::function<void()> (*record)(int family, const std::function<void()>& work) = nullptr;
 };
 

@@ -8,18 +8,18 @@
 
 namespace inkling {
 
-// The backend that computes what `runtime` says. On a GPU with the fused kernels it is in libinkling_cuda.so, which is
-// loaded by the first call, so that programs on the CPU start without CUDA: Error environment if it cannot be.
+// Returns the backend that computes what `runtime` says. The fused kernels for a GPU are in libinkling_cuda.so, which
+// the first call loads, so that programs on the CPU start without CUDA. Error environment if it cannot be loaded.
 const Backend& choose_backend(const Runtime& runtime);
 
-// The reference model's, on any device, in LibTorch's own operations: the update. Its model operations are absent,
-// because the reference model brings its own.
+// Returns the backend of the reference model, for any device: it has the update, in LibTorch's own operations. The
+// functions for the model are null, because the reference model brings its own operations.
 const Backend& composed_backend();
 
-// libinkling_cuda.so beside the program that runs, whether it is there or not.
+// Returns the path of libinkling_cuda.so beside the program that runs, whether the file is there or not.
 std::filesystem::path cuda_library_path();
 
-// For tests: `backend` takes the place of that library and works on tensors of the CPU; null ends that.
+// For tests: `backend` takes the place of that library and works on tensors on the CPU; null ends that.
 void emulate_cuda_library(const Backend* backend);
 
 }  // namespace inkling

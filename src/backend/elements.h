@@ -1,4 +1,4 @@
-// From tensors and places of dropout to what kernels take.
+// Turns tensors and DropoutPlaces into what kernels take.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 
 namespace inkling {
 
-// The elements of a contiguous tensor; null for an undefined one. Error internal for a tensor with gaps.
+// Returns the elements of a contiguous tensor; null for an undefined one. Throws Error internal for a tensor with gaps.
 template <typename Element>
 Element* elements(const at::Tensor& tensor) {
   if (!tensor.defined()) return nullptr;
@@ -29,7 +29,7 @@ inline std::uint32_t dropout_threshold(double probability) {
 // What the other elements are multiplied by.
 inline float dropout_scale(double probability) { return static_cast<float>(1.0 / (1.0 - probability)); }
 
-// The key of the stream of numbers for a place whose key lies in the host's memory.
+// The key of a place's stream of random numbers, where DropoutPlace::key lies in the host's memory.
 inline std::uint64_t dropout_stream(const DropoutPlace& place) {
   if (place.probability == 0.0) return 0;
   return mix64(*elements<std::uint64_t>(place.key) + place.place * golden_gamma);

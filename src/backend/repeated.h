@@ -8,14 +8,15 @@
 
 namespace inkling {
 
+// Does `work` whenever it is called. Where the backend queues, the second call records it, and later calls only queue
+// the recording again. So the work must read everything that differs between two calls from tensors.
 class Repeated {
  public:
-  // `family` as for Backend::record.
+  // `family` is that of Backend::record.
   Repeated(const Backend& backend, int family, std::function<void()> work)
       : backend_(backend), family_(family), work_(std::move(work)) {}
 
-  // Does the work the first time, because what is chosen, loaded or allocated at first use must not happen while it is
-  // recorded; records it the second time, where the backend queues, and from then on queues it again.
+  // The first call does not record, because what is chosen, loaded or allocated at first use must not happen then.
   void operator()() {
     if (std::exchange(is_first_, false)) return work_();
     if (!again_) again_ = backend_.record(family_, work_);

@@ -10,18 +10,17 @@
 namespace inkling {
 
 struct Weight {
-  at::Tensor value = {};  // undefined where the model has none (bias: false)
-  at::Tensor gradient =
-      {};  // the same shape; of the value's dtype or float32; undefined in a model that is not trained
-  bool* is_fresh = nullptr;  // the arena's note that no pass has written this gradient since begin_gradients()
+  at::Tensor value = {};     // undefined where the model has none (bias: false)
+  at::Tensor gradient = {};  // of the value's shape, in its dtype or float32; undefined in a model that is not trained
+  bool* is_fresh = nullptr;  // in the arena: true while no pass has written this gradient since begin_gradients()
 
   bool defined() const { return value.defined(); }
 
-  // For gradient = beta * gradient + …: 0 for the first who asks since begin_gradients(), so that what stands there is
-  // not even read; 1 for everyone after that.
+  // Returns the beta of gradient = beta * gradient + …, and clears is_fresh: 0 for the first caller since
+  // begin_gradients(), so that what stands there is not even read, and 1 for every later one.
   double take_beta() const { return is_fresh != nullptr && std::exchange(*is_fresh, false) ? 0.0 : 1.0; }
 
-  // For loops that can only add: the gradient, set to zero first where take_beta() is 0. Undefined where there is none.
+  // Returns the gradient for loops that can only add, set to zero if take_beta() is 0. Undefined if there is none.
   const at::Tensor& gradient_to_add_to() const {
     if (gradient.defined() && take_beta() == 0.0) gradient.zero_();
     return gradient;

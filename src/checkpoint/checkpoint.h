@@ -30,7 +30,7 @@ struct TrainingState {
   Resolved resolved;  // what `auto` became
 };
 
-// What helps a run that has diverged, for its message.
+// The advice in the message of a run that has diverged.
 inline constexpr std::string_view diverged_advice =
     "Try a lower optimizer.learning_rate, a longer schedule.warmup_steps or optimizer.grad_clip: 1.0, with --fresh";
 
@@ -71,7 +71,7 @@ std::filesystem::path find_checkpoint(const std::filesystem::path& place, const 
 // newer version of this program wrote the newest, and Error environment if one cannot be read.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& run);
 
-// Is called after the save of state.step: removes all checkpoints but the `keep` newest (at least one) and the best
+// To be called after the save of state.step. Removes all checkpoints but the `keep` newest (at least one) and the best
 // one, and what killed processes left behind a minute or longer ago. Warns of what cannot be removed. Damaged
 // checkpoints stay, because the person has to judge them. So do those of later steps, which the run passed over when it
 // was resumed. If one cannot be read, nothing is removed, because it is not known which are the newest.

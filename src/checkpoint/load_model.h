@@ -1,4 +1,4 @@
-// A model from a checkpoint folder, ready to be asked.
+// A model from a checkpoint folder, ready for use.
 #pragma once
 
 #include <filesystem>
@@ -18,11 +18,11 @@ struct LoadedModel {
   std::unique_ptr<Tokenizer> tokenizer;   // null where the folder holds none
 };
 
-// Opens a checkpoint or any GPT-2 folder in Hugging Face's format. Error input if it is none or damaged, or if its
-// tokenizer has more tokens than the model.
+// Opens a checkpoint or any GPT-2 folder in Hugging Face's format. Throws Error input if the folder is neither, if it
+// is damaged, or if its tokenizer has more tokens than the model.
 LoadedModel load_model(const std::filesystem::path& folder, const Runtime& runtime);
 
-// The tokenizer of a model that is to read or write text. Error input if there is none, saying what to do.
+// Returns the tokenizer of a model. Throws Error input, saying what to do, if there is none.
 const Tokenizer& require_tokenizer(const LoadedModel& model);
 
 }  // namespace inkling

@@ -18,7 +18,7 @@ inline constexpr std::string_view weights_prefix = "transformer.";
 // without an output head, because that is the token embedding.
 void write_model_weights(const std::filesystem::path& path, const GptShape& shape, const ParameterArena& arena);
 
-// The shape of the model in a checkpoint or any GPT-2 folder in Hugging Face's format, with or without the
+// Returns the shape of the model in a checkpoint or any GPT-2 folder in Hugging Face's format, with or without the
 // "transformer." prefix, the mask buffers of old files and a copy of the tied head. Throws Error input naming file and
 // field or tensor for whatever is missing, left over, of the wrong shape or cannot be computed here. It reads no
 // tensor, so that a folder is refused before memory is taken for it.
@@ -28,8 +28,8 @@ GptShape read_shape(const std::filesystem::path& folder);
 // read_shape(); after an Error the arena may be partly filled. Weights that are not finite are refused by name.
 void load_weights(const std::filesystem::path& folder, const GptShape& shape, ParameterArena& arena);
 
-// The name of a tensor that holds infinity or NaN; none if all are finite. It takes one pass over the arena, on its
-// device.
+// Returns the name of a tensor that holds infinity or NaN; none if all are finite. It takes one pass over the arena, on
+// its device.
 std::optional<std::string> tensor_not_finite(const ParameterArena& arena);
 
 }  // namespace inkling

@@ -35,20 +35,20 @@ at::Tensor split_heads(const at::Tensor& out, std::int64_t n_head) {
   return out.view({out.size(0), out.size(1), n_head, -1}).transpose(1, 2);
 }
 
-// What FlashAttention and cuDNN can do.
+// Whether FlashAttention and cuDNN can compute it.
 bool in_one_kernel(const at::Tensor& qkv, std::int64_t n_head) {
   const std::int64_t head_size = qkv.size(2) / 3 / n_head;
   return qkv.is_cuda() && qkv.scalar_type() == at::kBFloat16 && head_size % 8 == 0 && head_size <= 128;
 }
 
-// FlashAttention 2 (Dao 2023), whose backward pass can be deterministic, or cuDNN's, which is faster, is not, and
-// cannot do everything.
+// Whether to take FlashAttention 2 (Dao 2023), whose backward pass can be deterministic, rather than cuDNN's attention,
+// which is faster, but not deterministic, and cannot compute everything.
 bool takes_flash(const at::Tensor& qkv, double dropout) {
   return at::globalContext().deterministicAlgorithms() || !cudnn_attends(qkv.size(1), dropout);
 }
 
-// Called without LibTorch's autograd, whose backward pass through the views would fill and add three tensors of the
-// size of qkv.
+// They are called without LibTorch's autograd, whose backward pass through the views would fill and add three tensors
+// of the size of qkv.
 Attended one_kernel(const at::Tensor& qkv, std::int64_t n_head, double dropout) {
   const at::Tensor q = heads(qkv, n_head, 0), k = heads(qkv, n_head, 1), v = heads(qkv, n_head, 2);
   at::Tensor out, logsumexp, first_queries, first_keys, random, more_random;
@@ -88,7 +88,7 @@ at::Tensor one_kernel_backward(const at::Tensor& dout, const Attended& forward, 
   return dqkv;
 }
 
-// The rest: the formula step by step, in float32, with the numbers of `place` for the dropout of the probabilities.
+// Everything else goes by the formula, step by step, in float32; `place` has the numbers for the dropped probabilities.
 at::Tensor dropped(const at::Tensor& x, const DropoutPlace& place) {
   return place.probability == 0.0 ? x : dropout(x, place);
 }

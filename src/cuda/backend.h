@@ -6,8 +6,8 @@
 
 namespace inkling::cuda {
 
-// The tests put it together from the same functions, too: they bring products and graphs of their own (cuda/products.h,
-// cuda/graphs.h), and kernels that run on the CPU.
+// Returns the backend. The tests call it with products and graphs of their own (cuda/products.h, cuda/graphs.h), and
+// with kernels that run on the CPU.
 Backend backend();
 
 // Its functions, as backend/backend.h describes them.
@@ -27,8 +27,8 @@ at::Tensor mlp_backward(const at::Tensor& dout, const at::Tensor& x, const at::T
 Attended attention(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace& dropout);
 at::Tensor attention_backward(const at::Tensor& dout, const Attended& forward, std::int64_t n_head,
                               const DropoutPlace& dropout);
-// Whether cuDNN's attention over `time` positions, which is used where results need not be deterministic, computes
-// this: some of its kernels round the probability of dropout to sixteenths, and none takes a single position.
+// Whether cuDNN's attention can compute this; it is used where results need not be deterministic. Some of its kernels
+// round the probability of dropout to sixteenths, and none takes a single position.
 bool cudnn_attends(std::int64_t time, double dropout);
 
 Scored head(const at::Tensor& x, const at::Tensor& targets, const Weight& table);

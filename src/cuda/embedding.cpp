@@ -6,7 +6,7 @@
 namespace inkling::cuda {
 namespace {
 
-// positions: undefined where row n's is n % time.
+// positions may be undefined: then that of row n is n % time.
 at::Tensor rows_of_both(const at::Tensor& tokens, const at::Tensor& positions, std::int64_t time,
                         const EmbeddingWeights& weights) {
   const at::Tensor& table = weights.tokens.value;

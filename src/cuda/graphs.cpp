@@ -21,9 +21,9 @@ void try_to(const std::function<void()>& end) {
   }
 }
 
-// After an error the stream must not stay in capture, nor may what is allocated from now on go to the graph's memory.
-// Where CUDA has given the capture up, capture_end() throws before it comes to the memory: then both allocators, the
-// device's and that of pinned memory, would ask a graph that is gone.
+// After an error the stream must not stay in capture, and later allocations must not go to the graph's memory. Where
+// CUDA has given the capture up, capture_end() throws before it releases that memory; both allocators, the device's and
+// that of pinned memory, would then ask a graph that is gone.
 void end_capture(at::cuda::CUDAGraph& graph, at::cuda::MempoolId_t pool) {
   try_to([&] { graph.capture_end(); });
   try_to([&] {  // it throws where this was done
@@ -41,7 +41,7 @@ void end_capture(at::cuda::CUDAGraph& graph, at::cuda::MempoolId_t pool) {
 
 Stream current_stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 
-// LibTorch's graphs: their memory comes from the caching allocator, and dropout inside attention draws new numbers each
+// With LibTorch's graphs memory comes from the caching allocator, and dropout inside attention draws new numbers each
 // time.
 std::function<void()> record(int family, const std::function<void()>& work) {
   static std::map<int, std::weak_ptr<at::cuda::MempoolId_t>> pools;  // LibTorch forgets a pool with its last graph

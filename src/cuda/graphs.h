@@ -1,4 +1,4 @@
-// The stream that work is queued on, and recording it.
+// The stream that work is queued on, and recordings of such work.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,6 @@
 
 namespace inkling::cuda {
 
-// The current stream of the current device.
 Stream current_stream();
 
 // As Backend::record.

@@ -8,8 +8,8 @@
 
 namespace inkling::cuda {
 
-// Nothing waits for the GPU: the number of scored targets and the upstream gradient stay there. Rows of logits begin at
-// multiples of 128 elements, which products are faster with.
+// The host does not wait for the GPU: the number of scored targets and the upstream gradient stay there. Rows of logits
+// begin at multiples of 128 elements, which makes products faster.
 Scored head(const at::Tensor& x, const at::Tensor& targets, const Weight& table) {
   const std::int64_t rows = x.size(0), vocabulary = table.value.size(0), stride = (vocabulary + 127) / 128 * 128;
   const at::Tensor padded = at::empty({rows, stride}, x.options().requires_grad(false));

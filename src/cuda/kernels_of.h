@@ -1,4 +1,4 @@
-// From tensors to the kernels that compute with them.
+// Finds the kernels that compute with a tensor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 
 namespace inkling::cuda {
 
-// body(kernels, element): the kernels for the dtype of `like`, and a value of their Element.
+// Calls body(kernels, element) with the kernels for the dtype of `like`, and a value of their Element.
 template <typename Body>
 void with_kernels(const at::Tensor& like, const Body& body) {
   if (like.scalar_type() == at::kFloat) {
@@ -20,7 +20,7 @@ void with_kernels(const at::Tensor& like, const Body& body) {
   }
 }
 
-// `count` floats beside x for a kernel to work with.
+// Returns `count` floats for a kernel to work with, on the device of x.
 inline at::Tensor scratch(const at::Tensor& x, std::int64_t count) {
   return at::empty({count}, x.options().dtype(at::kFloat).requires_grad(false));
 }

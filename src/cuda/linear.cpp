@@ -41,7 +41,8 @@ void add_column_sums(const at::Tensor& dout, const at::Tensor& sums) {
   });
 }
 
-// The gradients of weight and bias by one product, whose column sums go to zeros. False where cublasLt has none.
+// Computes the gradients of weight and bias by one product, whose column sums go to zeros first. False: cublasLt has
+// none.
 bool add_both_gradients(const at::Tensor& dout, const at::Tensor& x, const LinearWeights& weights, bool accumulate) {
   const at::Tensor sums = at::zeros_like(weights.bias.gradient);
   const Epilogue with_sums = {.kind = Epilogue::Kind::column_sums, .vector = sums, .accumulate = accumulate};
@@ -65,12 +66,12 @@ at::Tensor input_gradient(const at::Tensor& dout, const Weight& weight) {
   return dx;
 }
 
-// (x W + b, gelu of it)
+// Returns pre = x W + b and wide = gelu(pre).
 Widened widen(const at::Tensor& x, const MlpWeights& weights, bool repeatable) {
   const auto& [weight, bias] = weights.c_fc;
   const at::Tensor pre = output(x, weight.value), wide = at::empty_like(pre);
   const Epilogue gelu = {.kind = Epilogue::Kind::gelu, .vector = bias.value, .pre = pre};
-  // cublasLt takes the GELU of its sums before it rounds them.
+  // cublasLt takes the GELU of its sums before it rounds them, so its bits cannot be computed again from `pre`.
   const bool in_product = !repeatable && weights.gelu == GeluForm::tanh && try_multiply(x, weight.value, wide, gelu);
   if (!in_product) {
     multiply(x, weight.value, pre);
@@ -116,7 +117,7 @@ at::Tensor mlp_backward(const at::Tensor& dout, const at::Tensor& x, const at::T
   } else {
     dpre = input_gradient(dout, c_proj);
     gelu_backward(dpre, pre, weights.c_fc.bias.gradient_to_add_to(), weights.gelu);
-    add_gradients(dpre, x, {weights.c_fc.weight, {}});  // the bias has its own already
+    add_gradients(dpre, x, {weights.c_fc.weight, {}});  // the bias's gradient comes from gelu_backward()
   }
   return input_gradient(dpre, weights.c_fc.weight);
 }

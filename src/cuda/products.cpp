@@ -22,8 +22,8 @@ void check(cublasStatus_t status, const char* what) {
               std::string("cublasLt failed to ") + what + ": " + cublasLtGetStatusString(status));
 }
 
-// cublasLt counts matrices column by column, so a row-major matrix is for it the transposed one, and what is computed
-// is out^T = b^T a^T: its first operand is our b, its rows are our columns.
+// cublasLt counts matrices column by column, so it takes a row-major matrix for its transpose, and what it computes is
+// out^T = b^T a^T: its first operand is our b, and its rows are our columns.
 struct Operand {
   const void* data;
   std::int64_t rows, columns, leading;  // as cublasLt sees it
@@ -36,7 +36,7 @@ Operand operand(const at::Tensor& matrix) {
           row_major ? matrix.stride(0) : matrix.stride(1), !row_major};
 }
 
-// Bytes of which the address is a multiple, up to more than any kernel asks for; all of them where there is nothing.
+// Returns the power of two that the address is a multiple of, at most 256; 256 for an undefined tensor.
 std::uint32_t alignment(const at::Tensor& tensor) {
   constexpr std::uintptr_t most = 256;
   const std::uintptr_t address = tensor.defined() ? reinterpret_cast<std::uintptr_t>(tensor.data_ptr()) : 0;
@@ -156,7 +156,7 @@ class Products {
     layout(plan.out, data_type(out), out.size(1), out.size(0), out.stride(0));
   }
 
-  // The pointers to vector and pre are in the description already, so that their alignment is seen.
+  // The description has the pointers to vector and pre already, so that cublasLt sees their alignment.
   void choose_algorithm(Plan& plan, const Alignments& aligned) {
     cublasLtMatmulPreference_t wanted = nullptr;
     check(cublasLtMatmulPreferenceCreate(&wanted), "describe what is wanted");
@@ -187,7 +187,7 @@ class Products {
 }  // namespace
 
 bool try_multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue) {
-  // One for each device, never destroyed: at the end of a program CUDA may be gone before it is.
+  // There is one for each device. They are never destroyed: at the end of a program CUDA may be gone before them.
   static auto* const products = new std::map<int, Products>;
   static std::mutex mutex;
   const std::lock_guard<std::mutex> lock(mutex);

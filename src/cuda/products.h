@@ -13,23 +13,23 @@ struct Epilogue {
   enum class Kind {
     none,
     bias,           // + vector [n]
-    gelu,           // + vector [n] (may be undefined); that goes to `pre`, and gelu (tanh) of it is the result
+    gelu,           // + vector [n] (may be undefined) goes to `pre`, and gelu (tanh) of that is the result
     gelu_gradient,  // * gelu'(pre) (tanh)
-    column_sums,    // as it is; the column sums of b go to vector [n], float32, which is zero before
+    column_sums,    // nothing; the column sums of b go to vector [n], float32, which must be zero before
   };
   Kind kind = Kind::none;
-  at::Tensor vector = {};   // read, but for the column sums
+  at::Tensor vector = {};   // read, but written by column_sums
   at::Tensor pre = {};      // [m, n]
-  bool accumulate = false;  // add to what out holds
+  bool accumulate = false;  // add the result to what out holds
 };
 
-// out [m, n] = a [m, k] b [k, n], sums in float32. a and b have a dtype and may be transposed views; out has theirs,
-// or is float32. False where cublasLt has no such product with that epilogue; then nothing was queued. Plans are chosen
-// once for each shape and alignment, and kept. Reductions in place (which add in whatever order threads arrive) are
-// left out, so the same input gives the same bits.
+// out [m, n] = a [m, k] b [k, n], with sums in float32. a and b have one dtype and may be transposed views; out has
+// that dtype, or float32. Returns false where cublasLt has no such product with that epilogue; nothing is queued then.
+// A plan is chosen once for each shape and alignment, and kept. Reductions in place, which add in whatever order
+// threads arrive, are left out, so the same input gives the same bits.
 bool try_multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue);
 
-// The same for products that there must be: Error internal otherwise.
+// Does the same for a product that must exist: throws Error internal if it does not.
 inline void multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue = {}) {
   if (try_multiply(a, b, out, epilogue)) return;
   throw Error::internal(str("cublasLt has no product of ", a.size(0), " x ", a.size(1), " and ", b.size(0), " x ",

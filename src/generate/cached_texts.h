@@ -1,4 +1,4 @@
-// The keys and values of several texts that grow at the same time, and which part of a text they are of.
+// The keys and values of several texts that grow at the same time, and which part of each text they belong to.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,10 +20,10 @@ namespace inkling {
 //   start = ceil((length - T) / stride) * stride         for length > T, where stride = T + 1 - max(1, T / 2)
 //
 // It depends on the length alone, so a text is continued alike with and without a cache, and a long prompt exactly as
-// if it had been generated. (The positions are learned, so a cached key is of no use at another one.)
+// if it had been generated. (Positions are learned, so a cached key cannot be used at another position.)
 std::uint64_t context_start(std::uint64_t length, std::uint64_t block_size);
 
-// The tokens of the text from there on.
+// Returns the tokens of the text from context_start() on.
 std::span<const Token> context_of(std::span<const Token> text, std::int64_t block_size);
 
 class CachedTexts {
@@ -32,20 +32,20 @@ class CachedTexts {
   CachedTexts(const Model& model, std::int64_t max_rows, const at::TensorOptions& options);
 
   std::size_t count() const { return held_.size(); }
-  // Error internal for a number of texts that these rows cannot have become: rows are removed by remove() alone.
+  // Throws Error internal for a number of texts that these rows cannot have become, because only remove() removes rows.
   void check_texts(std::size_t texts) const;
-  // Positions of the row that are cached.
+  // Returns how many positions of the row are cached.
   std::uint64_t length(std::size_t row) const { return held_[row].length; }
 
-  // Row `row`, or a new one behind the last, holds everything but the last token of the text's context afterwards. That
-  // one is decoded together with those of the other rows. Returns true if the row had to be encoded, alone.
+  // Makes row `row`, or a new one after the last, hold the text's context without its last token, which is decoded
+  // together with those of the other rows. Returns true if that row had to be encoded, which is done for it alone.
   bool prefill_if_stale(std::size_t row, std::span<const Token> text);
 
-  // Views of all rows, for one step; after which each has grown by a position.
+  // Returns views of all rows, for one step. grow() must follow the step: each row has one more position then.
   KeyValueCache all() const { return cache_.narrow(0, static_cast<std::int64_t>(held_.size())); }
   void grow();
 
-  // The last row takes the place of this one.
+  // Removes a row; the last row takes its place.
   void remove(std::size_t row);
 
  private:
@@ -61,7 +61,7 @@ class CachedTexts {
   std::vector<Held> held_;  // of the rows there are
 };
 
-// Numbers as int64 on the device.
+// Return the numbers as int64 on the device.
 at::Tensor to_device(std::span<const std::int64_t> numbers, at::Device device);
 at::Tensor to_device(std::span<const Token> tokens, at::Device device);
 

@@ -66,7 +66,7 @@ class Generation {
     ++next_;
   }
 
-  // One more token for every row. Rows that end make room from the back, so that none is met twice.
+  // Adds a token to every row. Rows that end are removed from the back, so that none is met twice.
   void step() {
     std::vector<GrowingText> texts;
     for (const std::unique_ptr<Row>& row : rows_) texts.push_back({row->tokens, row->random});
@@ -81,7 +81,7 @@ class Generation {
     }
   }
 
-  // True if the token is the row's last.
+  // Returns whether the token is the row's last.
   bool extend(Row& row, Token token) {
     row.tokens.push_back(token);
     Sample& sample = samples_[row.index];

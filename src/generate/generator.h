@@ -1,4 +1,4 @@
-// From prompts to texts.
+// Generates texts from prompts.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ struct GenerationSettings {
   SamplingSettings sampling;
   std::vector<std::string> stops;  // a sample ends before the first of these
   std::uint64_t seed = 1;
-  bool ignore_end = false;  // go on behind the separator between documents, which then reads as a new line
+  bool ignore_end = false;  // go on after the separator between documents, which then reads as a new line
   bool cache = true;        // false: encode the whole context for every token, to check the cache
 };
 
-// Error input naming the flag for a value that means nothing.
+// Throws Error input, naming the flag, for a value out of its range.
 void check_settings(const GenerationSettings& settings);
 
 enum class Finish {
@@ -42,19 +42,19 @@ struct Sample {
   Finish finish = Finish::length;
 };
 
-// Told of every piece of text as it is made, and (with `finished`) once of every sample's end. `sample` is as it is by
-// now; `index` is prompt * count + number. Returns false to end all samples there.
+// Is called with every piece of text as it is made, and once (`finished`) at every sample's end. `sample` is what there
+// is of it by then; `index` is prompt * count + number. It returns false to end all samples there.
 using Watcher = std::function<bool(std::size_t index, const Sample& sample, std::string_view added, bool finished)>;
 
-// The tokens that a text begins with. Where the vocabulary has a separator the prompt is the beginning of a document,
-// so the separator goes in front; where it has none, an empty prompt is a new line. Error input for characters without
-// a token, and for an empty prompt if there is neither separator nor new line.
+// Returns the tokens that a text begins with. Where the vocabulary has a separator the prompt is the beginning of a
+// document, so the separator goes in front; where it has none, an empty prompt is a new line. Throws Error input for
+// characters without a token, and for an empty prompt if there is neither separator nor new line.
 std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt);
 
-// Samples in the order of their index. Sample n of a prompt is a function of (model, machine and its runtime settings,
-// prompt, n, seed and the other settings); what else is generated in the same call has no influence. The random number
-// for the token at place i of a text (prompt included) is random_unit(random_key(seed, Purpose::sampling, n), i).
-// Error input as check_settings() and encode_prompt() throw it, and for a model without a tokenizer.
+// Returns the samples in the order of their index. Sample n of a prompt is a function of (model, machine and its
+// runtime settings, prompt, n, seed and the other settings); nothing else in the same call has any influence. The
+// random number for the token at place i of a text (prompt included) is random_unit(random_key(seed, Purpose::sampling,
+// n), i). Throws Error input as check_settings() and encode_prompt() do, and without a tokenizer.
 std::vector<Sample> generate(const LoadedModel& model, std::span<const std::string> prompts,
                              const GenerationSettings& settings, const Watcher& watcher = {});
 

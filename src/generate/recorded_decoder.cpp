@@ -23,7 +23,7 @@ RecordedDecoder::RecordedDecoder(const Model& model, const at::TensorOptions& ca
   all_.contexts = at::zeros({settings.max_rows, model.shape().block_size}, whole);
 }
 
-// The device's state for texts that it does not have in this order, or not at all.
+// Writes the state of these texts to the device, which does not have them in this order, or not at all.
 void RecordedDecoder::begin(std::span<const GrowingText> texts) {
   const at::Device device = all_.tokens.device();
   std::vector<std::int64_t> tokens, random, places, lengths;
@@ -49,7 +49,7 @@ void RecordedDecoder::begin(std::span<const GrowingText> texts) {
   put(lengths, cached_.all().lengths);
 }
 
-// One more token for the first `rows` texts. Everything that differs from step to step is read from tensors.
+// Adds a token to the first `rows` texts. Everything that differs from step to step is read from tensors.
 void RecordedDecoder::step(std::int64_t rows) {
   const auto first = [rows](const at::Tensor& all) { return all.narrow(0, 0, rows); };
   KeyValueCache cache = cached_.all();
@@ -81,7 +81,7 @@ std::vector<Token> RecordedDecoder::next(std::span<const GrowingText> texts) {
   }
   Download::Copy& draw = *ahead_;
   cached_.grow();
-  bool any_full = false;  // then that context is to be encoded anew, from a token that the host does not know yet
+  bool any_full = false;  // then a context must be encoded anew, with a token that the host does not know yet
   for (std::size_t row = 0; row < texts.size(); ++row) {
     any_full = any_full || static_cast<std::int64_t>(cached_.length(row)) == model_.shape().block_size;
   }

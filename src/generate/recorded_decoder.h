@@ -1,6 +1,6 @@
-// Generating where work is queued: one more token for every text, the draw included, is recorded once and queued again
-// for each token. A token that was drawn goes into the next step on the device, which is one step ahead of the host
-// that reads it.
+// The decoder where work is queued. A step gives every text one more token, the draw included. It is recorded once for
+// each number of texts and queued again for each token. The next step reads the drawn token on the device, which is one
+// step ahead of the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,8 +16,7 @@ namespace inkling {
 
 class RecordedDecoder final : public Decoder {
  public:
-  // `model` must outlive it. cache_options: device and dtype of keys and values. Everything is queued on the stream
-  // that is current.
+  // `model` must outlive it. cache_options: device and dtype of keys and values. All work goes to the current stream.
   RecordedDecoder(const Model& model, const at::TensorOptions& cache_options, const DecoderSettings& settings);
 
   // Draws as sample_token() does, in float32.
@@ -35,7 +34,7 @@ class RecordedDecoder final : public Decoder {
   DrawState all_;                           // of max_rows texts; `lengths` are the cache's
   std::map<std::int64_t, Repeated> steps_;  // by number of rows
   Download drawn_;
-  Download::Copy* ahead_ = nullptr;  // the draw for the texts as they are once each has its new token, if it is queued
+  Download::Copy* ahead_ = nullptr;  // the draw of the step that is queued already, which next() will return; or null
 };
 
 }  // namespace inkling

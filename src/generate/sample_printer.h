@@ -1,4 +1,4 @@
-// Samples on standard output, while they are being made.
+// Prints samples on standard output while they are being made.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@
 namespace inkling {
 
 enum class SampleForm {
-  text,  // the prompt and what goes on from it; a line of dashes stands between two samples
+  text,  // the prompt and its continuation; a line of dashes stands between two samples
   json,  // one JSON object a line, once a sample is complete: prompt, text, tokens, finish, seed, sample
 };
 
-// Prints samples in their order. The first one that is not complete is printed as it grows; later ones wait. There is
-// no buffer in between: text is there as soon as it is made. Throws Error environment if it cannot be written.
+// Prints samples in their order. The first one that is not complete is printed as it grows; later ones wait. Text is
+// printed as soon as it is made, without a buffer. Throws Error environment if it cannot write.
 class SamplePrinter {
  public:
   // `prompts` must outlive this.
   SamplePrinter(const std::vector<std::string>& prompts, std::uint64_t seed, SampleForm form)
       : prompts_(prompts), seed_(seed), form_(form) {}
 
-  // Takes what a Watcher is told. Returns false once nobody reads any more (`| head` has seen enough), which is not an
-  // error; whoever calls this must ignore SIGPIPE.
+  // Takes what a Watcher is called with. Returns false once nobody reads any more (`| head` has seen enough), which is
+  // not an error; whoever calls this must ignore SIGPIPE.
   bool add(std::size_t index, const Sample& sample, std::string_view added, bool finished);
 
   // After an interruption: ends the samples that were begun and are not complete.

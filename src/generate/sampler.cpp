@@ -16,7 +16,7 @@
 namespace inkling {
 namespace {
 
-// By token: logits, penalized and in double, then weights, of which the tokens that may no longer be drawn have 0.
+// A number per token: first its penalized logit, in double, then its weight, 0 if it may no longer be drawn.
 using Values = std::vector<double>;
 
 Values checked(std::span<const float> logits) {
@@ -37,7 +37,7 @@ void penalize(Values& logits, std::span<const Token> context, double penalty) {
   }
 }
 
-// Among equals the lowest.
+// Returns the token with the largest logit; among equals the lowest.
 Token likeliest(const Values& logits) {
   double largest = -std::numeric_limits<double>::infinity();
 #pragma omp simd reduction(max : largest)
@@ -63,13 +63,13 @@ void forbid(Values& weights, std::span<const Token> tokens) {
 // exp((logit - largest) / temperature). LibTorch's exponential takes several at once: a tenth of std::exp's time.
 Values weights_of(const Values& logits, double largest, double temperature) {
   Values weights = logits;
-  // Subtracted before the division, so that no temperature, however small, makes infinity minus infinity of it.
+  // It subtracts before it divides, so that no temperature, however small, makes infinity minus infinity of it.
   for (double& weight : weights) weight = std::min(0.0, (weight - largest) / temperature);
   at::from_blob(weights.data(), {static_cast<std::int64_t>(weights.size())}, at::kDouble).exp_();
   return weights;
 }
 
-// The sums of `block` weights each, and of what is left: additions that need not wait for each other.
+// Returns the sums of `block` weights each, and of the rest: additions that need not wait for each other.
 constexpr std::size_t block = 256;
 Values block_sums(const Values& weights) {
   Values sums;

@@ -9,7 +9,7 @@
 
 namespace inkling {
 
-// Error input naming the flag for a value that means nothing (a negative temperature, top_p = 0 …).
+// Throws Error input, naming the flag, for a value out of its range (a negative temperature, top_p = 0 …).
 void check_settings(const SamplingSettings& settings);
 
 // Chooses token i with its probability under `settings`, where `unit` is uniform in [0, 1). Computed in double.
@@ -23,11 +23,11 @@ void check_settings(const SamplingSettings& settings);
 //   5. min-p (Nguyen et al. 2024): what is below min_p times the largest probability goes; the largest always stays
 //   6. of the tokens that are left, in the order of their ids, the first whose summed probability exceeds `unit`
 //
-// logits: [V], V > 0. Error input if one is NaN or +infinity: the weights are broken.
+// logits: [V], V > 0. Throws Error input if one is NaN or +infinity, because the weights are broken then.
 Token sample_token(std::span<const float> logits, std::span<const Token> context, const SamplingSettings& settings,
                    double unit);
 
-// The Error input for such logits.
+// Throws the Error input for such logits.
 [[noreturn]] void refuse_broken_logits();
 
 }  // namespace inkling

@@ -13,7 +13,7 @@ StopFilter::StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)
   }
 }
 
-// How many bytes at the end of waiting_ may be the beginning of a stop string.
+// Returns how many bytes at the end of waiting_ may be the beginning of a stop string.
 std::size_t StopFilter::held_back() const {
   std::size_t longest = 0;
   for (const std::string& stop : stops_) {

@@ -14,8 +14,8 @@ class StopFilter {
  public:
   explicit StopFilter(std::vector<std::string> stops);  // Error input for an empty one
 
-  std::string push(std::string_view piece);  // the text that is certain now; nothing more after found()
-  std::string finish();                      // the text ends here: what was held back
+  std::string push(std::string_view piece);  // returns the text that is certain now; nothing more after found()
+  std::string finish();                      // to be called at the text's end: returns what was held back
   bool found() const { return found_; }
 
  private:

@@ -81,7 +81,7 @@ void ParameterArena::begin_gradients() {
     return;
   }
   const auto [begin, end] = range(ParameterGroup::vector);
-  gradients_.slice(0, begin, end).zero_();  // there are many small ones, which kernels can only add to
+  gradients_.slice(0, begin, end).zero_();  // there are many small ones, and kernels can only add to them
   for (std::size_t i = 0; i < parameters().size(); ++i) {
     fresh_[i] = parameters()[i].spec.group != ParameterGroup::vector;
   }

@@ -1,5 +1,5 @@
-// All parameters of a model in one flat piece of memory; modules hold views. The optimizer, clipping, gradient
-// reduction and the checkpoint are each one pass over it.
+// All parameters of a model in one flat piece of memory, of which the model has views. The optimizer, clipping,
+// gradient reduction and the checkpoint each make one pass over it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,8 +15,8 @@
 
 namespace inkling {
 
-// What an optimizer may treat alike: tables that are looked up (a tied head's is one of them), hidden matrices, an
-// output head of its own, and vectors (biases, norms), which never decay. In the arena's order.
+// Parameters that an optimizer may treat alike, in the arena's order: tables that are looked up (a tied head's is one),
+// hidden matrices, an output head of its own, and vectors (biases, norms), which never decay.
 enum class ParameterGroup { embedding, matrix, head, vector };
 inline constexpr std::array all_parameter_groups = {ParameterGroup::embedding, ParameterGroup::matrix,
                                                     ParameterGroup::head, ParameterGroup::vector};
@@ -39,8 +39,8 @@ struct ParameterRange {
   std::int64_t begin = 0, end = 0;
 };
 
-// Parameters of a group stand together, in the order of `specs`, so that each group is one contiguous range. Every
-// parameter begins at a multiple of 16 elements (64 bytes); the gaps stay zero.
+// Where each parameter lies. Those of a group stand together, in the order of `specs`, so that each group is one
+// contiguous range. Every parameter begins at a multiple of 16 elements (64 bytes); the gaps stay zero.
 class ParameterLayout {
  public:
   explicit ParameterLayout(const std::vector<ParameterSpec>& specs);
@@ -57,8 +57,8 @@ class ParameterLayout {
   std::int64_t size_ = 0;
 };
 
-// The dtype of a trained model's gradients: that of its weights, as autograd makes them, or float32 whatever the
-// weights are, as the fused operations write them.
+// The dtype in which gradients are written: that of the weights, by autograd, or always float32, by the fused
+// operations. A model that is not trained has none.
 enum class Gradients { none, as_weights, in_float32 };
 
 class ParameterArena : public ParameterLayout {
@@ -71,29 +71,29 @@ class ParameterArena : public ParameterLayout {
   at::Tensor gradients() const { return gradients_; }  // [size] float32; undefined without gradients
   at::Tensor compute_values() const { return compute_values_; }  // [size]: what the math reads; may be values()
 
-  // What the model computes with: a view in the compute dtype, and where its gradient is added up.
+  // Returns what the model computes with: a view in the compute dtype, and where its gradient is added up.
   Weight weight(std::string_view name) const;
-  at::Tensor master(std::string_view name) const;  // float32 view
+  at::Tensor master(std::string_view name) const;  // a view of values()
 
-  // A step's gradients: begin_gradients() before its first backward pass, collect_gradients() behind each. Operations
-  // that write float32 gradients learn from Weight::take_beta() who comes first, so only small ones are set to zero.
+  // Call begin_gradients() before a step's first backward pass and collect_gradients() after each. Operations that
+  // write float32 gradients learn from Weight::take_beta() who is first, so only vectors are set to zero.
   void begin_gradients();
-  void collect_gradients();         // adds the compute dtype's gradients to gradients(), where they are apart
-  void zero_unwritten_gradients();  // those that no pass has written since begin_gradients()
+  void collect_gradients();         // adds the compute dtype's gradients to gradients(), where they are separate
+  void zero_unwritten_gradients();  // sets those to zero that no pass has written since begin_gradients()
 
-  void refresh_compute();  // after values() changed: copies them to the compute dtype
-  // For a model that is only read, before weight() is asked for: gives values() back, and keeps vectors (biases, norms)
-  // in `dtype`, that of what flows through the model.
+  void refresh_compute();  // to be called after values() changed: copies them to the compute dtype
+  // For a model that is not trained, before weight() is called: gives up values(), and keeps vectors (biases, norms) in
+  // `dtype`, that of what flows through the model.
   void release_master(at::ScalarType dtype);
 
  private:
   at::Tensor view(const at::Tensor& flat, const Parameter& parameter) const;
 
   at::Tensor values_, gradients_;
-  at::Tensor compute_values_, compute_gradients_;  // the two above where the compute dtype is float32
-  at::Tensor vectors_;                             // the group `vector`, if it is kept apart
-  bool writers_ask_ = false;                       // gradients are written by operations that ask take_beta()
-  std::unique_ptr<bool[]> fresh_;                  // by parameter: Weight::is_fresh
+  at::Tensor compute_values_, compute_gradients_;  // the same as the two above where the compute dtype is float32
+  at::Tensor vectors_;                             // the group `vector`, where release_master() has set it apart
+  bool writers_ask_ = false;                       // whether the operations that write gradients call take_beta()
+  std::unique_ptr<bool[]> fresh_;                  // by parameter: what Weight::is_fresh points to
 };
 
 }  // namespace inkling

@@ -8,7 +8,7 @@ namespace inkling {
 
 class Gpt final : public Model {
  public:
-  // The arena must outlive it.
+  // The arena must outlive the model.
   Gpt(const GptShape& shape, const ParameterArena& arena, const Backend& backend);
 
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const override;
@@ -16,7 +16,7 @@ class Gpt final : public Model {
   void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const override;
   at::Tensor decode(const at::Tensor& tokens, KeyValueCache& cache) const override;
 
-  // What passes over `rows` tokens hold beside the weights, summed over the operations.
+  // Returns what training passes over `rows` tokens hold beside the weights, summed over the operations.
   static TrainingBytes activation_bytes(const GptShape& shape, const Backend& backend, std::int64_t rows,
                                         at::ScalarType dtype, Recompute recompute);
 

@@ -12,7 +12,7 @@ namespace inkling {
 
 struct KeyValueCache {
   KeyValueCache() = default;
-  // Empty rows, with room for block_size positions each.
+  // Makes empty rows with room for block_size positions each. options: device and dtype of keys and values.
   KeyValueCache(const GptShape& shape, std::int64_t rows, const at::TensorOptions& options);
 
   std::int64_t rows() const { return lengths.size(0); }
@@ -24,11 +24,11 @@ struct KeyValueCache {
   at::Tensor lengths;  // int64 [B]: the positions that each row holds
 };
 
-// Views [B, H, T, D] of packed queries (part 0), keys (1) or values (2) [B, T, 3C]: nothing is copied.
+// Returns a view [B, H, T, D] of packed queries (part 0), keys (1) or values (2) [B, T, 3C]: nothing is copied.
 at::Tensor heads(const at::Tensor& qkv, std::int64_t n_head, std::int64_t part);
 
-// Writes the keys and values of qkv [B, T, 3C] into columns 0..T-1. For prompts shorter than T the columns past their
-// end hold what nobody reads.
+// Writes the keys and values of qkv [B, T, 3C] into columns 0..T-1. Where a prompt is shorter than T, nobody reads the
+// columns after its end.
 void fill(const CachedLayer& layer, const at::Tensor& qkv, std::int64_t n_head);
 
 }  // namespace inkling

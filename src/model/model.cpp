@@ -9,8 +9,8 @@ namespace {
 
 bool is_reference(const Runtime& runtime) { return runtime.kernels == Kernels::reference; }
 
-// Elements of `channels` per token that one layer of the reference model keeps: the inputs of the two norms, their
-// outputs, qkv, attention's output, the MLP before and behind GELU. And what it holds while it runs.
+// What one layer of the reference model keeps, in elements per token and channel: the inputs of the two norms, their
+// outputs, qkv, attention's output, the MLP before and after GELU. The second number is what it holds while it runs.
 constexpr std::int64_t kept_by_reference = 2 + 2 + 3 + 1 + 4 + 4, held_by_reference = 15;
 
 TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uint64_t element,

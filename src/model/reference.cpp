@@ -1,6 +1,6 @@
 // GPT-2 (Radford et al. 2019) in LibTorch's own operations and under its autograd, as nanoGPT writes it: the file to
-// read first, on any device and in any dtype. It is the judge of model/gpt, and what runs where fused kernels have not
-// proven themselves.
+// read first. It runs on any device and in any dtype. The tests compare model/gpt with it, and runs use it where the
+// fused kernels have not passed their tests yet.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/arange.h>
@@ -38,7 +38,7 @@ at::Tensor normalize(const at::Tensor& x, const NormWeights& weights) {
   return at::layer_norm(x, {x.size(-1)}, weights.weight.value, weights.bias.value, 1e-5);
 }
 
-// mix64() of base/random.h, in place: int64 multiplies as uint64 does, but shifts its sign in.
+// mix64() of base/random.h, in place. int64 multiplies as uint64 does; the sign that its right shift copies is masked.
 at::Tensor mixed(const at::Tensor& x) {
   for (const auto& [shift, factor] : {std::pair(30, 0xbf58476d1ce4e5b9), {27, 0x94d049bb133111eb}, {31, 1UL}}) {
     const at::Tensor shifted = x.bitwise_right_shift(shift).bitwise_and_((std::int64_t{1} << (64 - shift)) - 1);
@@ -81,8 +81,8 @@ at::Tensor cached_attention(const at::Tensor& qkv, std::int64_t n_head, const Ca
   return concatenate(at::scaled_dot_product_attention(heads(qkv, n_head, 0), cache.keys, cache.values, visible));
 }
 
-// x table^T [rows, V], and in bfloat16 columns behind it in whose place softmax finds nothing: products are slow on a
-// GPU where rows do not begin at multiples of 16 bytes, as those of GPT-2's 50,257 logits would not.
+// Returns x table^T [rows, V], in bfloat16 with further columns of -infinity, which softmax turns into 0: products are
+// slow on a GPU where rows do not begin at multiples of 16 bytes, as those of GPT-2's 50,257 logits would not.
 at::Tensor padded_logits(const at::Tensor& x, const at::Tensor& table) {
   const std::int64_t missing = (64 - table.size(0) % 64) % 64;
   if (table.scalar_type() != at::kBFloat16 || missing == 0) return at::matmul(x, table.t());

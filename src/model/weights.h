@@ -18,20 +18,20 @@ struct GptShape {
   bool operator==(const GptShape&) const = default;
 };
 
-// The model's shape as the settings say it.
+// Returns the model's shape as the settings give it.
 GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size);
 
-// Every parameter under its Hugging Face name. GPT-2 small: 124,439,808 elements.
+// Returns every parameter under its Hugging Face name. GPT-2 small has 124,439,808 elements.
 std::vector<ParameterSpec> gpt_parameters(const GptShape& shape);
 
-// GPT-2's initialisation, from (seed, parameter, element) alone: N(0, 0.02) for matrices, N(0, 0.02 / sqrt(2 n_layer))
-// for the two projections that write to the residual stream, ones for LayerNorm weights, zeros for biases.
+// Sets GPT-2's initial values, from (seed, parameter, element) alone: N(0, 0.02) for matrices, N(0, 0.02 / sqrt(2
+// n_layer)) for the two projections that write to the residual stream, ones for LayerNorm weights, zeros for biases.
 void initialize(ParameterArena& arena, const GptShape& shape, std::uint64_t seed);
 
 struct GptWeights {
   GptWeights(const GptShape& shape, const ParameterArena& arena);  // views: the arena must outlive them
 
-  // The norm that reads the residual stream behind a block: the next block's first, or the last of all.
+  // Returns the norm that reads the residual stream after a block: the next block's first, or the last of all.
   const NormWeights& norm_behind(std::size_t layer) const {
     return layer + 1 < blocks.size() ? blocks[layer + 1].ln_1 : ln_f;
   }

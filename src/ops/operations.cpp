@@ -43,7 +43,7 @@ void save(AutogradContext* context, const Normalized& forward, const With<NormWe
   save_state(context, state);
 }
 
-// dsum may be undefined: nothing else used the sum.
+// dsum is undefined where nothing else used the sum.
 at::Tensor backward_of(AutogradContext* context, const at::Tensor& dout, const at::Tensor& dsum) {
   const auto saved = context->get_saved_variables();
   const auto& [backend, weights] = saved_state<With<NormWeights>>(context);

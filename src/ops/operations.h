@@ -1,4 +1,4 @@
-// What the model is made of: operations with gradients over a backend. x is [..., C] unless said otherwise.
+// The operations that the model is made of, with their gradients, over a backend. x is [..., C] unless said otherwise.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,14 +10,14 @@
 
 namespace inkling {
 
-// One forward pass, passed by reference through the whole model: it counts the places where dropout falls, so that each
-// has random numbers of its own.
+// What a forward pass carries through the whole model, by reference. It counts the places where dropout falls, so that
+// each has random numbers of its own.
 struct Pass {
   const Backend& backend;
   Recompute recompute = Recompute::none;
-  double dropout = 0.0;         // probability of dropping; 0 outside training
-  at::Tensor dropout_key = {};  // int64 [1] on the device
-  std::uint64_t dropout_places = 0;
+  double dropout = 0.0;              // probability of dropping; 0 outside training
+  at::Tensor dropout_key = {};       // int64 [1] on the device
+  std::uint64_t dropout_places = 0;  // so far
 
   DropoutPlace next_dropout() {
     if (dropout == 0.0) return {};
@@ -25,19 +25,19 @@ struct Pass {
   }
 };
 
-// Tokens to vectors: a row of the token table plus a row of the position table. tokens: int64 [B, T], ids below V,
-// T <= block_size -> [B, T, C]
+// Turns tokens into vectors: a row of the token table plus a row of the position table. tokens: int64 [B, T], ids below
+// V, T <= block_size -> [B, T, C]
 at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, const Pass& pass);
 
-// LayerNorm (Ba, Kiros, Hinton 2016; epsilon 1e-5), alone and with the residual addition in front of it:
-// {x + branch, norm(x + branch)}.
+// LayerNorm (Ba, Kiros, Hinton 2016; epsilon 1e-5). add_norm() makes the residual addition too: it returns {x + branch,
+// norm(x + branch)}.
 at::Tensor norm(const at::Tensor& x, const NormWeights& weights, const Pass& pass);
 ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const NormWeights& weights, const Pass& pass);
 
 // x W + b: [..., in] -> [..., out]
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass);
 
-// Each token alone: four times as wide, GELU, and back.
+// The MLP, for each token alone: a linear layer to 4C channels, GELU, and a linear layer back to C.
 at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass);
 
 // Multi-head causal self-attention (Vaswani et al. 2017, section 3.2). qkv: [B, T, 3C], the queries, keys and values of
@@ -45,15 +45,15 @@ at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass)
 // + mask) v. Dropout falls on the attention probabilities.
 at::Tensor attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pass);
 
-// Each element becomes 0 with probability pass.dropout, else x / (1 - p). Outside training: x itself.
+// Each element becomes 0 with probability pass.dropout, else x / (1 - p). Outside training it returns x itself.
 at::Tensor dropout(const at::Tensor& x, Pass& pass);
 
-// The mean over scored targets of -log softmax(x table^T)[target], in nats: a scalar float32. table: [V, C]; targets:
-// int64, one per row of x, below V or not_scored. At least one target must be scored.
+// Returns the mean over scored targets of -log softmax(x table^T)[target], in nats: a scalar float32. table: [V, C];
+// targets: int64, one per row of x, below V or not_scored. At least one target must be scored.
 at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor& targets, const Pass& pass);
 
-// Elements per token that operations keep for their backward passes: the sum; x; qkv and the result; x, what GELU takes
-// and what it gives.
+// Elements per token that operations keep for their backward passes. norm keeps the sum; linear x; attention qkv and
+// its result; mlp x, and what goes into GELU and what comes out of it.
 constexpr std::int64_t kept_by_norm(std::int64_t channels) { return channels; }
 constexpr std::int64_t kept_by_linear(std::int64_t in) { return in; }
 constexpr std::int64_t kept_by_attention(std::int64_t channels) { return (3 + 1) * channels; }
@@ -61,8 +61,8 @@ constexpr std::int64_t kept_by_mlp(std::int64_t channels, Recompute recompute) {
   return channels + (recompute == Recompute::gelu ? 4 : 8) * channels;
 }
 
-// Elements per token while the MLP, which holds the most, runs: 4C on both sides of GELU, and x, the result and the
-// residual stream beside them.
+// Elements per token that exist while the MLP runs, which needs the most: 4C on both sides of GELU, and beside them x,
+// the result and the residual stream.
 constexpr std::int64_t held_by_mlp(std::int64_t channels) { return (4 + 4 + 3) * channels; }
 
 }  // namespace inkling

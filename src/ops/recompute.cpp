@@ -14,7 +14,7 @@ using torch::autograd::variable_list;
 
 struct RecomputedState {
   TensorFunction body;
-  Pass pass;  // as it was: the same dropout again
+  Pass pass;  // as it was before, so that the same elements are dropped again
 };
 
 struct Recomputed : Function<Recomputed> {

@@ -14,8 +14,8 @@ namespace inkling {
 using Tensors = std::vector<at::Tensor>;
 using TensorFunction = std::function<Tensors(const Tensors& in, Pass& pass)>;
 
-// body(in, pass), of which only `in` is kept for the backward pass. body must give the same again for the same input
-// and pass, and is called a second time when what it captured by reference may be gone.
+// Returns body(in, pass), and keeps only `in` for the backward pass, which calls body again. body must give the same
+// for the same input and pass, and must not capture by reference what may be gone by then.
 Tensors recomputed(const Tensors& in, const TensorFunction& body, Pass& pass);
 
 }  // namespace inkling

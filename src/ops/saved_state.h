@@ -1,5 +1,5 @@
-// What an operation saves for its backward pass beside tensors: any struct. (Tensors that an operation returns must be
-// saved with save_for_backward(), or they would own each other.)
+// Saves any struct of an operation for its backward pass. (Tensors that the operation returns must be saved with
+// save_for_backward() instead, or they and the operation would own each other.)
 #pragma once
 
 #include <torch/csrc/autograd/custom_function.h>
@@ -19,7 +19,6 @@ void save_state(torch::autograd::AutogradContext* context, State state) {
   context->saved_data["state"] = c10::IValue::make_capsule(c10::make_intrusive<SavedState<State>>(std::move(state)));
 }
 
-// The State that save_state() was given.
 template <typename State>
 State& saved_state(torch::autograd::AutogradContext* context) {
   return static_cast<SavedState<State>&>(*context->saved_data["state"].toCapsule()).state;

@@ -13,7 +13,7 @@
 
 namespace inkling {
 
-// A number that the optimizer keeps for each element of the arena; saved under this name.
+// A number that the optimizer keeps for each element of the arena, and that checkpoints save under this name.
 struct OptimizerState {
   std::string name;  // "moment1"
   at::Tensor flat;   // [arena.size()] float32
@@ -24,12 +24,12 @@ class Optimizer {
   // Moments start at zero, on the arena's device. The arena must outlive the optimizer and have gradients.
   Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend);
 
-  // An update in two halves: what the host says, and the update itself from arena.gradients(), which can be recorded:
-  // nothing in it depends on the host. A gradient that is not finite leaves values and moments as they are.
+  // The host sets the rate. update() can be recorded, because nothing in it depends on the host: it changes values and
+  // moments from gradients, and leaves both as they are if a gradient is not finite.
   void set_learning_rate(double learning_rate);
   void update();
 
-  // The square of the gradient's global norm before clipping, of the last update: float64 [1] on the arena's device.
+  // Returns the square of the last gradient's global norm before clipping: float64 [1] on the arena's device.
   at::Tensor norm_squared() const { return norm_squared_; }
 
   std::int64_t steps() const;  // updates made; waits for a GPU

@@ -14,7 +14,7 @@
 namespace inkling {
 namespace {
 
-constexpr std::size_t alignment = 64;  // a cache line; also room in front of each block for its size
+constexpr std::size_t alignment = 64;  // a cache line; there is as much room in front of each block for its size
 
 class ReusingAllocator final : public c10::Allocator {
  public:
@@ -47,7 +47,7 @@ class ReusingAllocator final : public c10::Allocator {
     if (memory != nullptr) only_one().keep(memory);
   }
 
-  // A block stands behind its own size.
+  // The size of a block is stored in front of it.
   static std::size_t& size_of(void* memory) {
     return *reinterpret_cast<std::size_t*>(static_cast<char*>(memory) - alignment);
   }

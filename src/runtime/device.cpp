@@ -87,7 +87,7 @@ Kernels resolve_kernels(const std::optional<Kernels>& wanted, at::Device device,
         "runtime.kernels to auto or reference");
   }
   if (wanted) return *wanted;
-  // Fused kernels on a GPU are to be asked for until they have passed their tests on one (docs/notes.md).
+  // On a GPU the fused kernels must be asked for until they have passed their tests there (docs/notes.md).
   const bool proven = device.is_cpu() && (!in_bfloat16 || use == Use::inference);
   return proven ? Kernels::fused : Kernels::reference;
 }
@@ -132,17 +132,17 @@ Runtime resolve_runtime(const RuntimeConfig& config, Use use) {
   runtime.kernels = resolve_kernels(config.kernels, runtime.device, runtime.dtype, use);
   runtime.threads = config.threads ? static_cast<int>(*config.threads) : physical_cores();
   runtime.deterministic = config.deterministic;
-  // Numbers below 1e-38 become 0: computing with one takes as long as a hundred additions. Threads inherit this, so it
-  // comes before the first of them starts.
+  // Numbers below 1e-38 become 0, because computing with one takes as long as a hundred additions. Threads inherit this
+  // setting, so it is made before the first of them starts.
   at::globalContext().setFlushDenormal(true);
   at::set_num_threads(runtime.threads);
   at::globalContext().setDeterministicAlgorithms(config.deterministic, false);
-  at::globalContext().setDeterministicFillUninitializedMemory(false);  // a pass over each new tensor for nothing
+  at::globalContext().setDeterministicFillUninitializedMemory(false);  // a pass over each new tensor, for nothing
   at::globalContext().setDeterministicCuDNN(config.deterministic);
   if (runtime.device.is_cuda()) {
     const c10::impl::VirtualGuardImpl guard(runtime.device.type());
     guard.setDevice(runtime.device);
-    synchronize(runtime.device);  // what was queued on the default stream: the two do not wait for each other
+    synchronize(runtime.device);  // the new stream does not wait for what is queued on the default one
     guard.exchangeStream(guard.getStreamFromGlobalPool(runtime.device));
   }
   return runtime;

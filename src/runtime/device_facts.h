@@ -1,4 +1,4 @@
-// What a device has, and what this process holds of it.
+// What memory a device has, what this process holds of it, and how fast the device is.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,17 +12,17 @@ struct DeviceMemory {
   std::uint64_t free = 0, total = 0;  // bytes
 };
 
-// Of a GPU. None for the CPU, whose memory the system gives and takes.
+// Returns the memory of a GPU; none for the CPU, where train/fit asks the system.
 std::optional<DeviceMemory> device_memory(at::Device device);
 
-// Whether running out of memory is an error there. On the CPU the system ends the process instead.
+// Whether a tensor that does not fit is an error there. On the CPU the system ends the process instead.
 bool reports_lack_of_memory(at::Device device);
 
-// What tensors on `device` held at their peak, freed ones kept for later ones included, bytes. On the CPU of what was
-// allocated since reuse_cpu_memory().
+// Returns the most bytes that tensors on `device` held at any time, with blocks that are kept for later. On the CPU it
+// counts from reuse_cpu_memory() on.
 std::uint64_t held_bytes(at::Device device);
 
-// The device's peak in floating-point operations per second for dense bfloat16 products; 0 if unknown.
+// Returns the device's peak in floating-point operations per second for dense bfloat16 products; 0 if unknown.
 double peak_flops(at::Device device, at::ScalarType dtype);
 
 }  // namespace inkling

@@ -1,5 +1,4 @@
-// Rows over threads, always split the same way for the same thread count; and sums over rows that they share, which
-// are added in order.
+// Splits rows over threads, always the same way for the same thread count, and adds up sums over rows in order.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -16,14 +15,14 @@ struct Range {
   std::int64_t begin, end;
 };
 
-// The share of part `part` of `parts` in [0, n): parts are of one length, but for the last ones.
+// Returns part number `part` of [0, n) split into `parts`. They have one length; only the last may be shorter or empty.
 inline Range part_of(std::int64_t n, std::int64_t part, std::int64_t parts) {
   const std::int64_t length = (n + parts - 1) / parts;
   return {std::min(n, part * length), std::min(n, (part + 1) * length)};
 }
 
 // Calls body(part, begin, end) on consecutive parts of [0, n); part counts from 0 and is below at::get_num_threads().
-// Parts below `smallest` elements are not split further: starting threads costs about as much as 10,000 additions.
+// Parts of about `smallest` elements are not split further: starting threads costs about as much as 10,000 additions.
 template <typename Body>
 void parallel_parts(std::int64_t n, std::int64_t smallest, const Body& body) {
   if (n <= 0) return;
@@ -37,7 +36,7 @@ void parallel_parts(std::int64_t n, std::int64_t smallest, const Body& body) {
   });
 }
 
-// Calls body(part, parts) in all threads at the same time. It must not throw.
+// Calls body(part, parts) in all threads at the same time. body must not throw.
 template <typename Body>
 void in_all_threads(const Body& body) {
   const int threads = at::in_parallel_region() ? 1 : at::get_num_threads();
@@ -45,13 +44,13 @@ void in_all_threads(const Body& body) {
   body(omp_get_thread_num(), omp_get_num_threads());
 }
 
-// Within that: goes on when every thread is here.
+// To be called in the body of in_all_threads(): returns when every thread has called it.
 inline void wait_for_all_threads() {
 #pragma omp barrier
 }
 
-// Calls body(begin, end, sums) over parts of [0, rows). sums[i] is where this part adds its share of targets[i]
-// ([channels] floats; null stays null). Afterwards every part's share has been added to the targets, first part first.
+// Calls body(begin, end, sums) on parts of [0, rows). body adds the part's share of targets[i] to sums[i] ([channels]
+// floats, zero before; null where targets[i] is null). Then the shares are added to the targets, first part first.
 template <typename Body>
 void add_over_parts(std::int64_t rows, std::initializer_list<float*> targets, std::int64_t channels, const Body& body) {
   constexpr std::int64_t smallest_part = 16;

@@ -1,4 +1,4 @@
-// A record of what some training steps do, for chrome://tracing or ui.perfetto.dev.
+// Records what some training steps do, for chrome://tracing or ui.perfetto.dev.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ class Profile {
  public:
   static constexpr std::int64_t skipped_steps = 3, profiled_steps = 10;
 
-  // Without a file there is nothing to do. Error environment if the file cannot be written: before training, not after.
+  // Without a file it does nothing. Throws Error environment if the file cannot be written: before training, not after.
   Profile(const std::filesystem::path& file, const Runtime& runtime);
   ~Profile();
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  // After each step: begins, and at the end writes the file and says so.
+  // To be called after each step. It begins the recording; at its end it writes the file and says so.
   void step_done();
 
  private:

@@ -35,7 +35,7 @@ Upload::Upload(const Tensors& targets) : targets_(targets) {
 void Upload::operator()(const std::function<void(const Tensors& tensors)>& fill) {
   if (!copies_) return fill(targets_);
   Slot& slot = slots_[next_slot_++ % slots_.size()];
-  slot.arrived.synchronize();  // of slot_count fills ago
+  slot.arrived.synchronize();  // the copy of slot_count fills ago
   fill(slot.pinned);
   const c10::Stream current = c10::impl::VirtualGuardImpl(copies_->device_type()).getStream(copies_->device());
   slot.used.block(*copies_);

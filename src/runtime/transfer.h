@@ -1,4 +1,4 @@
-// Numbers on their way between the host and tensors on a device.
+// Copies numbers between the host and tensors on a device, beside what the device computes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,16 +14,16 @@
 
 namespace inkling {
 
-// Fills the same tensors again and again. On a GPU what the host writes waits in pinned memory and is copied on a
-// stream of its own, beside what the GPU computes: the current stream waits for it, the host only where it is four
-// fills ahead. On the CPU the host writes to the tensors themselves.
+// Fills the same tensors again and again. On a GPU the host writes to pinned memory, which is copied on a stream of its
+// own. The current stream waits for the copy; the host waits only where it is four fills ahead. On the CPU the host
+// writes to the tensors themselves.
 class Upload {
  public:
   using Tensors = std::vector<at::Tensor>;
 
   explicit Upload(const Tensors& targets);
 
-  // fill(tensors) writes to tensors on the CPU of the targets' shapes and dtypes.
+  // Calls fill(tensors), which writes to tensors on the CPU that have the targets' shapes and dtypes.
   void operator()(const std::function<void(const Tensors& tensors)>& fill);
 
  private:
@@ -38,12 +38,12 @@ class Upload {
   std::size_t next_slot_ = 0;
 };
 
-// Two copies may be under way at a time: the host reads one while the device is ahead with the next.
+// Copies numbers to the host. Two copies may be under way: the host reads one while the device is ahead with the next.
 class Download {
  public:
   class Copy {
    public:
-    // Waits until the numbers are here. They stay until two more copies are queued.
+    // Waits until the numbers have arrived. They are valid until two more copies are queued.
     std::span<const std::int64_t> wait();
 
    private:
@@ -53,7 +53,7 @@ class Download {
     std::optional<c10::Event> arrived_;  // none on the CPU
   };
 
-  // Of at most `max_count` int64 numbers each, from `device`.
+  // Each copy has at most `max_count` int64 numbers, from `device`.
   Download(std::int64_t max_count, at::Device device);
 
   // Queues a copy of `numbers`, int64 [n].

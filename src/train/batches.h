@@ -16,13 +16,13 @@ struct Batch {
   at::Tensor targets;  // int64 [B, T]: the token that follows each
 };
 
-// Zeros, on `device`.
+// Returns zeros on `device`, T = block_size.
 Batch empty_batch(std::int64_t rows, std::int64_t block_size, at::Device device);
 
 // Writes the windows that begin at these tokens of the sequence into `batch` [B, T] on the CPU.
 void fill_batch(const Batch& batch, const TokenSequence& sequence, const std::vector<std::uint64_t>& starts);
 
-// The same as a batch of its own, T = block_size, on `device`.
+// Does the same in a new batch on `device`, T = block_size.
 Batch read_batch(const TokenSequence& sequence, const std::vector<std::uint64_t>& starts, std::int64_t block_size,
                  at::Device device);
 
@@ -31,7 +31,7 @@ Batch read_batch(const TokenSequence& sequence, const std::vector<std::uint64_t>
 void fill_training_batch(const Batch& batch, const TokenSequence& sequence, const WindowOrder& order, std::int64_t step,
                          std::int64_t batch_size, std::int64_t first);
 
-// Where `count` evaluation windows begin: evenly spread over the sequence, the same at every evaluation.
+// Returns where `count` evaluation windows begin: evenly spread over the sequence, the same at every evaluation.
 std::vector<std::uint64_t> evaluation_windows(std::uint64_t token_count, std::int64_t block_size, std::int64_t count);
 
 }  // namespace inkling

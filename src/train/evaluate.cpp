@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::int64_t max_pieces_together = 64;
 
-// Bytes of logits and of what a layer has at work: on the CPU as many as its caches hold. A GPU has a share of all its
-// memory for them, whatever is free: the numbers of an evaluation depend on how many pieces are computed together.
+// Returns the bytes that logits and one layer at work may take: on the CPU as many as its caches hold, on a GPU a share
+// of all its memory, free or not, because an evaluation's numbers depend on how many pieces are computed together.
 std::int64_t bytes_together(at::Device device) {
   const auto memory = device_memory(device);
   return memory ? static_cast<std::int64_t>(memory->total / 64) : std::int64_t{8} << 20;
@@ -35,8 +35,8 @@ struct Piece {
   std::vector<Token> targets;
 };
 
-// Pieces of at most block_size targets -> nats of each, where the model is. Shorter ones are padded with what is not
-// scored.
+// Returns the nats of each piece, on the model's device. Pieces have at most block_size targets; shorter ones are
+// padded with targets that are not scored.
 at::Tensor score_batch(const Model& model, const Runtime& runtime, const std::vector<Piece>& pieces) {
   std::size_t longest = 0;
   for (const Piece& piece : pieces) longest = std::max(longest, piece.targets.size());
@@ -168,7 +168,7 @@ std::vector<ScoredPiece> score_stories(const Model& model, const Runtime& runtim
     throw Error::input(
         "the bound is for more stories than the validation split has: "
         "inkling-prepare --verify makes both anew");
-  // Stories of a length together, so that little is padded.
+  // Stories of similar length are scored together, so that little is padded.
   std::vector<std::size_t> order(stories.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),

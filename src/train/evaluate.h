@@ -13,21 +13,21 @@
 
 namespace inkling {
 
-// A window of text, or a story: what was scored in one go.
+// What was scored in one go: a window of text, or a story.
 struct ScoredPiece {
   double nats = 0;           // sum of -log p over its tokens
-  std::uint64_t tokens = 0;  // scored ones
+  std::uint64_t tokens = 0;  // how many were scored
 };
 
-// `sequence` in windows of block_size that lie back to back, the last one shorter: each token but the first is a target
-// once, seen with the tokens before it in its window. At most `limit` windows, the first ones; 0 is all. (The loss of
-// nanoGPT's models is comparable when it is taken over the whole split like this.)
+// Scores `sequence` in windows of block_size that lie back to back, the last one shorter. Each token but the first is a
+// target once, seen with the tokens before it in its window. Takes at most the first `limit` windows; 0 means all. (The
+// loss of nanoGPT's models is comparable when it is taken over the whole split like this.)
 std::vector<ScoredPiece> score_windows(const Model& model, const Runtime& runtime, const TokenSequence& sequence,
                                        std::uint64_t limit = 0);
 
-// Each story alone, from its beginning: position 0 holds the separator, the targets are the story's tokens and the
-// separator behind it. stories[k].tokens (separator included) says where each ends. Stories may have different lengths;
-// Error internal for one of more than block_size tokens.
+// Scores each story alone, from its beginning: position 0 holds the separator, the targets are the story's tokens and
+// the separator after it. stories[k].tokens (separator included) says where each ends. Stories may have different
+// lengths; throws Error internal for one of more than block_size tokens.
 std::vector<ScoredPiece> score_stories(const Model& model, const Runtime& runtime, const TokenSequence& sequence,
                                        Token separator, const std::vector<StoryBound>& stories);
 
@@ -35,10 +35,10 @@ std::vector<ScoredPiece> score_stories(const Model& model, const Runtime& runtim
 struct BoundComparison {
   double best_possible = 0;          // nats per token
   double excess = 0;                 // loss - best_possible, in nats per token
-  double excess_standard_error = 0;  // of `excess`, story by story: the luck of the stories is the same on both sides
+  double excess_standard_error = 0;  // of `excess`, over stories; how hard each story is cancels out
 
   double excess_ratio() const { return excess / best_possible; }  // 0.08: 8 % above the best possible loss
-  // No model can be expected below the bound. Further below than chance explains: model or bound is wrong.
+  // No model can be expected below the bound. If one is, by more than chance explains, it or the bound is wrong.
   bool impossible() const { return excess < -3 * excess_standard_error; }
 };
 
@@ -48,18 +48,18 @@ struct Evaluation {
   std::uint64_t tokens = 0;   // scored
   std::uint64_t pieces = 0;
   std::optional<double> bits_per_byte;   // of text; separators' losses included. None for ready token files
-  std::optional<BoundComparison> bound;  // corpora from a grammar whose stories fit into block_size
+  std::optional<BoundComparison> bound;  // only for stories of a grammar that fit into block_size
 
   double perplexity() const;
 };
 
-// The validation split of `dataset`: story by story with the bound where it has one and every story fits into a block,
-// in windows otherwise. `limit` as above, in stories or windows. Uses no random numbers and leaves the model as it is.
-// Error input if the data has more tokens than the model's vocabulary.
+// Evaluates the validation split of `dataset`: story by story with the bound where it has one and every story fits into
+// a block, in windows otherwise. `limit` is as above, in stories or windows. Uses no random numbers and leaves the
+// model as it is. Throws Error input if the data has more tokens than the model's vocabulary, or too few to score any.
 Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const Dataset& dataset,
                                std::uint64_t limit = 0);
 
-// Why there is no bound although the corpus has one: "its longest story takes 321 tokens and …"; none otherwise.
+// Returns why there is no bound although the corpus has one: "its longest story takes 321 tokens and …"; else none.
 std::optional<std::string> why_no_bound(const Dataset& dataset, std::int64_t block_size);
 
 }  // namespace inkling

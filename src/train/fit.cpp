@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-// The number in a file that holds one, or behind `key` in a file of lines "key number"; `otherwise` if there is none.
+// Returns the number in a file that holds only one, or the one after `key` in lines "key number"; else `otherwise`.
 std::uint64_t number_in(const std::string& path, std::uint64_t otherwise, std::string_view key = "") {
   std::ifstream file(path);
   std::uint64_t number = 0;
@@ -33,7 +33,7 @@ constexpr GroupFiles version1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes
                                  "total_inactive_file", "total_active_file"};
 constexpr GroupFiles version2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file", "active_file"};
 
-// What one control group leaves free; files it has cached are given up when somebody asks.
+// Returns what a control group leaves free. Files it has cached count as free: they give way when memory is asked for.
 std::uint64_t free_in_group(const GroupFiles& names, const std::string& path) {
   const std::string folder = names.root + path;
   const std::uint64_t most = number_in(str(folder, "/", names.limit), unlimited);  // the word "max" is no number
@@ -45,8 +45,8 @@ std::uint64_t free_in_group(const GroupFiles& names, const std::string& path) {
   return most - std::min(needed, most);
 }
 
-// Of all control groups this process is in: /proc/self/cgroup has lines "0::/path" (version 2) and
-// "4:memory:/path" (version 1), and each group is in those above it; a container sees its own group at the root.
+// Returns the least that any control group of this process leaves free. /proc/self/cgroup has lines "0::/path" (version
+// 2) and "4:memory:/path" (version 1), and each group is in those above it; a container sees its own group at the root.
 std::uint64_t free_in_groups() {
   std::uint64_t least = unlimited;
   std::ifstream groups("/proc/self/cgroup");

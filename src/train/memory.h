@@ -1,4 +1,4 @@
-// How many bytes a run will hold, said before it starts.
+// How many bytes a run will hold, computed before it starts.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ struct MemoryPart {
   std::uint64_t bytes = 0;
 };
 
-// What training holds at its peak above LibTorch's own code and buffers, largest first.
+// Returns what training holds at its peak above LibTorch's own code and buffers, by parts, largest first.
 std::vector<MemoryPart> training_memory(const Config& config, const GptShape& shape, const Runtime& runtime);
 std::uint64_t total_bytes(const std::vector<MemoryPart>& parts);
 
-// "training holds about 62 MiB: weights, gradients and moments 13 MiB, …"
+// Returns "training holds about 62 MiB: weights, gradients and two moments 13 MiB, …".
 std::string describe_memory(const std::vector<MemoryPart>& parts);
 
-// Floating-point operations per trained token, forward and backward (Chowdhery et al. 2022, appendix B).
+// Returns the floating-point operations per trained token, forward and backward (Chowdhery et al. 2022, appendix B).
 double flops_per_token(const GptShape& shape, std::int64_t parameter_count);
 
-// The most resident memory of this process so far, bytes.
+// Returns the most resident memory of this process so far, in bytes.
 std::uint64_t peak_resident_bytes();
 
 }  // namespace inkling

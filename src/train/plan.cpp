@@ -30,7 +30,7 @@ Runtime resume_runtime(const RuntimeConfig& asked, const Resolved& before) {
   }
 }
 
-// training.micro_batch_size as a number: `auto` as it was resolved when the run began, or resolved now.
+// Makes training.micro_batch_size a number: `auto` as it was resolved when the run began, or resolved now.
 Config with_micro_batch_size(const Config& asked, const GptShape& shape, const Runtime& runtime,
                              const std::optional<Resume>& resume) {
   Config config = asked;
@@ -54,7 +54,7 @@ Config with_micro_batch_size(const Config& asked, const GptShape& shape, const R
   return config;
 }
 
-// The data, which must be those that the run began with.
+// Prepares the data, which must be those that the run began with.
 Dataset prepare(const Config& asked, const TrainOptions& options, const std::optional<Resume>& resume,
                 const std::filesystem::path& run) {
   const auto check_hash = [&](const std::string& hash) {

@@ -23,11 +23,11 @@ struct RunPlan {
   Resolved resolved() const;
 };
 
-// The plan of the run in folder `run`; none if all its steps are done, which has been said then. Prepares the data.
-// Errors of find_resume(), resolve_runtime(), prepare_dataset(), check_recompute() and fitting_micro_batch_size().
+// Prepares the data and plans the run in folder `run`. Returns none, after saying so, if all its steps are done. Errors
+// of find_resume(), resolve_runtime(), prepare_dataset(), check_recompute() and fitting_micro_batch_size().
 std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run);
 
-// Says to the person what the run will do, with which data, model, machine and memory.
+// Tells the person what the run will do, with which data, model, machine and memory.
 void log_plan(const RunPlan& plan, const std::filesystem::path& run);
 
 }  // namespace inkling

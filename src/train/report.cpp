@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 // JSON has no word for infinity: null stands for a loss or norm that is not finite.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-// What is not a whole line of ours belongs to no step.
+// A line that is cut off or not ours belongs to no step.
 bool is_of_step_up_to(const std::filesystem::path& path, const std::string& line, std::int64_t steps_done) {
   try {
     JsonFields(path, line, "").count("step", static_cast<std::uint64_t>(steps_done));

@@ -1,4 +1,4 @@
-// What a person sees while a run goes on, and the same as log.jsonl.
+// What a person sees while a run goes on, and the same in log.jsonl.
 #pragma once
 
 #include <chrono>
@@ -14,13 +14,13 @@ namespace inkling {
 
 struct ValidationLoss {
   double loss = 0;                                     // nats per token
-  std::optional<double> best_possible = std::nullopt;  // on the same characters: grammar corpora
+  std::optional<double> best_possible = std::nullopt;  // on the same text, if a grammar wrote it
 };
 
 class Report {
  public:
   // Appends to `log`, from which lines after `steps_done` are dropped first: a run that was cut off after its last
-  // checkpoint makes those steps again. flops_per_token and peak_flops give the MFU; a peak of 0 is unknown.
+  // checkpoint makes those steps again. flops_per_token and peak_flops give the MFU; with a peak of 0 there is none.
   Report(const std::filesystem::path& log, std::int64_t steps_done, std::int64_t max_steps, double flops_per_token,
          double peak_flops);
   ~Report();
@@ -30,8 +30,8 @@ class Report {
   void step_done(std::int64_t step, std::int64_t tokens);  // moves the bar on a terminal
   void log_step(std::int64_t step, const StepResult& result, double total_seconds);
   void log_evaluation(std::int64_t step, double train_loss, const ValidationLoss& validation, bool is_best);
-  void sync();  // every line so far is on the disk when this returns: to be called before a checkpoint
-  void say(const std::string& line);  // a plain line that does not break the bar
+  void sync();                        // puts every line so far on the disk; to be called before a checkpoint
+  void say(const std::string& line);  // prints a plain line without breaking the bar
 
  private:
   void append(const std::string& json_line);

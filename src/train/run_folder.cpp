@@ -19,7 +19,7 @@
 namespace inkling {
 namespace {
 
-// Not there, or all that a run leaves which ended before its first step.
+// Whether the folder does not exist, or holds only what a run leaves that ended before its first step.
 bool is_unused(const fs::path& run) {
   if (is_there(run) && !is_folder(run)) return false;
   for (const std::string& name : names_in(run)) {
@@ -94,7 +94,7 @@ void RunFolder::hold(const fs::path& lock) {
   }
   if (code != 0) throw_write_error("lock", lock, code);
   holds_ = true;
-  // For the message above alone: a disk too full for this line is told of by what comes next.
+  // Only the message above needs this line. If the disk is too full for it, whatever is written next reports that.
   const std::string line = describe_this_process() + "\n";
   [[maybe_unused]] const int emptied = ::ftruncate(lock_, 0);
   [[maybe_unused]] const ssize_t written = ::pwrite(lock_, line.data(), line.size(), 0);
@@ -123,7 +123,7 @@ std::optional<Resume> find_resume(const fs::path& run, const Config& config, boo
   if (!newest) return std::nullopt;
   Config before = load_kept_config(*newest / "config.yaml", {});
   const TrainingState state = load_state(*newest);
-  // Older versions wrote the batch size where now stands auto.
+  // Older versions wrote the batch size where auto stands now.
   const bool was_whole = before.training.micro_batch_size == before.training.batch_size;
   if (state.resolved.micro_batch_size == 0 && !config.training.micro_batch_size && was_whole) {
     before.training.micro_batch_size.reset();

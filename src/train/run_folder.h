@@ -1,4 +1,4 @@
-// Where a run lives, and whether it is new, goes on, or is done.
+// Where a run lives, and what it goes on from.
 #pragma once
 
 #include <filesystem>
@@ -14,17 +14,18 @@ namespace inkling {
 struct TrainOptions {
   std::filesystem::path config_path;
   std::filesystem::path out;      // empty: runs/<the config file's name>
-  bool fresh = false;             // start over in a new folder; nothing is deleted
+  bool fresh = false;             // start over in a new folder; the old one stays as it is
   bool accept_changes = false;    // resume although settings changed that alter the result
   std::filesystem::path profile;  // empty, or the file for a record of some steps (runtime/profile.h)
   bool dry_run = false;           // check everything, write nothing
 };
 
-// A run folder held by this process alone for as long as this lives. Who holds it stands in its file .lock.
+// A run folder that this process alone holds while the object lives; the file .lock names the holder. A dry run holds
+// none.
 class RunFolder {
  public:
-  // Error input if another process trains in it, saying which; environment if it cannot be made. Warns where the file
-  // system has no locks, so that nothing keeps a second process out.
+  // Throws Error input if another process trains in it, saying which, and Error environment if it cannot be made. Warns
+  // where the file system has no locks, so that nothing keeps a second process out.
   RunFolder(const std::filesystem::path& path, bool dry_run);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
@@ -40,8 +41,8 @@ class RunFolder {
   bool holds_ = false;
 };
 
-// The folder a run would use: --out or runs/<name>; with --fresh the first of it, <name>-2, <name>-3, … that is not
-// there or holds no step of a run. Error input if it is a file.
+// Returns the folder a run would use: --out or runs/<name>; with --fresh the first of it, <name>-2, <name>-3, … that
+// does not exist or holds no step of a run. Throws Error input if it is a file.
 std::filesystem::path choose_run_folder(const TrainOptions& options);
 
 // What a run goes on from.
@@ -50,11 +51,11 @@ struct Resume {
   TrainingState state;
 };
 
-// None for a new run. Errors of newest_checkpoint() and check_changes().
+// Returns none for a new run. Throws the errors of newest_checkpoint() and check_changes().
 std::optional<Resume> find_resume(const std::filesystem::path& run, const Config& config, bool accept_changes);
 
-// Compares the settings of the newest checkpoint with those asked for: lists every change on stderr and throws Error
-// input where one needs consent (--accept-changes) or cannot apply at all (--fresh).
+// Compares the settings of the newest checkpoint with those asked for: lists every change on stderr, and throws Error
+// input where one needs consent that is not given (--accept-changes) or cannot apply at all (--fresh).
 void check_changes(const Config& before, const Config& after, bool accept_changes);
 
 }  // namespace inkling

@@ -3,7 +3,7 @@
 
 namespace inkling {
 
-// Catches both signals while it lives.
+// Catches both signals while it lives; requested() says whether one has come.
 class StopSignal {
  public:
   StopSignal();

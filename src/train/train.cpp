@@ -49,7 +49,7 @@ class Run {
     }
     state_.data_hash = plan.dataset.hash;
     state_.resolved = plan.resolved();
-    // From here on files change: what could be found wrong with a checkpoint has been found.
+    // Files change from here on, because all that could be wrong with a checkpoint has been looked for.
     write_file(folder.path() / "config.yaml", print_config(plan.asked));
     report_.emplace(folder.path() / "log.jsonl", state_.step, config_.training.max_steps,
                     flops_per_token(plan.shape, trainer_.arena().parameter_count()),
@@ -125,7 +125,7 @@ class Run {
 
   // Returns whether the validation loss is the best so far.
   bool evaluate() {
-    give_back_cpu_memory();  // what a step keeps is of no use here, nor what this keeps in the next step
+    give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
     const ValidationLoss validation = validation_loss();
     const bool best = note_validation_loss(state_, validation.loss);
     report_->log_evaluation(state_.step, trainer_.estimate_loss(train_tokens_), validation, best);
@@ -133,8 +133,8 @@ class Run {
     return best;
   }
 
-  // As many stories or windows as evaluation.batches are: whole stories, on which the best possible loss is known,
-  // where the data has them.
+  // Returns the loss on as many stories or windows as evaluation.batches batches hold: on whole stories, whose best
+  // possible loss is known, where the data has them.
   ValidationLoss validation_loss() {
     if (!plan_.dataset.bound_file) return {.loss = trainer_.estimate_loss(validation_tokens_)};
     const auto stories = static_cast<std::uint64_t>(config_.evaluation.batches * config_.training.batch_size);

@@ -42,7 +42,7 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
       next_pass_(model_->backend(), recorded_family, [this] { pass(false); }),
       update_(model_->backend(), recorded_family, [this] { optimizer_.update(); }),
       evaluation_(model_->backend(), recorded_family, [this] { evaluate_batch(); }) {
-  // So that nothing is taken beside the memory of recordings later.
+  // Takes memory for evaluations now, rather than later beside that of the recordings.
   if (model_->backend().queues) evaluation_();
 }
 

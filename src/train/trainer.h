@@ -24,7 +24,7 @@ struct StepResult {
   bool skipped = false;  // the gradient was not finite: weights and moments are as they were
 };
 
-// The dropout numbers of the micro-batch that begins with row `first` of step `step` are drawn from this.
+// Returns the key of the dropout numbers of the micro-batch that begins with row `first` of step `step`.
 std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t first);
 
 // Owns what training changes: the arena and the moments.
@@ -33,17 +33,18 @@ class Trainer {
   // config.training.micro_batch_size must be a number.
   Trainer(const Config& config, const GptShape& shape, const Runtime& runtime);
 
-  // Step number `step` (from 0) on rows of `tokens` that `order` names: a function of (seed, step, weights, moments,
-  // data) and nothing else. Where the backend queues it is recorded by the second step, and only queued from then on.
+  // Makes step number `step` (from 0) on the rows of `tokens` that `order` names: a function of (seed, step, weights,
+  // moments, data) alone. Where the backend queues, the second step records the work, and later ones queue it again.
   void step(std::int64_t step, const TokenSequence& tokens, const WindowOrder& order);
 
   // Whether steps are only queued, so that asking for results means waiting.
   bool runs_ahead() const { return model_->backend().queues; }
 
-  // Of the steps since the last call, in order. Waits for a GPU.
+  // Returns the results of the steps since the last call, in order. Waits for a GPU.
   std::vector<StepResult> results();
 
-  // Mean loss in nats per token over `batches` batches of fixed windows, without dropout. Disturbs nothing.
+  // Returns the mean loss in nats per token over evaluation.batches batches of fixed windows, without dropout. Changes
+  // nothing that training reads.
   double estimate_loss(const TokenSequence& tokens);
 
   ParameterArena& arena() { return *arena_; }
@@ -51,12 +52,13 @@ class Trainer {
   const Model& model() const { return *model_; }
 
  private:
-  // The three parts of a step. Each runs work that reads everything that differs from step to step from tensors.
+  // The three parts of a step: add up gradients, complete them, apply them. The work of the first and the last reads
+  // all that differs from step to step from tensors, so that it can be recorded.
   void accumulate(const std::function<void(const Batch&)>& fill, std::uint64_t key, bool first);
-  void reduce();  // several ranks would add up their gradients here
+  void reduce();  // sets unwritten gradients to zero; several ranks would add up theirs here
   void update(double learning_rate);
 
-  void pass(bool first);
+  void pass(bool first);  // forward and backward; `first` of the step
   void evaluate_batch();
   void load(const std::function<void(const Batch&)>& fill);
 
@@ -66,13 +68,13 @@ class Trainer {
   Optimizer optimizer_;
 
   Batch batch_;                         // what a pass reads
-  Upload upload_;                       // to there
+  Upload upload_;                       // fills batch_
   at::Tensor dropout_key_;              // int64 [1]
   at::Tensor loss_;                     // float64 [1], of the step so far
   at::Tensor evaluated_;                // float32 [], of the last batch that was evaluated
   at::Tensor results_;                  // float64 [pending steps, 2]: loss, squared norm
-  std::vector<double> learning_rates_;  // of these steps
-  std::vector<StepResult> read_;        // read already, but not asked for
+  std::vector<double> learning_rates_;  // of the pending steps
+  std::vector<StepResult> read_;        // read from the device already, but not asked for
   Repeated first_pass_, next_pass_, update_, evaluation_;
 };
 

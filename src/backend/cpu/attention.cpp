@@ -9,8 +9,8 @@
 namespace inkling::cpu {
 namespace {
 
-// One call for each row and head of packed queries, keys and values [B, T, 3 C]: body(head, place, scratch), where
-// place is that of the head's first element in a tensor [B, T, C].
+// Calls body(head, place, scratch) for each row and head of packed queries, keys and values [B, T, 3C]. place is the
+// index of the head's first element in a tensor [B, T, C].
 template <typename Body>
 void for_each_head(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace& dropout, const Body& body) {
   const std::int64_t time = qkv.size(1), channels = qkv.size(2) / 3, head_size = channels / n_head;

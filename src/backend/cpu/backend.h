@@ -1,5 +1,5 @@
 // The CPU's backend: the loops of kernels/cpu over all threads, and LibTorch's matrix products. All arithmetic is in
-// float32; weights that are only read may be bfloat16.
+// float32; the weights of a model that is not trained may be bfloat16.
 #pragma once
 
 #include "backend/backend.h"
@@ -42,7 +42,7 @@ at::Tensor decode_logits(const at::Tensor& x, const Weight& table);
 at::Tensor sum_of_squares(const at::Tensor& flat);
 void adamw(const AdamWRange& range, const at::Tensor& norm_squared);
 
-// The weight, or a copy of it where it is bfloat16; undefined where there is none.
+// Returns the weight's value, or a float32 copy of it where it is bfloat16; undefined where there is none.
 inline at::Tensor in_float32(const Weight& weight) {
   const bool widened = weight.defined() && weight.value.scalar_type() != at::kFloat;
   return widened ? weight.value.to(at::kFloat) : weight.value;

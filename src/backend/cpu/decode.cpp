@@ -1,6 +1,6 @@
-// One new token for each of a few rows through a whole block of the model. What takes the time is reading the weights;
-// they pass through the caches and push out everything else, so that between two matrices every array and every
-// instruction has to come from memory again. Hence there is one parallel region and little code.
+// Takes one new token of each of a few rows through a whole block of the model. Most of the time goes into reading the
+// weights; they pass through the caches and push out everything else, so that between two matrices every array and
+// every instruction has to come from memory again. Therefore there is one parallel region and little code.
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace inkling::cpu {
 namespace {
 
-// In float32, and where its elements are.
+// A vector in float32, and a pointer to its elements.
 struct FloatVector {
   explicit FloatVector(const Weight& weight) : tensor(in_float32(weight)), at(floats(tensor)) {}
 
@@ -82,8 +82,8 @@ class BlockStep {
     wide_ = attended_ + rows_ * channels_;
   }
 
-  // What thread `part` of `parts` does. Products are split by the lines of the matrix, each thread's share being a sum
-  // over its lines; where threads wait for all, those shares are complete.
+  // What thread `part` of `parts` does. Products are split by the lines of the matrix: a thread's share is the sum over
+  // its own lines. The shares are complete once all threads have been waited for.
   void run(std::int64_t part, std::int64_t parts) {
     const auto own = [&](std::int64_t n) { return part_of(n, part, parts); };
     float* const normed = part_memory_ + part * part_size_;
@@ -122,7 +122,7 @@ class BlockStep {
     }
   }
 
-  // Columns of the product, from the shares of all threads, in order.
+  // Writes some columns of the product with its bias, from the shares of all threads, in order.
   void sum_shares(const Matrix& matrix, int which, std::int64_t parts, std::int64_t row, Range columns,
                   float* out) const {
     const float* const bias = matrix.bias.at;
@@ -134,7 +134,7 @@ class BlockStep {
     }
   }
 
-  // Some of all rows' heads: the new query, key and value, and its attention.
+  // Completes the new query, key and value of some of all rows' heads, and attends with them.
   void attend(Range heads, std::int64_t parts, float* scores) const {
     for (std::int64_t i = heads.begin; i < heads.end; ++i) {
       const std::int64_t row = i / n_head_, column = i % n_head_ * head_size_, last = lengths_[row];
