@@ -129,7 +129,7 @@ struct Backend {
   // probabilities. qkv: [B, T, 3C], contiguous.
   Attended (*attention)(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace& dropout) = nullptr;
   // Whether attention() keeps its probabilities [B, H, T, T], in float32, for the backward pass.
-  bool (*keeps_probabilities)(at::ScalarType dtype) = nullptr;
+  bool (*keeps_probabilities)(at::ScalarType dtype, std::int64_t head_size) = nullptr;
   // Returns the gradient of qkv.
   at::Tensor (*attention_backward)(const at::Tensor& dout, const Attended& forward, std::int64_t n_head,
                                    const DropoutPlace& dropout) = nullptr;

@@ -1,5 +1,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +13,13 @@ namespace inkling {
 namespace {
 
 at::Tensor sum_of_squares(const at::Tensor& flat) {
-  return at::linalg_vector_norm(flat, 2, {}, false, at::kDouble).square().view({1});
+  constexpr std::int64_t slice = std::int64_t{1} << 22;  // LibTorch makes a copy in float64 of what it sums
+  const at::Tensor total = at::zeros({1}, flat.options().dtype(at::kDouble));
+  for (std::int64_t begin = 0; begin < flat.numel(); begin += slice) {
+    const at::Tensor part = flat.slice(0, begin, begin + slice);
+    total.add_(at::linalg_vector_norm(part, 2, {}, false, at::kDouble).square());
+  }
+  return total;
 }
 
 // The formula, one operation at a time.

@@ -35,10 +35,8 @@ at::Tensor split_heads(const at::Tensor& out, std::int64_t n_head) {
   return out.view({out.size(0), out.size(1), n_head, -1}).transpose(1, 2);
 }
 
-// Whether FlashAttention and cuDNN can compute it.
 bool in_one_kernel(const at::Tensor& qkv, std::int64_t n_head) {
-  const std::int64_t head_size = qkv.size(2) / 3 / n_head;
-  return qkv.is_cuda() && qkv.scalar_type() == at::kBFloat16 && head_size % 8 == 0 && head_size <= 128;
+  return qkv.is_cuda() && !keeps_probabilities(qkv.scalar_type(), qkv.size(2) / 3 / n_head);
 }
 
 // Whether to take FlashAttention 2 (Dao 2023), whose backward pass can be deterministic, rather than cuDNN's attention,
@@ -119,6 +117,11 @@ at::Tensor composed_backward(const at::Tensor& dout, const Attended& forward, st
 }
 
 }  // namespace
+
+// FlashAttention and cuDNN take bfloat16 and these sizes of heads.
+bool keeps_probabilities(at::ScalarType dtype, std::int64_t head_size) {
+  return dtype != at::kBFloat16 || head_size % 8 != 0 || head_size > 128;
+}
 
 bool cudnn_attends(std::int64_t time, double dropout) {
   const double sixteenths = 16 * dropout;

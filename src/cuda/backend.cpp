@@ -17,7 +17,7 @@ Backend backend() {
           .mlp = mlp,
           .mlp_backward = mlp_backward,
           .attention = attention,
-          .keeps_probabilities = [](at::ScalarType dtype) { return dtype == at::kFloat; },
+          .keeps_probabilities = keeps_probabilities,
           .attention_backward = attention_backward,
           .head = head,
           .head_backward = head_backward,

@@ -31,6 +31,8 @@ at::Tensor attention_backward(const at::Tensor& dout, const Attended& forward, s
 // round the probability of dropout to sixteenths, and none takes a single position.
 bool cudnn_attends(std::int64_t time, double dropout);
 
+bool keeps_probabilities(at::ScalarType dtype, std::int64_t head_size);
+
 Scored head(const at::Tensor& x, const at::Tensor& targets, const Weight& table);
 at::Tensor head_backward(const at::Tensor& dloss, const at::Tensor& x, const at::Tensor& gradients,
                          const Weight& table);

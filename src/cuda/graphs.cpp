@@ -46,12 +46,10 @@ Stream current_stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 std::function<void()> record(int family, const std::function<void()>& work) {
   static std::map<int, std::weak_ptr<at::cuda::MempoolId_t>> pools;  // LibTorch forgets a pool with its last graph
   auto pool = pools[family].lock();
-  if (!pool) {
-    pools[family] = pool = std::make_shared<at::cuda::MempoolId_t>(at::cuda::graph_pool_handle());
-    // Recordings have memory of their own: what is kept from the work done before is given back first.
-    c10::cuda::device_synchronize();
-    c10::cuda::CUDACachingAllocator::emptyCache();
-  }
+  if (!pool) pools[family] = pool = std::make_shared<at::cuda::MempoolId_t>(at::cuda::graph_pool_handle());
+  // Recordings have memory of their own: what the allocator keeps from work done before goes back first.
+  c10::cuda::device_synchronize();
+  c10::cuda::CUDACachingAllocator::emptyCache();
   const auto graph = std::make_shared<at::cuda::CUDAGraph>();
   graph->capture_begin(*pool);
   try {

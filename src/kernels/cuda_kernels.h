@@ -90,7 +90,7 @@ struct CudaKernels {
                              std::int64_t channels, Stream stream);
 
   // out[i] = keep(i) ? x[i] * scale : 0, where keep(i) is random_bits(mix64(*key + site * golden_gamma), i) >> 32 >=
-  // threshold: the numbers of Context::next_dropout_key() at its site-th place. out may be x. Backward: the same of
+  // threshold: the numbers of a DropoutPlace (backend/backend.h), the site-th. out may be x. Backward: the same of
   // dout.
   void (*dropout)(const Element* x, Element* out, const std::uint64_t* key, std::uint64_t site, std::uint32_t threshold,
                   float scale, std::int64_t n, Stream stream);

@@ -70,10 +70,15 @@ TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backen
   std::uint64_t block = bytes(2 * kept_by_norm(channels) + kept_by_linear(channels) + kept_by_attention(channels) +
                                   kept_by_mlp(channels, recompute),
                               element);
-  if (backend.keeps_probabilities(dtype)) block += bytes(shape.block_size * shape.n_head, sizeof(float));
+  std::uint64_t at_work = bytes(held_by_mlp(channels), element);
+  if (backend.keeps_probabilities(dtype, channels / shape.n_head)) {
+    const std::uint64_t scores = bytes(shape.block_size * shape.n_head, sizeof(float));
+    block += scores;
+    at_work += 3 * scores;
+  }
   const std::uint64_t stream = bytes(2 * channels, element);  // what is kept of a block that is computed again
   return {.activations = static_cast<std::uint64_t>(shape.n_layer) * (again ? stream : block),
-          .at_work = bytes(held_by_mlp(channels), element) + (again ? block : 0),
+          .at_work = at_work + (again ? block : 0),
           .logits = bytes(shape.vocab_size, sizeof(float))};
 }
 

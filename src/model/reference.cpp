@@ -56,7 +56,7 @@ at::Tensor drop(const at::Tensor& x, Pass& pass) {
   const at::Tensor bits = mixed(at::arange(1, x.numel() + 1, key.options()).mul_(gamma).add_(key));
   const at::Tensor upper = bits.bitwise_right_shift_(32).bitwise_and_(0xffffffff);
   const at::Tensor dropped = upper.lt(static_cast<std::int64_t>(dropout_threshold(place.probability))).view(x.sizes());
-  return (x / (1.0 - place.probability)).masked_fill(dropped, 0.0);
+  return (x * static_cast<double>(dropout_scale(place.probability))).masked_fill(dropped, 0.0);
 }
 
 at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,C]
@@ -85,7 +85,7 @@ at::Tensor cached_attention(const at::Tensor& qkv, std::int64_t n_head, const Ca
 // slow on a GPU where rows do not begin at multiples of 16 bytes, as those of GPT-2's 50,257 logits would not.
 at::Tensor padded_logits(const at::Tensor& x, const at::Tensor& table) {
   const std::int64_t missing = (64 - table.size(0) % 64) % 64;
-  if (table.scalar_type() != at::kBFloat16 || missing == 0) return at::matmul(x, table.t());
+  if (table.scalar_type() != at::kBFloat16 || table.size(0) % 8 == 0) return at::matmul(x, table.t());
   const at::Tensor nothing = at::constant_pad_nd(at::zeros({table.size(0)}, x.options()), {0, missing}, -infinity);
   return at::addmm(nothing, x, at::constant_pad_nd(table, {0, 0, 0, missing}).t());
 }

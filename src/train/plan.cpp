@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backend/choose.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -86,6 +87,7 @@ std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options
   Dataset dataset = prepare(asked, options, resume, run);
   reuse_cpu_memory();
   const GptShape shape = shape_from(asked.model, dataset.vocab_size);
+  choose_backend(runtime);  // refuses here where the GPU's is missing
   check_recompute(asked.training.recompute, asked.model.dropout, runtime);
   return RunPlan{.asked = asked,
                  .config = with_micro_batch_size(asked, shape, runtime, resume),

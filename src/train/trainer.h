@@ -32,6 +32,8 @@ class Trainer {
  public:
   // config.training.micro_batch_size must be a number.
   Trainer(const Config& config, const GptShape& shape, const Runtime& runtime);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   // Makes step number `step` (from 0) on the rows of `tokens` that `order` names: a function of (seed, step, weights,
   // moments, data) alone. Where the backend queues, the second step records the work, and later ones queue it again.
