@@ -4,7 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
-#include <torch/optim/optimizer.h>
+#include <torch/optim/adamw.h>
 
 #include <cmath>
 #include <numeric>
