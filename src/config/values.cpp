@@ -12,7 +12,7 @@
 namespace inkling {
 namespace {
 
-[[noreturn]] void refuse(const Setting& setting, const YamlNode& node, std::string_view what) {
+[[noreturn]] void refuse_value(const Setting& setting, const YamlNode& node, std::string_view what) {
   throw Error::input(str(node.place, ": ", setting.key, " ", what, "; write ", describe_allowed(setting)));
 }
 
@@ -35,9 +35,9 @@ bool is_scalar(const YamlNode& node) {
 
 // Returns the text of a number or truth value, which must not stand in quotes.
 const std::string& unquoted(const Setting& setting, const YamlNode& node) {
-  if (!is_scalar(node)) refuse(setting, node, kind_in_words(node.kind));
+  if (!is_scalar(node)) refuse_value(setting, node, kind_in_words(node.kind));
   if (node.kind == YamlNode::Kind::quoted) {
-    refuse(setting, node, str("is the text ", shown(node.text), " because of its quotes, which must go"));
+    refuse_value(setting, node, str("is the text ", shown(node.text), " because of its quotes, which must go"));
   }
   return node.text;
 }
@@ -56,7 +56,7 @@ bool is_auto(const Setting& setting, const std::string& text) { return setting.t
 
 Value read_as(const TrueOrFalse&, const Setting& setting, const YamlNode& node) {
   const std::string& text = unquoted(setting, node);
-  if (text != "true" && text != "false") refuse(setting, node, "is " + shown(text));
+  if (text != "true" && text != "false") refuse_value(setting, node, "is " + shown(text));
   return text == "true";
 }
 
@@ -66,7 +66,7 @@ Value read_as(const WholeRange& range, const Setting& setting, const YamlNode& n
   if (is_auto(setting, text)) return Auto{};
   const std::int64_t value = checked(setting, node, read_whole_number(text));
   if (setting.takes_auto && value == 0) return Auto{};
-  if (value < range.lowest || value > range.highest) refuse(setting, node, str("is ", value));
+  if (value < range.lowest || value > range.highest) refuse_value(setting, node, str("is ", value));
   return value;
 }
 
@@ -77,7 +77,7 @@ Value read_as(const RealRange& range, const Setting& setting, const YamlNode& no
   if (setting.takes_auto && value == 0) return Auto{};
   const bool low = range.lowest_excluded ? value <= range.lowest : value < range.lowest;
   const bool high = range.highest_excluded ? value >= range.highest : value > range.highest;
-  if (low || high) refuse(setting, node, "is " + node.text);
+  if (low || high) refuse_value(setting, node, "is " + node.text);
   return value;
 }
 
@@ -94,37 +94,37 @@ std::vector<std::string> words_now(const OneOf& choice, bool with_auto) {
 }
 
 Value read_as(const OneOf& choice, const Setting& setting, const YamlNode& node) {
-  if (!is_scalar(node)) refuse(setting, node, kind_in_words(node.kind));
+  if (!is_scalar(node)) refuse_value(setting, node, kind_in_words(node.kind));
   if (is_auto(setting, node.text)) return Auto{};
   if (const OldWord* old = find_old_word(choice, node.text)) return old->now;
   if (std::find(choice.words.begin(), choice.words.end(), node.text) != choice.words.end()) return node.text;
   const auto nearest = nearest_name(node.text, words_now(choice, setting.takes_auto));
-  if (!nearest) refuse(setting, node, "is " + shown(node.text));
+  if (!nearest) refuse_value(setting, node, "is " + shown(node.text));
   throw Error::input(str(node.place, ": ", setting.key, " is ", shown(node.text), "; did you mean ", *nearest,
                          "? It takes ", describe_allowed(setting)));
 }
 
 // Returns the text, which may be anything printable but not empty.
 std::string free_text(const Setting& setting, const YamlNode& node) {
-  if (!is_scalar(node)) refuse(setting, node, kind_in_words(node.kind));
+  if (!is_scalar(node)) refuse_value(setting, node, kind_in_words(node.kind));
   if (node.kind == YamlNode::Kind::plain && looks_like_no_text(node.text)) {
     throw Error::input(str(node.place, ": ", setting.key, " takes text, and YAML reads ", node.text,
                            " as something else; write \"", node.text, "\" in quotes"));
   }
   const std::string& text = node.text;
-  if (text.empty()) refuse(setting, node, "has no value");
-  if (find_invalid_utf8(text)) refuse(setting, node, "is not UTF-8 text");
+  if (text.empty()) refuse_value(setting, node, "has no value");
+  if (find_invalid_utf8(text)) refuse_value(setting, node, "is not UTF-8 text");
   const auto control = std::find_if(text.begin(), text.end(), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7f;
   });
-  if (control != text.end()) refuse(setting, node, str("holds a control character: ", shown(text)));
+  if (control != text.end()) refuse_value(setting, node, str("holds a control character: ", shown(text)));
   return text;
 }
 
 Value read_as(const DeviceName&, const Setting& setting, const YamlNode& node) {
   std::string text = free_text(setting, node);
   if (is_auto(setting, text)) return Auto{};
-  if (!find_device(text)) refuse(setting, node, "is " + shown(text));
+  if (!find_device(text)) refuse_value(setting, node, "is " + shown(text));
   return text;
 }
 
@@ -134,7 +134,7 @@ Value read_as(const Text&, const Setting& setting, const YamlNode& node) {
 }
 
 Value read_as(const TextList&, const Setting& setting, const YamlNode& node) {
-  if (node.kind == YamlNode::Kind::section) refuse(setting, node, "is a section");
+  if (node.kind == YamlNode::Kind::section) refuse_value(setting, node, "is a section");
   if (node.kind != YamlNode::Kind::list) return std::vector<std::string>{free_text(setting, node)};
   std::vector<std::string> texts;
   for (const YamlNode& item : node.items) texts.push_back(free_text(setting, item));

@@ -16,7 +16,7 @@ namespace inkling {
 
 namespace {
 
-constexpr std::string_view format_mark = "inkling-validation-bound";
+constexpr std::string_view bound_mark = "inkling-validation-bound";
 
 std::uint64_t count_characters(std::string_view text) {
   return static_cast<std::uint64_t>(
@@ -30,7 +30,7 @@ std::uint64_t count_characters(std::string_view text) {
 class BoundEvents final : public JsonEvents {
  public:
   ValidationBound take() {
-    if (format_ != format_mark || tokens_ != bound_.tokens() || characters_ != bound_.characters()) refuse();
+    if (format_ != bound_mark || tokens_ != bound_.tokens() || characters_ != bound_.characters()) refuse();
     return std::move(bound_);
   }
 
@@ -108,7 +108,7 @@ ValidationBound compute_bound(const Grammar& grammar, const Tokenizer& tokenizer
 void write_validation_bound(const fs::path& path, const ValidationBound& bound) {
   nlohmann::ordered_json stories = nlohmann::ordered_json::array();
   for (const StoryBound& story : bound.stories) stories.push_back({story.tokens, story.characters, story.nats});
-  const nlohmann::ordered_json json{{"format", format_mark},
+  const nlohmann::ordered_json json{{"format", bound_mark},
                                     {"nats", bound.nats()},
                                     {"characters", bound.characters()},
                                     {"tokens", bound.tokens()},

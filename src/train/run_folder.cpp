@@ -107,13 +107,13 @@ RunFolder::~RunFolder() {
 }
 
 fs::path choose_run_folder(const TrainOptions& options) {
-  const fs::path wanted = options.out.empty() ? fs::path("runs") / options.config_path.stem() : options.out;
+  fs::path wanted = options.out.empty() ? fs::path("runs") / options.config_path.stem() : options.out;
   if (is_there(wanted) && !is_folder(wanted)) {
     throw Error::input(str(wanted.string(), " is a file; name a folder with --out"));
   }
   if (!options.fresh || is_unused(wanted)) return wanted;
   for (int number = 2;; ++number) {
-    const fs::path next = str(wanted.string(), "-", number);
+    fs::path next = str(wanted.string(), "-", number);
     if (is_unused(next)) return next;
   }
 }
