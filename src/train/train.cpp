@@ -1,6 +1,4 @@
 #include "train/train.h"
-#include "checkpoint/model_weights.h"
-#include "checkpoint/optimizer_file.h"
 
 #include <c10/util/Exception.h>
 
@@ -11,6 +9,8 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "checkpoint/model_weights.h"
+#include "checkpoint/optimizer_file.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/device_facts.h"
 #include "runtime/profile.h"
