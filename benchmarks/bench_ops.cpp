@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/choose.h"
+#include "backend/heads.h"
 #include "config/config.h"
 #include "limits.h"
 #include "model/model.h"
@@ -93,8 +94,8 @@ class Operations {
            return attention(qkv_, shape_.n_head, own);
          },
          [&] {
-           return at::scaled_dot_product_attention(heads(qkv_, shape_.n_head, 0), heads(qkv_, shape_.n_head, 1),
-                                                   heads(qkv_, shape_.n_head, 2), {}, 0.0, true);
+           const auto [queries, keys, values] = split_heads(qkv_, shape_.n_head);
+           return at::scaled_dot_product_attention(queries, keys, values, {}, 0.0, true);
          },
          7 * rows * t * c, 12 * rows * c},
         {"mlp", [&] { return mlp(x_, block.mlp, pass()); },
@@ -112,7 +113,7 @@ class Operations {
         {"dropout of 0.1",
          [&] {
            Pass own = pass();
-           own.dropout = 0.1;
+           own.training.dropout = 0.1;
            return dropout(x_, own);
          },
          [&] { return at::dropout(x_, 0.1, true); }, 0, 4 * rows * c},
@@ -149,7 +150,7 @@ class Operations {
     shape.n_layer = 1;
     return shape;
   }
-  Pass pass() const { return {.backend = fused_.backend, .dropout_key = key_}; }
+  Pass pass() const { return {.backend = fused_.backend, .training = {.dropout_key = key_}}; }
   static at::Tensor update(Form& form) {
     form.optimizer.update();
     return {};

@@ -64,10 +64,7 @@ void measure(const char* name, const std::string& text, double training_seconds,
 }
 
 void measure_sentencepiece(PieceModel model, const std::string& text, std::uint64_t vocab_size) {
-  SentencepieceSettings settings;
-  settings.vocab_size = vocab_size;
-  settings.model_type = model;
-  SentencepieceTrainer trainer(settings);
+  SentencepieceTrainer trainer({.vocab_size = vocab_size, .model_type = model});
   const double start = wall_seconds();
   for_each_line(text, [&](std::string_view line) { trainer.add(line); });
   const auto tokenizer = trainer.finish(false);

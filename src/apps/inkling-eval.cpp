@@ -8,8 +8,8 @@
 #include "checkpoint/load_model.h"
 #include "config/config.h"
 #include "data/dataset.h"
+#include "model_flags.h"
 #include "program.h"
-#include "runtime_flags.h"
 #include "train/evaluate.h"
 
 namespace {
@@ -17,20 +17,19 @@ namespace {
 using namespace inkling;
 
 struct Flags {
-  std::string place, checkpoint, config;
+  ModelFlags model;
+  std::string config;
   std::vector<std::string> overrides;
-  RuntimeFlags runtime;
   bool json = false;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option("RUN_OR_CHECKPOINT", flags.place, "a run folder, a checkpoint or a model folder")->required();
-  app.add_option("--checkpoint", flags.checkpoint, "of a run: best (default), newest or a step")->type_name("WHICH");
+  add_model_flags(app, flags.model);
   app.add_option("--config", flags.config, "settings whose data: is scored (default: those the model was trained with)")
       ->type_name("FILE");
   add_set_flag(app, flags.overrides, "override one of those settings, as data.source=other.txt; may be repeated");
   app.add_flag("--json", flags.json, "the result as one JSON object");
-  add_runtime_flags(app, flags.runtime);
+  add_runtime_flags(app, flags.model);
 }
 
 // The settings that say where the data is: they are in the checkpoint's folder, or given by the person.
@@ -105,8 +104,8 @@ int evaluate(int argc, char** argv) {
   Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;
-  const RuntimeConfig runtime = runtime_settings(flags.runtime);
-  const fs::path folder = find_checkpoint(flags.place, flags.checkpoint);
+  const RuntimeConfig runtime = runtime_settings(flags.model);
+  const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
   const Config config = find_config(flags, folder);
   const LoadedModel model = load_model(folder, resolve_flags(runtime));
   const Dataset dataset = prepare_dataset(config.data, {});

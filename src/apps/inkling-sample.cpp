@@ -1,5 +1,4 @@
 // inkling-sample RUN_OR_CHECKPOINT: writes text that goes on from a prompt.
-#include <charconv>
 #include <csignal>
 
 #include "checkpoint/checkpoint.h"
@@ -7,8 +6,8 @@
 #include "generate/generator.h"
 #include "generate/prompts.h"
 #include "generate/sample_printer.h"
+#include "model_flags.h"
 #include "program.h"
-#include "runtime_flags.h"
 
 namespace {
 
@@ -28,23 +27,21 @@ void watch_for_interrupt() {
 }
 
 struct Flags {
-  std::string place, checkpoint;
+  ModelFlags model;
   std::vector<std::string> prompts, prompt_files;
   GenerationSettings settings;
-  RuntimeFlags runtime;
   bool json = false;
   bool no_cache = false;
 };
 
 // A whole number as people write it: no sign, no leading zero that others read as octal.
-CLI::Option* add_count(CLI::App& app, const std::string& name, std::uint64_t& value, std::uint64_t lowest,
+CLI::Option* add_count(CLI::App& app, const std::string& name, std::uint64_t& value, std::int64_t lowest,
                        const std::string& about) {
-  constexpr std::uint64_t highest = 1'000'000'000;
+  constexpr std::int64_t highest = 1'000'000'000;
   const auto check = [=](const std::string& text) -> std::string {
-    std::uint64_t number = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool whole = code == std::errc() && end == text.data() + text.size() && (text.size() == 1 || text[0] != '0');
-    if (whole && number >= lowest && number <= highest) return {};
+    const auto number = whole_number(text);
+    const bool leading_zero = text.size() > 1 && text[0] == '0';
+    if (number && !leading_zero && *number >= lowest && *number <= highest) return {};
     return str("must be a whole number from ", lowest, " to ", highest, ", not ", text);
   };
   return app.add_option(name, value, about)->check(check, "")->type_name("N")->capture_default_str();
@@ -66,8 +63,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   const auto several = [](CLI::Option* option, const char* type) {
     option->type_name(type)->take_all()->allow_extra_args(false);
   };
-  app.add_option("RUN_OR_CHECKPOINT", flags.place, "a run folder, a checkpoint or a model folder")->required();
-  app.add_option("--checkpoint", flags.checkpoint, "of a run: best (default), newest or a step")->type_name("WHICH");
+  add_model_flags(app, flags.model);
   several(app.add_option("--prompt", flags.prompts, "text to go on from; - reads standard input; may be repeated"),
           "TEXT");
   several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text; may be repeated"), "FILE");
@@ -85,7 +81,7 @@ void add_flags(CLI::App& app, Flags& flags) {
                "go on where the model ends a document; that place shows as a new line");
   app.add_flag("--json", flags.json, "one JSON object a line: prompt, text, tokens, finish, seed, sample");
   app.add_flag("--no-cache", flags.no_cache, "encode the whole context for every token: slow, to check the cache");
-  add_runtime_flags(app, flags.runtime);
+  add_runtime_flags(app, flags.model);
 }
 
 int sample(int argc, char** argv) {
@@ -105,8 +101,8 @@ int sample(int argc, char** argv) {
   if (!parse_flags(app, argc, argv)) return 0;
   flags.settings.cache = !flags.no_cache;
   check_settings(flags.settings);
-  const RuntimeConfig runtime = runtime_settings(flags.runtime);
-  const fs::path folder = find_checkpoint(flags.place, flags.checkpoint);
+  const RuntimeConfig runtime = runtime_settings(flags.model);
+  const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
   const LoadedModel model = load_model(folder, resolve_flags(runtime));
   const Tokenizer& tokenizer = require_tokenizer(model);
   const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files);

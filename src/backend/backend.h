@@ -12,6 +12,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "backend/weights.h"
@@ -167,9 +169,12 @@ struct Backend {
 
   // Calls work() once, which queues on the current stream (not the default one), and records what it queues instead of
   // running it. The result queues that again, with the tensors' new contents. Recordings of one `family` (any number)
-  // share memory for what lives within them, so they must not run at the same time. Where work is not queued, the
-  // result is `work` itself.
+  // share memory for what lives within them, so they must not run at the same time. Null where work is not queued.
   std::function<void()> (*record)(int family, const std::function<void()>& work) = nullptr;
 };
+
+// The type of one of these functions: FunctionOf<&Backend::norm> norm; declares one that can be Backend::norm.
+template <auto function>
+using FunctionOf = std::remove_pointer_t<std::remove_reference_t<decltype(std::declval<Backend>().*function)>>;
 
 }  // namespace inkling

@@ -47,7 +47,6 @@ const Backend& composed_backend() {
       .activation_dtype = [](at::ScalarType weights) { return weights; },
       .sum_of_squares = sum_of_squares,
       .adamw = adamw,
-      .record = [](int, const std::function<void()>& work) { return work; },
   };
   return backend;
 }

@@ -18,7 +18,7 @@ class Repeated {
 
   // The first call does not record, because what is chosen, loaded or allocated at first use must not happen then.
   void operator()() {
-    if (std::exchange(is_first_, false)) return work_();
+    if (!backend_.queues || std::exchange(is_first_, false)) return work_();
     if (!again_) again_ = backend_.record(family_, work_);
     again_();
   }

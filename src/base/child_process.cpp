@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/file_errors.h"
 #include "base/strings.h"
 
 namespace inkling {
@@ -60,7 +61,7 @@ std::string read_answer(int descriptor) {
 int wait_for(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) throw Error::environment(str("cannot wait for a child process: ", std::strerror(errno)));
+    if (errno != EINTR) throw Error::environment(str("cannot wait for a child process: ", errno_text(errno)));
   }
   return status;
 }
@@ -69,14 +70,14 @@ int wait_for(pid_t child) {
 
 std::optional<std::string> run_in_child_process(const std::function<std::string()>& work) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Error::environment(str("cannot open a pipe: ", std::strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Error::environment(str("cannot open a pipe: ", errno_text(errno)));
   const pid_t child = fork();
   if (child == 0) run_child(work, ends[1]);
   const int fork_error = errno;
   close(ends[1]);
   std::string answer = child > 0 ? read_answer(ends[0]) : std::string();
   close(ends[0]);
-  if (child < 0) throw Error::environment(str("cannot start a child process: ", std::strerror(fork_error)));
+  if (child < 0) throw Error::environment(str("cannot start a child process: ", errno_text(fork_error)));
 
   const int status = wait_for(child);
   const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;

@@ -47,9 +47,13 @@ bool is_wrong_name(int code) {
          code == ENXIO || code == ENODEV;  // the last two: a socket, a device without a driver
 }
 
-std::string reason(int code) { return std::generic_category().message(code) + "; " + remedy(code); }
+std::string reason(int code) { return errno_text(code) + "; " + remedy(code); }
 
 }  // namespace
+
+std::string errno_text(int code) { return std::generic_category().message(code); }
+
+bool has_no_locks(int code) { return code == ENOLCK || code == ENOSYS || code == ENOTSUP || code == EINVAL; }
 
 void throw_write_error(const std::string& verb, const std::filesystem::path& path, int code) {
   throw Error::environment(str("cannot ", verb, " ", path.string(), ": ", reason(code)));

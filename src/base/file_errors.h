@@ -6,6 +6,12 @@
 
 namespace inkling {
 
+// What errno says: "No space left on device".
+std::string errno_text(int code);
+
+// Whether this error of flock() means that the file system has no locks, rather than that one could not be taken.
+bool has_no_locks(int code);
+
 // Throws "cannot VERB PATH: reason; remedy" as an Error environment. `code` is errno.
 [[noreturn]] void throw_write_error(const std::string& verb, const std::filesystem::path& path, int code);
 

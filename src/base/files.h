@@ -37,6 +37,7 @@ class InputFile {
 
   // Fills `out` from byte `offset` on. Throws Error input if the file ends before `out` is full.
   void read_exactly(std::uint64_t offset, std::span<std::byte> out) const;
+  std::string read_all() const;  // from the beginning to size()
   // Reads up to out.size() bytes; returns how many (0 at the end).
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> out) const;
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/strings.h"
 
 namespace inkling {
 
@@ -24,15 +25,8 @@ void Hasher::update(std::span<const std::byte> bytes) {
 void Hasher::update(std::string_view text) { update(std::as_bytes(std::span(text))); }
 
 std::string Hasher::hex() const {
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state_->xxh3));
-  constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : canonical.digest) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state_->xxh3);
+  return hexadecimal(hash.high64, 16) + hexadecimal(hash.low64, 16);
 }
 
 std::string hash_text(std::string_view text) {

@@ -138,4 +138,10 @@ void InputFile::read_exactly(std::uint64_t offset, std::span<std::byte> out) con
                          " was expected; the file was cut short, make or fetch it again"));
 }
 
+std::string InputFile::read_all() const {
+  std::string text(size_, '\0');
+  read_exactly(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 }  // namespace inkling

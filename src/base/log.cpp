@@ -29,6 +29,11 @@ class LevelPrefix : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<LevelPrefix>(); }
 };
 
+bool stderr_has_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return stderr_is_terminal() && (no_color == nullptr || *no_color == '\0');
+}
+
 spdlog::logger make_logger() {
   const auto mode = stderr_has_color() ? spdlog::color_mode::always : spdlog::color_mode::never;
   auto sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(mode);
@@ -52,10 +57,5 @@ void log_warning(std::string_view message) { log(spdlog::level::warn, message); 
 void log_error(std::string_view message) { log(spdlog::level::err, message); }
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
-
-bool stderr_has_color() {
-  const char* no_color = std::getenv("NO_COLOR");
-  return stderr_is_terminal() && (no_color == nullptr || *no_color == '\0');
-}
 
 }  // namespace inkling

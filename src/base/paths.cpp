@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/error.h"
 #include "base/file_errors.h"
+#include "base/strings.h"
 
 namespace inkling {
 
@@ -39,5 +41,24 @@ std::vector<std::string> names_in(const fs::path& folder) {
 fs::path without_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+bool is_inside(const fs::path& file, const fs::path& folder) { return file == folder / file.filename(); }
+
+bool is_file_name(std::string_view name) {
+  constexpr std::string_view separators("/\0", 2);
+  return !name.empty() && name != "." && name != ".." && name.find_first_of(separators) == std::string_view::npos;
+}
+
+std::optional<fs::path> nearest_beside(const fs::path& path, std::string_view extension) {
+  std::vector<std::string> names;
+  try {
+    names = names_in(folder_of(path));
+  } catch (const Error&) {
+    return std::nullopt;  // it is only a hint
+  }
+  std::erase_if(names, [&](const std::string& name) { return !name.ends_with(extension); });
+  const auto nearest = nearest_name(path.filename().string(), names);
+  return nearest ? std::optional(path.parent_path() / *nearest) : std::nullopt;
+}
 
 }  // namespace inkling

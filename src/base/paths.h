@@ -4,7 +4,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace inkling {
@@ -22,5 +24,15 @@ std::filesystem::path without_slash(const std::filesystem::path& path);
 
 // The folder that holds `path` ("." for a bare name).
 std::filesystem::path folder_of(const std::filesystem::path& path);
+
+// Whether `file` is the folder's path and a name: is_inside("runs/a", "runs"). It says nothing about the disk.
+bool is_inside(const std::filesystem::path& file, const std::filesystem::path& folder);
+
+// Whether a file can have this name in its folder: it is not empty, "." or "..", and holds no slash and no zero byte.
+bool is_file_name(std::string_view name);
+
+// The path in the same folder whose name is nearest to that of `path`, which does not exist, among the names that end
+// in `extension`: for "did you mean". None if no name is near, or if the folder cannot be read.
+std::optional<std::filesystem::path> nearest_beside(const std::filesystem::path& path, std::string_view extension = {});
 
 }  // namespace inkling

@@ -42,18 +42,37 @@ std::string format_duration(double seconds) {
   if (!(seconds < 1e15)) return "unknown";  // also NaN
   const auto total = static_cast<std::uint64_t>(std::max(0.0, std::round(seconds)));
   if (total < 60) return std::to_string(total) + " s";
-  const auto two_digits = [](std::uint64_t n) { return (n < 10 ? "0" : "") + std::to_string(n); };
   const std::uint64_t hours = total / 3600;
   const std::uint64_t minutes = total / 60 % 60;
-  const std::string rest = ":" + two_digits(total % 60);
+  const std::string rest = ":" + padded(total % 60, 2);
   if (hours == 0) return std::to_string(minutes) + rest;
-  return std::to_string(hours) + ":" + two_digits(minutes) + rest;
+  return std::to_string(hours) + ":" + padded(minutes, 2) + rest;
 }
 
 std::string format_shortest(double value) {
   std::array<char, 32> digits;
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   return {digits.data(), end.ptr};
+}
+
+std::string padded(std::uint64_t number, std::size_t digits) {
+  const std::string text = std::to_string(number);
+  return std::string(digits - std::min(digits, text.size()), '0') + text;
+}
+
+std::string hexadecimal(std::uint64_t number, std::size_t digits, Letters letters) {
+  const char* const signs = letters == Letters::upper_case ? "0123456789ABCDEF" : "0123456789abcdef";
+  std::string text;
+  for (; number > 0 || text.size() < digits; number >>= 4) text.insert(text.begin(), signs[number & 15]);
+  return text;
+}
+
+std::optional<std::int64_t> whole_number(std::string_view digits, int base) {
+  std::uint64_t number = 0;  // without a sign, so that none is read
+  const char* const last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, number, base);
+  if (error != std::errc() || end != last || number > INT64_MAX) return std::nullopt;
+  return static_cast<std::int64_t>(number);
 }
 
 namespace {
@@ -106,11 +125,6 @@ std::optional<std::string> nearest_name(std::string_view word, std::span<const s
 
 namespace {
 
-std::string hexadecimal(std::string prefix, std::uint32_t value, int digits) {
-  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) prefix += "0123456789abcdef"[value >> shift & 15];
-  return prefix;
-}
-
 // Appends one code point, or its escape where a terminal would act on it or the quotes would end.
 void append_escaped(std::string& out, char32_t code_point) {
   const bool control = code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
@@ -123,7 +137,7 @@ void append_escaped(std::string& out, char32_t code_point) {
   } else if (code_point == '\t') {
     out += "\\t";
   } else if (control) {
-    out += code_point < 0x80 ? hexadecimal("\\x", code_point, 2) : hexadecimal("\\u", code_point, 4);
+    out += code_point < 0x80 ? "\\x" + hexadecimal(code_point, 2) : "\\u" + hexadecimal(code_point, 4);
   } else {
     append_utf8(out, code_point);
   }
@@ -138,7 +152,7 @@ std::string quote(std::string_view text) {
     for (std::size_t offset = 0; offset < valid;) append_escaped(out, decode_utf8(text, offset));
     text.remove_prefix(valid);
     if (text.empty()) break;
-    out += hexadecimal("\\x", static_cast<unsigned char>(text.front()), 2);
+    out += "\\x" + hexadecimal(static_cast<unsigned char>(text.front()), 2);
     text.remove_prefix(1);
   }
   return out + '"';

@@ -1,4 +1,4 @@
-// Small text functions: joining, numbers for people, the nearest known name, UTF-8 checks.
+// Small text functions: joining, numbers as text and back, the nearest known name, UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,14 @@ std::string format_duration(double seconds);           // "1:02:03", "4:05", "12
 // The shortest decimal text that reads back as exactly this double ("0.001", "1e-08", "3").
 std::string format_shortest(double value);
 
+// The number with zeros in front, so that it has at least so many digits: "000012", and "00ff" or "00FF".
+enum class Letters { lower_case, upper_case };
+std::string padded(std::uint64_t number, std::size_t digits);
+std::string hexadecimal(std::uint64_t number, std::size_t digits, Letters letters = Letters::lower_case);
+
+// Returns the number that `digits` is; none if it holds anything else (a sign, a space), is empty or does not fit.
+std::optional<std::int64_t> whole_number(std::string_view digits, int base = 10);
+
 // The known name nearest to `word` by edit distance, if it is near enough to be a likely slip.
 std::optional<std::string> nearest_name(std::string_view word, std::span<const std::string> known);
 
@@ -38,6 +46,13 @@ std::optional<std::size_t> find_invalid_utf8(std::string_view text);
 // Reads one code point at `offset`, which must be inside well-formed UTF-8, and moves `offset` past it.
 char32_t decode_utf8(std::string_view text, std::size_t& offset);
 void append_utf8(std::string& text, char32_t code_point);
+
+// Whether the byte belongs to a UTF-8 character that begins before it. Every other byte begins a character.
+bool continues_character(char byte);
+std::uint64_t count_characters(std::string_view text);
+
+// The offset at which the character begins that has a byte at `offset`, which may also be the end of `text`.
+std::size_t character_start(std::string_view text, std::size_t offset);
 
 // How many bytes at the end of `text` begin a UTF-8 character that is not complete yet (0 to 3).
 std::size_t incomplete_utf8_suffix(std::string_view text);

@@ -1,4 +1,5 @@
 // The UTF-8 functions of base/strings.h: the well-formed sequences of RFC 3629, table by table.
+#include <algorithm>
 #include <cstring>
 
 #include "base/strings.h"
@@ -18,15 +19,13 @@ std::size_t length_from_lead(unsigned char lead) {
   return lead < 0xf5 ? 4 : 0;  // f5 and above lie past U+10FFFF
 }
 
-bool is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }
-
 // The second byte also rules out overlong forms, surrogates and code points past U+10FFFF.
 bool is_second_byte(unsigned char lead, unsigned char second) {
   if (lead == 0xe0) return second >= 0xa0 && second <= 0xbf;
   if (lead == 0xed) return second >= 0x80 && second <= 0x9f;
   if (lead == 0xf0) return second >= 0x90 && second <= 0xbf;
   if (lead == 0xf4) return second >= 0x80 && second <= 0x8f;
-  return is_continuation(second);
+  return continues_character(static_cast<char>(second));
 }
 
 // How many of the first `available` bytes at `offset` could be one character: its prefix that is not ill-formed.
@@ -34,8 +33,8 @@ std::size_t well_formed_prefix(std::string_view text, std::size_t offset, std::s
   const unsigned char lead = byte_at(text, offset);
   std::size_t count = 1;
   while (count < available) {
-    const unsigned char byte = byte_at(text, offset + count);
-    if (!(count == 1 ? is_second_byte(lead, byte) : is_continuation(byte))) break;
+    const std::size_t next = offset + count;
+    if (!(count == 1 ? is_second_byte(lead, byte_at(text, next)) : continues_character(text[next]))) break;
     ++count;
   }
   return count;
@@ -48,6 +47,17 @@ bool eight_ascii_bytes(std::string_view text, std::size_t offset) {
 }
 
 }  // namespace
+
+bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+std::uint64_t count_characters(std::string_view text) {
+  return text.size() - static_cast<std::uint64_t>(std::count_if(text.begin(), text.end(), continues_character));
+}
+
+std::size_t character_start(std::string_view text, std::size_t offset) {
+  while (offset > 0 && offset < text.size() && continues_character(text[offset])) --offset;
+  return offset;
+}
 
 std::optional<std::size_t> find_invalid_utf8(std::string_view text) {
   std::size_t offset = 0;
@@ -95,7 +105,7 @@ void append_utf8(std::string& text, char32_t code_point) {
 std::size_t incomplete_utf8_suffix(std::string_view text) {
   for (std::size_t count = 1; count <= 3 && count <= text.size(); ++count) {
     const std::size_t offset = text.size() - count;
-    if (is_continuation(byte_at(text, offset))) continue;
+    if (continues_character(text[offset])) continue;
     const bool more_to_come = length_from_lead(byte_at(text, offset)) > count;
     return more_to_come && well_formed_prefix(text, offset, count) == count ? count : 0;
   }

@@ -1,6 +1,5 @@
 #include "checkpoint/optimizer_file.h"
 
-#include <charconv>
 #include <set>
 #include <string>
 #include <utility>
@@ -44,12 +43,9 @@ std::int64_t read_steps(const SafetensorsFile& file) {
                      version_without_prefix, " and ", format_version));
   }
   const std::string text = value("steps");
-  std::int64_t steps = -1;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), steps);
-  if (code != std::errc() || end != text.data() + text.size() || steps < 0) {
-    refuse(file, str("its metadata gives the number of steps as ", quote(text)));
-  }
-  return steps;
+  const auto steps = whole_number(text);
+  if (!steps) refuse(file, str("its metadata gives the number of steps as ", quote(text)));
+  return *steps;
 }
 
 void check_tensors(const SafetensorsFile& file, const ParameterArena& arena, const Optimizer& optimizer) {

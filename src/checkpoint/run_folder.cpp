@@ -1,6 +1,5 @@
 // The checkpoints of a run: finding, listing and pruning, from checkpoint.h.
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,15 +23,7 @@ constexpr std::string_view step_prefix = "step-";
 constexpr std::size_t step_digits = 6;  // at least, so that names sort by step
 
 std::string step_name(std::int64_t step) {
-  const std::string digits = str(step);
-  return str(step_prefix, std::string(step_digits - std::min(step_digits, digits.size()), '0'), digits);
-}
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t number = -1;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+  return str(step_prefix, padded(static_cast<std::uint64_t>(step), step_digits));
 }
 
 std::optional<std::int64_t> step_of(std::string_view name) {

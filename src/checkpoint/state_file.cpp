@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -18,7 +17,6 @@ namespace {
 
 constexpr const char* state_mark = "inkling-training-state";
 constexpr std::int64_t state_version = 2;
-constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t max_steps = 1'000'000'000;  // of training.max_steps
 
 // The last line, around the hash of all text before it.
@@ -78,7 +76,7 @@ JsonFields open_state(const fs::path& folder) {
   if (has_own_hash && !own_hash_holds(text)) {
     fields.refuse("it is not as it was written: the XXH3-128 in its last line is not that of its text");
   }
-  const std::int64_t version = fields.whole("version", 1, no_limit);
+  const std::int64_t version = fields.whole("version", 1);
   if (version > state_version) {
     throw NewerVersion(ErrorKind::input, str(path.string(), ": a newer inkling wrote it (version ", version,
                                              ", and this program knows versions 1 to ", state_version,
@@ -122,9 +120,8 @@ TrainingState state_from(const JsonFields& fields) {
 }
 
 void check_name(const JsonFields& fields, const std::string& name) {
-  const bool plain = !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
-                     name.find('\0') == name.npos && name != "state.json";
-  if (!plain) fields.refuse(str("files names ", quote(name), ", which is not another file of the folder"));
+  if (is_file_name(name) && name != "state.json") return;
+  fields.refuse(str("files names ", quote(name), ", which is not another file of the folder"));
 }
 
 // Requires what every checkpoint has, so that none of it can be left out of the list and be used unchecked.
@@ -142,7 +139,7 @@ std::vector<SavedFile> files_from(const JsonFields& fields, std::int64_t version
   } else {
     for (const JsonFields& file : fields.sections("files")) {
       files.push_back({.name = file.text("name"),
-                       .size = static_cast<std::uint64_t>(file.whole("size", 0, no_limit)),
+                       .size = static_cast<std::uint64_t>(file.whole("size", 0)),
                        .hash = file.text("xxh3_128")});
     }
     check_complete(fields, files);

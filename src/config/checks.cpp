@@ -1,6 +1,5 @@
 #include "config/checks.h"
 
-#include <algorithm>
 #include <initializer_list>
 #include <string_view>
 
@@ -11,13 +10,9 @@
 namespace inkling {
 namespace {
 
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 SourceKind kind_of(std::string_view path) {
-  if (ends_with(path, ".grammar")) return SourceKind::grammar;
-  if (ends_with(path, ".bin")) return SourceKind::token_files;
+  if (path.ends_with(".grammar")) return SourceKind::grammar;
+  if (path.ends_with(".bin")) return SourceKind::token_files;
   return SourceKind::text;
 }
 
@@ -144,10 +139,6 @@ void check_fit(const Config& config, const WrittenPlaces& places) { FitChecker(c
 
 SourceKind source_kind(const DataConfig& data) {
   return data.source.empty() ? SourceKind::text : kind_of(data.source.front());
-}
-
-std::int64_t decay_steps(const Config& config) {
-  return config.schedule.decay_steps.value_or(config.training.max_steps);
 }
 
 }  // namespace inkling

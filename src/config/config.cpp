@@ -1,13 +1,13 @@
 // From a file and --set flags to a checked Config.
 #include "config/config.h"
 
-#include <algorithm>
 #include <array>
 #include <set>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "config/checks.h"
 #include "config/fields.h"
@@ -40,12 +40,10 @@ std::string child(const std::string& section, const std::string& name) {
 }
 
 // Returns the names that may stand directly in `section`.
-std::vector<std::string> names_in(const Settings& list, const std::string& section) {
+std::vector<std::string> names_of_section(const Settings& list, const std::string& section) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& key) {
-    const std::size_t dot = key.rfind('.');
-    const std::string parent = dot == std::string::npos ? "" : key.substr(0, dot);
-    if (parent == section) names.push_back(key.substr(dot + 1));
+    if (section_of(key) == section) names.push_back(name_of(key));
   };
   for (const Setting& setting : list.settings) add(setting.key);
   for (const Section& nested : list.sections) add(nested.key);
@@ -58,7 +56,7 @@ std::string home_of(const Settings& list, const std::string& name) {
     if (theirs == name) return std::string(ours);
   }
   for (const Setting& setting : list.settings) {
-    if (setting.key.substr(setting.key.rfind('.') + 1) == name) return setting.key;
+    if (name_of(setting.key) == name) return setting.key;
   }
   return "";
 }
@@ -79,26 +77,12 @@ class ConfigReader {
     read_section(root, "");
   }
 
-  // `flag` is "section.key=value".
-  void read_flag(const std::string& flag) {
-    const std::string place = "--set " + flag;
-    const std::size_t equals = flag.find('=');
-    if (equals == std::string::npos) throw Error::input(place + ": there is no \"=\"; write --set section.key=value");
-    const std::string key = flag.substr(0, equals), value = flag.substr(equals + 1);
-    if (list_.has_section(key)) {
-      throw Error::input(str(place, ": ", key, " is a section; write --set ", key, ".NAME=value with a NAME of ",
-                             join(names_in(list_, key), ", ")));
-    }
-    const Setting* setting = list_.find(key);
-    if (setting == nullptr) refuse_unknown(place, key);
-    set(*setting, flag_value(*setting, place, value));
-    places_.flags[key] = place;
-  }
-
   // To be called when a program, not the person, wrote what was read so far.
   void forget_old_words() { notes_.clear(); }
 
-  Config take() {
+  // Reads the flags, which override what was read so far, and hands the config over.
+  Config take(std::span<const std::string> flags) {
+    for (const std::string& flag : flags) read_flag(flag);
     check_fit(config_, places_);
     for (const std::string& note : notes_) log_info(note);
     return std::move(config_);
@@ -122,13 +106,29 @@ class ConfigReader {
     }
   }
 
+  // `flag` is "section.key=value".
+  void read_flag(const std::string& flag) {
+    const std::string place = "--set " + flag;
+    const std::size_t equals = flag.find('=');
+    if (equals == std::string::npos) throw Error::input(place + ": there is no \"=\"; write --set section.key=value");
+    const std::string key = flag.substr(0, equals), value = flag.substr(equals + 1);
+    if (list_.has_section(key)) {
+      throw Error::input(str(place, ": ", key, " is a section; write --set ", key, ".NAME=value with a NAME of ",
+                             join(names_of_section(list_, key), ", ")));
+    }
+    const Setting* setting = list_.find(key);
+    if (setting == nullptr) refuse_unknown(place, key);
+    set(*setting, flag_value(*setting, place, value));
+    places_.flags[key] = place;
+  }
+
   void set(const Setting& setting, const YamlNode& node) {
     assign(setting, node);
     if (auto note = note_of_old_word(setting, node)) notes_.insert(std::move(*note));
   }
 
   YamlNode flag_value(const Setting& setting, const std::string& place, const std::string& value) const {
-    if (std::holds_alternative<TextList>(setting.allowed) && value.rfind('[', 0) == 0) {
+    if (std::holds_alternative<TextList>(setting.allowed) && value.starts_with('[')) {
       return parse_yaml(value, place);
     }
     if (value.empty()) return {YamlNode::Kind::nothing, "", place, {}, {}};
@@ -138,15 +138,13 @@ class ConfigReader {
   [[noreturn]] void refuse_as_section(const YamlNode& value, const std::string& key) const {
     const std::string what = value.kind == YamlNode::Kind::list ? "a list" : shown(value.text);
     throw Error::input(str(value.place, ": ", key, " is a section, but here it is ", what, "; write ", key,
-                           ": and its settings below, indented: ", join(names_in(list_, key), ", ")));
+                           ": and its settings below, indented: ", join(names_of_section(list_, key), ", ")));
   }
 
   [[noreturn]] void refuse_unknown(const std::string& place, const std::string& key) const {
-    const std::size_t dot = key.rfind('.');
-    const std::string section = dot == std::string::npos ? "" : key.substr(0, dot);
-    const std::string name = key.substr(dot + 1);
+    const std::string section = section_of(key), name = name_of(key);
     const bool known_section = section.empty() || list_.has_section(section);
-    const std::vector<std::string> known = names_in(list_, known_section ? section : "");
+    const std::vector<std::string> known = names_of_section(list_, known_section ? section : "");
     const std::string home = home_of(list_, name);
     std::string advice;
     if (!home.empty()) {
@@ -175,15 +173,9 @@ void check_path(const fs::path& path) {
                            run ? ", here " + (path / "config.yaml").string() : ""));
   }
   if (fs::exists(status)) return;
-  std::vector<std::string> others;
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
-    if (entry->path().extension() == ".yaml") others.push_back(entry->path().filename().string());
-  }
-  std::sort(others.begin(), others.end());
-  const auto nearest = nearest_name(path.filename().string(), others);
+  const auto nearest = nearest_beside(path, ".yaml");
   throw Error::input(str(path.string(), ": there is no such file; ",
-                         nearest ? "did you mean " + (path.parent_path() / *nearest).string() + "?"
+                         nearest ? "did you mean " + nearest->string() + "?"
                                  : "give the path of a YAML file, such as configs/fables.yaml"));
 }
 
@@ -191,12 +183,10 @@ void check_path(const fs::path& path) {
 
 Config load_config(const fs::path& path, std::span<const std::string> overrides) {
   check_path(path);
-  if (path.extension() == ".yaml" || path.extension() == ".yml") {
-    return parse_config(read_small_file_or_pipe(path), path.string(), overrides);
-  }
   try {
     return parse_config(read_small_file_or_pipe(path), path.string(), overrides);
   } catch (const Error& error) {
+    if (path.extension() == ".yaml" || path.extension() == ".yml") throw;
     throw Error(error.kind(),
                 str(error.message(), ". CONFIG is a YAML file; text to train on is named in one, at data.source"));
   }
@@ -206,15 +196,13 @@ Config load_kept_config(const fs::path& path, std::span<const std::string> overr
   ConfigReader reader(path.string());
   reader.read_file(read_small_file(path));
   reader.forget_old_words();
-  for (const std::string& flag : overrides) reader.read_flag(flag);
-  return reader.take();
+  return reader.take(overrides);
 }
 
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides) {
   ConfigReader reader(name);
   reader.read_file(yaml);
-  for (const std::string& flag : overrides) reader.read_flag(flag);
-  return reader.take();
+  return reader.take(overrides);
 }
 
 }  // namespace inkling

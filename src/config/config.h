@@ -160,9 +160,6 @@ struct ConfigChange {
 
 std::vector<ConfigChange> compare_configs(const Config& before, const Config& after);
 
-// Returns one line for each change: "optimizer.learning_rate: 0.001 -> 0.0005 (needs --accept-changes)".
-std::string describe_changes(std::span<const ConfigChange> changes);
-
 // Returns the reference for docs/formats.md: one Markdown table for each section.
 std::string config_reference();
 
@@ -173,9 +170,6 @@ enum class SourceKind {
   token_files,  // *.bin, with data.vocab_size
 };
 SourceKind source_kind(const DataConfig& data);
-
-// Returns schedule.decay_steps, for which auto is training.max_steps.
-std::int64_t decay_steps(const Config& config);
 
 // Resolved is what a run made of every `auto`. A checkpoint keeps it in state.json, so that a resumed run uses the
 // same.

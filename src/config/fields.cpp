@@ -1,7 +1,6 @@
 #include "config/fields.h"
 
 #include <algorithm>
-#include <charconv>
 #include <concepts>
 #include <string_view>
 #include <type_traits>
@@ -110,6 +109,7 @@ class Fields {
 // struct is a type parameter, it is the section of the config or what a run resolved it to (Resolved).
 
 void fields(Fields& f, TokenizerConfig& c) {
+  // At least the 256 bytes, "unknown", the separator and one piece; sentencepiece begins with a million candidates.
   f.add("kind", c.kind, its_words(), refuse, "How text becomes tokens: bytes, Unicode characters of the text, or pieces learned from it.");
   f.add("vocab_size", c.vocab_size, whole(259, 1'000'000), refuse, "How many pieces `sentencepiece` learns; the other kinds take theirs from the text.");
   f.add("model_type", c.model_type, its_words(), refuse, "Which algorithm `sentencepiece` learns with.");
@@ -234,21 +234,22 @@ Settings resolved_settings(Resolved& resolved) {
   return list.take();
 }
 
-std::string section_of(const Setting& setting) { return setting.key.substr(0, setting.key.rfind('.')); }
-std::string name_of(const Setting& setting) { return setting.key.substr(setting.key.rfind('.') + 1); }
+std::string section_of(const std::string& key) {
+  const std::size_t dot = key.rfind('.');
+  return dot == std::string::npos ? "" : key.substr(0, dot);
+}
+
+std::string name_of(const std::string& key) { return key.substr(key.rfind('.') + 1); }
 
 std::optional<DeviceChoice> find_device(std::string_view text) {
   constexpr std::string_view numbered = "cuda:";
   if (text == "cpu") return DeviceChoice{};
   if (text == "cuda") return DeviceChoice{.cuda = true, .index = {}};
   if (!text.starts_with(numbered)) return std::nullopt;
-  const std::string_view number = text.substr(numbered.size());
-  int index = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
-  const DeviceChoice device{.cuda = true, .index = index};
-  const bool written_as_printed =
-      error == std::errc() && index >= 0 && number.size() <= 2 && device_text(device) == text;
-  return written_as_printed ? std::optional(device) : std::nullopt;
+  const auto index = whole_number(text.substr(numbered.size()));
+  if (!index || *index > 99) return std::nullopt;
+  const DeviceChoice device{.cuda = true, .index = static_cast<int>(*index)};
+  return device_text(device) == text ? std::optional(device) : std::nullopt;  // not for cuda:01
 }
 
 std::string device_text(const DeviceChoice& device) {

@@ -54,8 +54,9 @@ struct Setting {
   std::function<void(const Value&)> set;  // into it; the value is one that is allowed
 };
 
-std::string section_of(const Setting& setting);  // "data.tokenizer"
-std::string name_of(const Setting& setting);     // "kind"
+// The two parts of a key: "data.tokenizer" and "kind". The key of an outermost section, "data", has no first part.
+std::string section_of(const std::string& key);
+std::string name_of(const std::string& key);
 
 struct Section {
   std::string key;  // "data.tokenizer"

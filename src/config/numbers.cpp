@@ -57,12 +57,9 @@ std::optional<double> convert_real(std::string_view text) {
 }
 
 std::optional<std::string> whole_in_base(std::string_view prefixed, std::string_view prefix, int base) {
-  if (prefixed.substr(0, prefix.size()) != prefix) return std::nullopt;
-  std::int64_t value = 0;
-  const char* last = prefixed.data() + prefixed.size();
-  const auto [end, error] = std::from_chars(prefixed.data() + prefix.size(), last, value, base);
-  if (error != std::errc() || end != last || value < 0) return std::nullopt;
-  return std::to_string(value);
+  if (!prefixed.starts_with(prefix)) return std::nullopt;
+  const auto value = whole_number(prefixed.substr(prefix.size()), base);
+  return value ? std::optional(std::to_string(*value)) : std::nullopt;
 }
 
 // Says whether commas stand between groups of three digits, as in 1,003,854.

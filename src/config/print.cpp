@@ -16,19 +16,7 @@ std::vector<std::string> split_key(const std::string& key) {
   return words;
 }
 
-std::string_view on_resume_for_person(OnResume on_resume) {
-  switch (on_resume) {
-    case OnResume::free:
-      return "applies";
-    case OnResume::ask:
-      return "needs --accept-changes";
-    case OnResume::refuse:
-      return "refused; start over with --fresh";
-  }
-  return "";
-}
-
-std::string_view on_resume_for_reference(OnResume on_resume) {
+std::string_view on_resume_word(OnResume on_resume) {
   switch (on_resume) {
     case OnResume::free:
       return "applies";
@@ -88,15 +76,6 @@ std::vector<ConfigChange> compare_configs(const Config& before, const Config& af
   return changes;
 }
 
-std::string describe_changes(std::span<const ConfigChange> changes) {
-  std::vector<std::string> lines;
-  for (const ConfigChange& change : changes) {
-    lines.push_back(
-        str(change.key, ": ", change.before, " -> ", change.after, " (", on_resume_for_person(change.on_resume), ")"));
-  }
-  return join(lines, "\n");
-}
-
 std::string config_reference() {
   Config defaults;
   const Settings list = all_settings(defaults);
@@ -105,9 +84,9 @@ std::string config_reference() {
     text += str("\n### `", section.key, "`\n\n", section.about, "\n\n",
                 "| Setting | Default | Values | On resume | Meaning |\n|---|---|---|---|---|\n");
     for (const Setting& setting : list.settings) {
-      if (section_of(setting) != section.key) continue;
-      text += str("| `", name_of(setting), "` | ", default_for_reference(setting), " | ", describe_allowed(setting),
-                  " | ", on_resume_for_reference(setting.on_resume), " | ", setting.about, " |\n");
+      if (section_of(setting.key) != section.key) continue;
+      text += str("| `", name_of(setting.key), "` | ", default_for_reference(setting), " | ", describe_allowed(setting),
+                  " | ", on_resume_word(setting.on_resume), " | ", setting.about, " |\n");
     }
   }
   return text;

@@ -26,8 +26,8 @@ std::vector<ResolvedField> resolved_fields(const Resolved& resolved) {
   Resolved copy = resolved;
   std::vector<ResolvedField> fields;
   for (const Setting& setting : resolved_settings(copy).settings) {
-    fields.push_back({.section = section_of(setting),
-                      .name = name_of(setting),
+    fields.push_back({.section = section_of(setting.key),
+                      .name = name_of(setting.key),
                       .json = value_as_json(setting),
                       .allowed = describe_allowed(setting)});
   }

@@ -160,12 +160,7 @@ std::string text_as_yaml(const std::string& text) {
     } else if (printable) {
       append_utf8(result, character);
     } else {
-      std::ostringstream escape;
-      escape << "\\u" << std::hex << std::uppercase;
-      escape.width(4);
-      escape.fill('0');
-      escape << static_cast<std::uint32_t>(character);
-      result += escape.str();
+      result += "\\u" + hexadecimal(character, 4, Letters::upper_case);
     }
   }
   return result + "\"";
@@ -212,9 +207,7 @@ std::string describe(const TextList& texts, bool) { return texts.form + ", or a 
 std::string shown(std::string_view text) {
   constexpr std::size_t longest = 80;
   if (text.size() <= longest) return quote(text);
-  std::size_t end = longest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
-  return quote(text.substr(0, end)) + "…";
+  return quote(text.substr(0, character_start(text, longest))) + "…";
 }
 
 void assign(const Setting& setting, const YamlNode& node) {

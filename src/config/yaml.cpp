@@ -190,9 +190,7 @@ Error explain(const YAML::Exception& error, const YamlText& text, const TreeBuil
   // yaml-cpp does not know where an unclosed bracket began; the tree does.
   if (error.msg.find("flow not found") != std::string::npos) place = tree.innermost_open();
   for (const auto& [library, what] : explanations) {
-    if (std::string_view(error.msg).substr(0, library.size()) == library) {
-      return Error::input(str(place, ": ", what));
-    }
+    if (error.msg.starts_with(library)) return Error::input(str(place, ": ", what));
   }
   return Error::input(str(place, ": this is not valid YAML (", error.msg, "); write \"key: value\" lines"));
 }

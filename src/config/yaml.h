@@ -1,14 +1,11 @@
 // A strict reader of the part of YAML that a config needs: sections, lists and one-line values, each with its place.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace inkling {
-
-constexpr std::size_t max_config_bytes = 256 * 1024;
 
 struct YamlNode {
   enum class Kind {

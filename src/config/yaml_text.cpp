@@ -9,10 +9,12 @@
 namespace inkling {
 namespace {
 
+constexpr std::size_t max_config_bytes = 256 * 1024;
+
 // Turns CR LF into LF and removes a byte order mark.
 std::string normalised(std::string_view text) {
   constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-  if (text.substr(0, 3) == byte_order_mark) text.remove_prefix(3);
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   std::string result;
   result.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -94,9 +96,7 @@ std::size_t YamlText::offset(int line, int column) const {
 std::string YamlText::place(int line, int column) const {
   const std::size_t end = offset(line, column);
   const std::size_t begin = std::min(offset(line, 0), end);
-  const auto is_first_byte = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; };
-  const auto characters = std::count_if(contents_.begin() + static_cast<std::ptrdiff_t>(begin),
-                                        contents_.begin() + static_cast<std::ptrdiff_t>(end), is_first_byte);
+  const std::uint64_t characters = count_characters(contents().substr(begin, end - begin));
   return str(name_, ":", std::max(line, 0) + 1, ":", characters + 1);
 }
 
@@ -116,7 +116,7 @@ YamlNode::Kind YamlText::check_scalar(int line, int column, std::string_view val
   if (first == '|' || first == '>') {
     refuse("a text over several lines (| or >) is not used here; write it on one line, in quotes if need be");
   }
-  if (rest.substr(0, value.size()) != value) {
+  if (!rest.starts_with(value)) {
     refuse("this value goes on in the next line; write it on one line, or indent the next line as its own key");
   }
   return YamlNode::Kind::plain;

@@ -14,16 +14,11 @@
 #include <limits>
 #include <tuple>
 
+#include "backend/heads.h"
 #include "cuda/backend.h"
 
 namespace inkling::cuda {
 namespace {
-
-// Views [B, H, T, D] of packed queries (part 0), keys (1) or values (2): nothing is copied.
-at::Tensor heads(const at::Tensor& qkv, std::int64_t n_head, std::int64_t part) {
-  const std::int64_t head_size = qkv.size(2) / 3 / n_head;
-  return qkv.view({qkv.size(0), qkv.size(1), 3, n_head, head_size}).select(2, part).transpose(1, 2);
-}
 
 // [B, H, T, D] -> [B, T, C]
 at::Tensor concatenate_heads(const at::Tensor& out) {
@@ -31,7 +26,7 @@ at::Tensor concatenate_heads(const at::Tensor& out) {
 }
 
 // [B, T, C] -> [B, H, T, D]
-at::Tensor split_heads(const at::Tensor& out, std::int64_t n_head) {
+at::Tensor heads_of(const at::Tensor& out, std::int64_t n_head) {
   return out.view({out.size(0), out.size(1), n_head, -1}).transpose(1, 2);
 }
 
@@ -48,7 +43,7 @@ bool takes_flash(const at::Tensor& qkv, double dropout) {
 // They are called without LibTorch's autograd, whose backward pass through the views would fill and add three tensors
 // of the size of qkv.
 Attended one_kernel(const at::Tensor& qkv, std::int64_t n_head, double dropout) {
-  const at::Tensor q = heads(qkv, n_head, 0), k = heads(qkv, n_head, 1), v = heads(qkv, n_head, 2);
+  const auto [q, k, v] = split_heads(qkv, n_head);
   at::Tensor out, logsumexp, first_queries, first_keys, random, more_random;
   c10::SymInt queries = 0, keys = 0;
   if (takes_flash(qkv, dropout)) {
@@ -67,8 +62,8 @@ Attended one_kernel(const at::Tensor& qkv, std::int64_t n_head, double dropout) 
 at::Tensor one_kernel_backward(const at::Tensor& dout, const Attended& forward, std::int64_t n_head, double dropout) {
   const auto& saved = forward.saved;
   const at::Tensor& qkv = saved[0];
-  const at::Tensor q = heads(qkv, n_head, 0), k = heads(qkv, n_head, 1), v = heads(qkv, n_head, 2);
-  const at::Tensor upstream = split_heads(dout, n_head);
+  const auto [q, k, v] = split_heads(qkv, n_head);
+  const at::Tensor upstream = heads_of(dout, n_head);
   at::Tensor dq, dk, dv;
   if (takes_flash(qkv, dropout)) {
     std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_backward(
@@ -80,9 +75,10 @@ at::Tensor one_kernel_backward(const at::Tensor& dout, const Attended& forward, 
         forward.longest_keys, dropout, true);
   }
   const at::Tensor dqkv = at::empty_like(qkv);
-  heads(dqkv, n_head, 0).copy_(dq);
-  heads(dqkv, n_head, 1).copy_(dk);
-  heads(dqkv, n_head, 2).copy_(dv);
+  const Heads gradients = split_heads(dqkv, n_head);
+  gradients.queries.copy_(dq);
+  gradients.keys.copy_(dk);
+  gradients.values.copy_(dv);
   return dqkv;
 }
 
@@ -93,7 +89,7 @@ at::Tensor dropped(const at::Tensor& x, const DropoutPlace& place) {
 
 Attended composed(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace& place) {
   const at::Tensor exact = qkv.to(at::kFloat);
-  const at::Tensor q = heads(exact, n_head, 0), k = heads(exact, n_head, 1), v = heads(exact, n_head, 2);
+  const auto [q, k, v] = split_heads(exact, n_head);
   const at::Tensor future = at::ones({q.size(2), q.size(2)}, q.options().dtype(at::kBool)).triu(1);
   const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)).div(std::sqrt(static_cast<double>(q.size(3))));
   const at::Tensor probabilities = at::softmax(scores.masked_fill(future, -std::numeric_limits<float>::infinity()), -1);
@@ -104,15 +100,16 @@ Attended composed(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace
 at::Tensor composed_backward(const at::Tensor& dout, const Attended& forward, std::int64_t n_head,
                              const DropoutPlace& place) {
   const at::Tensor exact = forward.saved[0].to(at::kFloat), &probabilities = forward.saved[1];
-  const at::Tensor q = heads(exact, n_head, 0), k = heads(exact, n_head, 1), v = heads(exact, n_head, 2);
-  const at::Tensor upstream = split_heads(dout.to(at::kFloat), n_head);
+  const auto [q, k, v] = split_heads(exact, n_head);
+  const at::Tensor upstream = heads_of(dout.to(at::kFloat), n_head);
   const at::Tensor dprobabilities = dropped(at::matmul(upstream, v.transpose(-2, -1)), place);
   const at::Tensor dscores = at::_softmax_backward_data(dprobabilities, probabilities, -1, at::kFloat)
                                  .div(std::sqrt(static_cast<double>(q.size(3))));
   const at::Tensor dqkv = at::empty_like(forward.saved[0]);
-  heads(dqkv, n_head, 0).copy_(at::matmul(dscores, k));
-  heads(dqkv, n_head, 1).copy_(at::matmul(dscores.transpose(-2, -1), q));
-  heads(dqkv, n_head, 2).copy_(at::matmul(dropped(probabilities, place).transpose(-2, -1), upstream));
+  const Heads gradients = split_heads(dqkv, n_head);
+  gradients.queries.copy_(at::matmul(dscores, k));
+  gradients.keys.copy_(at::matmul(dscores.transpose(-2, -1), q));
+  gradients.values.copy_(at::matmul(dropped(probabilities, place).transpose(-2, -1), upstream));
   return dqkv;
 }
 

@@ -13,7 +13,7 @@ at::Tensor output(const at::Tensor& x, const at::Tensor& matrix) {
   return at::empty({x.size(0), matrix.size(1)}, x.options().requires_grad(false));
 }
 
-// pre += bias (may be undefined); out = gelu(pre).
+// pre += bias (may be undefined). Writes gelu(pre) to `out`.
 void gelu_forward(const at::Tensor& pre, const at::Tensor& bias, const at::Tensor& out, GeluForm form) {
   with_kernels(pre, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
@@ -66,20 +66,6 @@ at::Tensor input_gradient(const at::Tensor& dout, const Weight& weight) {
   return dx;
 }
 
-// Returns pre = x W + b and wide = gelu(pre).
-Widened widen(const at::Tensor& x, const MlpWeights& weights, bool repeatable) {
-  const auto& [weight, bias] = weights.c_fc;
-  const at::Tensor pre = output(x, weight.value), wide = at::empty_like(pre);
-  const Epilogue gelu = {.kind = Epilogue::Kind::gelu, .vector = bias.value, .pre = pre};
-  // cublasLt takes the GELU of its sums before it rounds them, so its bits cannot be computed again from `pre`.
-  const bool in_product = !repeatable && weights.gelu == GeluForm::tanh && try_multiply(x, weight.value, wide, gelu);
-  if (!in_product) {
-    multiply(x, weight.value, pre);
-    gelu_forward(pre, bias.value, wide, weights.gelu);
-  }
-  return {.out = {}, .pre = pre, .wide = wide};
-}
-
 at::Tensor gelu_again(const at::Tensor& pre, GeluForm form) {
   const at::Tensor out = at::empty_like(pre);
   gelu_forward(pre, {}, out, form);
@@ -101,9 +87,16 @@ at::Tensor linear_backward(const at::Tensor& dout, const at::Tensor& x, const Li
 }
 
 Widened mlp(const at::Tensor& x, const MlpWeights& weights, bool repeatable) {
-  Widened result = widen(x, weights, repeatable);
-  result.out = linear(result.wide, weights.c_proj);
-  return result;
+  const auto& [weight, bias] = weights.c_fc;
+  const at::Tensor pre = output(x, weight.value), wide = at::empty_like(pre);
+  const Epilogue gelu = {.kind = Epilogue::Kind::gelu, .vector = bias.value, .pre = pre};
+  // cublasLt takes the GELU of its sums before it rounds them, so its bits cannot be computed again from `pre`.
+  const bool in_product = !repeatable && weights.gelu == GeluForm::tanh && try_multiply(x, weight.value, wide, gelu);
+  if (!in_product) {
+    multiply(x, weight.value, pre);
+    gelu_forward(pre, bias.value, wide, weights.gelu);
+  }
+  return {.out = linear(wide, weights.c_proj), .pre = pre, .wide = wide};
 }
 
 at::Tensor mlp_backward(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,

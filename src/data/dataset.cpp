@@ -65,9 +65,11 @@ void refuse_short(const SplitSummary& split, std::string_view name, const Prepar
           split.tokens > 1 ? str(" or a model.block_size of at most ", split.tokens - 1) : std::string()));
 }
 
-void refuse_short(const SplitSummary& train, const SplitSummary& validation, const PrepareOptions& options) {
-  refuse_short(train, "training", options);
-  refuse_short(validation, "validation", options);
+// Refuses a data set that is too short, or not what the caller wants.
+void check_use(const Dataset& dataset, const PrepareOptions& options) {
+  refuse_short(dataset.train, "training", options);
+  refuse_short(dataset.validation, "validation", options);
+  options.check_hash(dataset.hash);
 }
 
 void write_bound(const Job& job, const Tokenizer& tokenizer, const fs::path& folder) {
@@ -106,8 +108,7 @@ void build(const Job& job) {
     manifest.has_bound = job.corpus.kind == SourceKind::grammar;
     if (manifest.has_bound) write_bound(job, *tokenizer, folder);
   }
-  refuse_short(manifest.train, manifest.validation, job.options);
-  job.options.check_hash(manifest.hash());
+  check_use(dataset_of(job.folder, manifest), job.options);
   manifest.settings = job.settings;
   manifest.written = record_written(folder);
   write_manifest(folder, manifest);
@@ -116,25 +117,23 @@ void build(const Job& job) {
 
 // Everything build() would do that can be done without writing or training a vocabulary.
 Dataset dry_run(const Job& job) {
-  Dataset dataset;
-  dataset.folder = job.folder;
   Manifest manifest;
+  std::unique_ptr<Tokenizer> tokenizer;
   if (job.corpus.kind == SourceKind::token_files) {
     manifest = check_token_files(job.corpus, job.config.vocab_size);
   } else if (tokenizer_learns(job.config.tokenizer.kind)) {
     build_tokenizer({.kind = TokenizerKind::character}, job.corpus);  // reads all the text and checks that it is UTF-8
+    Dataset dataset;
+    dataset.folder = job.folder;
     dataset.vocab_size = job.config.tokenizer.vocab_size;
     return dataset;
   } else {
-    dataset.tokenizer = build_tokenizer(job.config.tokenizer, job.corpus);
-    manifest = encode_corpus(job.corpus, *dataset.tokenizer, {}, job.options.max_shard_tokens);
+    tokenizer = build_tokenizer(job.config.tokenizer, job.corpus);
+    manifest = encode_corpus(job.corpus, *tokenizer, {}, job.options.max_shard_tokens);
   }
-  refuse_short(manifest.train, manifest.validation, job.options);
-  dataset.hash = manifest.hash();
-  job.options.check_hash(dataset.hash);
-  dataset.vocab_size = manifest.vocab_size;
-  dataset.train = manifest.train;
-  dataset.validation = manifest.validation;
+  Dataset dataset = dataset_of(job.folder, manifest);
+  dataset.tokenizer = std::move(tokenizer);
+  check_use(dataset, job.options);
   return dataset;
 }
 
@@ -153,16 +152,8 @@ void say_why(const Job& job, const std::string& reason) {
 }
 
 Dataset accept_existing(const Job& job, Reuse reuse) {
-  refuse_short(reuse.dataset->train, reuse.dataset->validation, job.options);
-  job.options.check_hash(reuse.dataset->hash);
+  check_use(*reuse.dataset, job.options);
   return std::move(*reuse.dataset);
-}
-
-// Throws Error input if the shards, which may belong to others, are not what the manifest records.
-void check_shards(const SplitSummary& split, std::uint64_t vocab_size, const fs::path& folder) {
-  if (TokenSequence(split.shards, vocab_size).count() == split.tokens) return;
-  throw Error::input(str("the token files of ", folder.string(), " do not hold as many tokens as its ", manifest_name,
-                         " records; inkling-prepare makes them again"));
 }
 
 }  // namespace
@@ -195,32 +186,7 @@ Dataset open_dataset(const fs::path& folder) {
   const SourceFile as_read = examine_file(folder / manifest_name);
   Manifest manifest = read_manifest(folder);
   if (check_written(folder, manifest, false)) record_again(folder, manifest, as_read);
-  return open_recorded(folder, std::move(manifest));
-}
-
-Dataset open_recorded(const fs::path& folder, Manifest manifest) {
-  Dataset dataset;
-  dataset.folder = folder;
-  dataset.vocab_size = manifest.vocab_size;
-  dataset.hash = manifest.hash();
-  if (!manifest.tokenizer_hash.empty()) {
-    dataset.tokenizer = load_tokenizer(folder);
-    if (dataset.tokenizer->hash() != manifest.tokenizer_hash) {
-      throw Error::input(str("the tokenizer in ", folder.string(),
-                             " is not the one its token files were made with; "
-                             "inkling-prepare makes both again"));
-    }
-    if (dataset.tokenizer->vocab_size() != manifest.vocab_size) {
-      throw Error::input(str("the tokenizer in ", folder.string(), " has ", dataset.tokenizer->vocab_size(),
-                             " tokens, and its ", manifest_name, " says ", manifest.vocab_size));
-    }
-  }
-  check_shards(manifest.train, manifest.vocab_size, folder);
-  check_shards(manifest.validation, manifest.vocab_size, folder);
-  if (manifest.has_bound) dataset.bound_file = folder / bound_name;
-  dataset.train = std::move(manifest.train);
-  dataset.validation = std::move(manifest.validation);
-  return dataset;
+  return open_recorded(folder, manifest);
 }
 
 }  // namespace inkling

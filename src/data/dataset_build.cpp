@@ -1,8 +1,6 @@
 #include "data/dataset_build.h"
 
-#include <iomanip>
 #include <span>
-#include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -73,9 +71,7 @@ class SplitWriter {
   }
 
   void open_shard() {
-    std::ostringstream file;
-    file << name_ << '-' << std::setw(6) << std::setfill('0') << summary_.shards.size() << ".bin";
-    summary_.shards.push_back(folder_ / file.str());
+    summary_.shards.push_back(folder_ / str(name_, "-", padded(summary_.shards.size(), 6), ".bin"));
     shard_ = std::make_unique<TokenShardWriter>(summary_.shards.back(), width_);
   }
 

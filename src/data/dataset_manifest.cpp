@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "formats/json_fields.h"
 #include "formats/token_file.h"
@@ -22,15 +23,12 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view format_mark = "inkling-dataset";
 constexpr int format_version = 2;
-constexpr std::int64_t max_of_anything = std::numeric_limits<std::int64_t>::max();  // tokens, bytes, documents, ns
 
 std::string utf8_name(const fs::path& path) {
   std::string name = path.string();
   while (const auto bad = find_invalid_utf8(name)) name[*bad] = '?';
   return name;
 }
-
-bool is_inside(const fs::path& file, const fs::path& folder) { return file == folder / file.filename(); }
 
 Json split_to_json(const SplitSummary& split, const fs::path& folder) {
   Json shards = Json::array();
@@ -43,9 +41,9 @@ Json split_to_json(const SplitSummary& split, const fs::path& folder) {
 
 SplitSummary split_from(const JsonFields& json, const fs::path& folder) {
   SplitSummary split;
-  split.tokens = json.count("tokens", max_of_anything);
-  split.bytes = json.count("bytes", max_of_anything);
-  split.documents = json.count("documents", max_of_anything);
+  split.tokens = json.count("tokens");
+  split.bytes = json.count("bytes");
+  split.documents = json.count("documents");
   split.ends_at = json.text("ends_at");
   split.hash = json.text("hash");
   for (const std::string& shard : json.texts("shards")) split.shards.push_back(folder / shard);
@@ -57,9 +55,9 @@ Json files_to_json(const std::vector<RecordedFile>& files, const char* key) {
   Json list = Json::array();
   for (const RecordedFile& file : files) {
     list.push_back({{key, file.path},
-                    {"size", file.size},
-                    {"mtime_ns", file.mtime_ns},
-                    {"inode", file.inode},
+                    {"size", file.stamp.size},
+                    {"mtime_ns", file.stamp.mtime_ns},
+                    {"inode", file.stamp.inode},
                     {"hash", file.hash}});
   }
   return list;
@@ -70,9 +68,9 @@ std::vector<RecordedFile> files_from(const std::vector<JsonFields>& list, const 
   for (const JsonFields& json : list) {
     RecordedFile& file = files.emplace_back();
     file.path = json.text(key);
-    file.size = json.count("size", max_of_anything);
-    file.mtime_ns = json.whole("mtime_ns", std::numeric_limits<std::int64_t>::min(), max_of_anything);
-    file.inode = json.count("inode", std::numeric_limits<std::uint64_t>::max());
+    file.stamp.size = json.count("size");
+    file.stamp.mtime_ns = json.whole("mtime_ns", INT64_MIN);
+    file.stamp.inode = json.count("inode", UINT64_MAX);
     file.hash = json.text("hash");
   }
   return files;
@@ -83,8 +81,7 @@ std::vector<RecordedFile> files_from(const std::vector<JsonFields>& list, const 
 void check_written_names(const JsonFields& json, const Manifest& manifest, const fs::path& folder) {
   std::set<std::string> names;
   for (const RecordedFile& file : *manifest.written) {
-    const bool plain = file.path.find_first_of(std::string("/\0", 2)) == std::string::npos;
-    if (!plain || file.path.empty() || file.path == "." || file.path == ".." || file.path == manifest_name) {
+    if (!is_file_name(file.path) || file.path == manifest_name) {
       json.refuse(
           str("it lists ", quote(file.path), " as written, which is not a name that a file of the folder can have"));
     }
@@ -121,11 +118,7 @@ Manifest manifest_from(const JsonFields& json, const fs::path& folder) {
 }  // namespace
 
 RecordedFile::RecordedFile(const SourceFile& file, std::string content_hash)
-    : path(utf8_name(file.path)),
-      size(file.size),
-      mtime_ns(file.mtime_ns),
-      inode(file.inode),
-      hash(std::move(content_hash)) {}
+    : path(utf8_name(file.path)), stamp(file.stamp), hash(std::move(content_hash)) {}
 
 std::string Manifest::hash() const {
   return hash_text(str(train.hash, "\n", validation.hash, "\n", tokenizer_hash, "\n", vocab_size, "\n"));
@@ -149,11 +142,21 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
 Manifest read_manifest(const fs::path& folder) {
   const JsonFields json(folder / manifest_name, "remove its folder, and inkling-prepare makes it again");
   if (json.text("format") != format_mark) json.refuse("it describes something else");
-  const std::int64_t version = json.whole("version", 1, max_of_anything);
+  const std::int64_t version = json.whole("version", 1);
   if (version > format_version) {
     json.refuse(str("it is of version ", version, ", and this program knows 1 and ", format_version));
   }
   return manifest_from(json, folder);
+}
+
+Dataset dataset_of(const fs::path& folder, const Manifest& manifest) {
+  Dataset dataset;
+  dataset.folder = folder;
+  dataset.vocab_size = manifest.vocab_size;
+  dataset.train = manifest.train;
+  dataset.validation = manifest.validation;
+  dataset.hash = manifest.hash();
+  return dataset;
 }
 
 bool is_dataset_folder(const fs::path& folder) {

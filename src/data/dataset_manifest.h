@@ -17,16 +17,11 @@ namespace inkling {
 // A file as it was when it was read or written.
 struct RecordedFile {
   std::string path;  // of a source: as it was opened, '?' for bytes that are not UTF-8; of a written file: its name
-  std::uint64_t size = 0;
-  std::int64_t mtime_ns = 0;
-  std::uint64_t inode = 0;
+  FileStamp stamp;
   std::string hash;
 
   RecordedFile() = default;
   RecordedFile(const SourceFile& file, std::string content_hash);
-  bool same_stat(const SourceFile& file) const {
-    return size == file.size && mtime_ns == file.mtime_ns && inode == file.inode;
-  }
 };
 
 struct Manifest {
@@ -50,6 +45,9 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
 
 // Throws Error input if the folder has none or it is damaged.
 Manifest read_manifest(const std::filesystem::path& folder);
+
+// What the manifest says of the data set in `folder`; its tokenizer and its bound have to be added.
+Dataset dataset_of(const std::filesystem::path& folder, const Manifest& manifest);
 
 // Whether the folder's dataset.json is ours, even if it is damaged.
 bool is_dataset_folder(const std::filesystem::path& folder);

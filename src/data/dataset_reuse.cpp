@@ -13,6 +13,7 @@
 #include "data/dataset_build.h"
 #include "data/dataset_written.h"
 #include "data/ready_token_files.h"
+#include "formats/token_file.h"
 #include "text/build_tokenizer.h"
 
 namespace inkling {
@@ -71,15 +72,23 @@ std::string changed_source(Manifest& manifest, const Corpus& corpus, bool verify
     RecordedFile& recorded = manifest.sources[i];
     RecordedFile current(file, recorded.hash);
     if (current.path != recorded.path) return str(recorded.path, " is followed or replaced by ", current.path);
-    if (!verify && recorded.same_stat(file)) continue;
-    if (file.size != recorded.size || hash_source(file) != recorded.hash) return str(current.path, " has changed");
-    refreshed = refreshed || !recorded.same_stat(file);
+    if (!verify && recorded.stamp == file.stamp) continue;
+    const bool same_size = file.stamp.size == recorded.stamp.size;
+    if (!same_size || hash_source(file) != recorded.hash) return str(current.path, " has changed");
+    refreshed = refreshed || recorded.stamp != file.stamp;
     recorded = current;
   }
   if (manifest.sources.size() > corpus.files.size()) {
     return str(manifest.sources[corpus.files.size()].path, " is gone");
   }
   return "";
+}
+
+// Throws Error input if the shards, which may belong to others, are not what the manifest records.
+void check_shards(const SplitSummary& split, std::uint64_t vocab_size, const fs::path& folder) {
+  if (TokenSequence(split.shards, vocab_size).count() == split.tokens) return;
+  throw Error::input(str("the token files of ", folder.string(), " do not hold as many tokens as its ", manifest_name,
+                         " records; inkling-prepare makes them again"));
 }
 
 }  // namespace
@@ -132,16 +141,36 @@ Reuse try_reuse(const fs::path& folder, const Corpus& corpus, const std::map<std
     if (!reason.empty()) return {{}, reason};
     refreshed = check_written(folder, manifest, options.verify) || refreshed;
     if (refreshed && options.record) record_again(folder, manifest, as_read);
-    return {open_recorded(folder, std::move(manifest)), ""};
+    return {open_recorded(folder, manifest), ""};
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::input) throw;  // what cannot be read now need not be wrong
     return {{}, error.message()};
   }
 }
 
+Dataset open_recorded(const fs::path& folder, const Manifest& manifest) {
+  Dataset dataset = dataset_of(folder, manifest);
+  if (!manifest.tokenizer_hash.empty()) {
+    dataset.tokenizer = load_tokenizer(folder);
+    if (dataset.tokenizer->hash() != manifest.tokenizer_hash) {
+      throw Error::input(str("the tokenizer in ", folder.string(),
+                             " is not the one its token files were made with; "
+                             "inkling-prepare makes both again"));
+    }
+    if (dataset.tokenizer->vocab_size() != manifest.vocab_size) {
+      throw Error::input(str("the tokenizer in ", folder.string(), " has ", dataset.tokenizer->vocab_size(),
+                             " tokens, and its ", manifest_name, " says ", manifest.vocab_size));
+    }
+  }
+  check_shards(manifest.train, manifest.vocab_size, folder);
+  check_shards(manifest.validation, manifest.vocab_size, folder);
+  if (manifest.has_bound) dataset.bound_file = folder / bound_name;
+  return dataset;
+}
+
 void record_again(const fs::path& folder, const Manifest& manifest, const SourceFile& as_read) {
   try {
-    if (examine_file(folder / manifest_name).same_stat(as_read)) write_manifest(folder, manifest);
+    if (examine_file(folder / manifest_name).stamp == as_read.stamp) write_manifest(folder, manifest);
   } catch (const Error&) {
     // The hashes are computed again next time.
   }

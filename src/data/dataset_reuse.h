@@ -35,7 +35,7 @@ Reuse try_reuse(const std::filesystem::path& folder, const Corpus& corpus,
 
 // The data set of a manifest whose written files have been checked. Throws Error input if something does not fit
 // together.
-Dataset open_recorded(const std::filesystem::path& folder, Manifest manifest);
+Dataset open_recorded(const std::filesystem::path& folder, const Manifest& manifest);
 
 // Writes the manifest in place of the folder's dataset.json if that is still the one that was read. Throws nothing,
 // because a folder that cannot be written can still be read.

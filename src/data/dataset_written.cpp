@@ -44,7 +44,7 @@ std::vector<RecordedFile> written_by_version_1(const fs::path& folder, const Man
   for (const SplitSummary* split : {&manifest.train, &manifest.validation}) {
     if (hash_tokens(split->shards) != split->hash) refuse("the token files are");
     for (const fs::path& shard : split->shards) {
-      if (shard == folder / shard.filename()) written.push_back(record(folder, shard.filename().string()));
+      if (is_inside(shard, folder)) written.push_back(record(folder, shard.filename().string()));
     }
   }
   if (!manifest.has_bound) return written;
@@ -60,8 +60,10 @@ std::vector<RecordedFile> written_files(const fs::path& folder, const Manifest& 
 
 // Returns what is wrong with a written file that looks like `now`; empty if nothing is.
 std::string difference(const SourceFile& now, const RecordedFile& recorded, bool verify) {
-  if (now.size != recorded.size) return str("holds ", now.size, " bytes, and ", recorded.size, " were written");
-  if (!verify && recorded.same_stat(now)) return "";
+  if (now.stamp.size != recorded.stamp.size) {
+    return str("holds ", now.stamp.size, " bytes, and ", recorded.stamp.size, " were written");
+  }
+  if (!verify && recorded.stamp == now.stamp) return "";
   return hash_file(now.path) == recorded.hash ? "" : "has been changed since it was written";
 }
 
@@ -129,9 +131,8 @@ bool check_written(const fs::path& folder, Manifest& manifest, bool verify) {
     const SourceFile now = examine_file(folder / recorded.path);
     const std::string wrong = difference(now, recorded, verify);
     if (!wrong.empty()) throw Error::input(str(now.path.string(), " ", wrong));
-    changed = changed || !recorded.same_stat(now);
-    recorded.mtime_ns = now.mtime_ns;
-    recorded.inode = now.inode;
+    changed = changed || recorded.stamp != now.stamp;
+    recorded.stamp = now.stamp;
   }
   return changed;
 }
@@ -152,6 +153,10 @@ void refuse_foreign_files(const fs::path& folder, const std::vector<SourceFile>&
 }
 
 void remove_written(const fs::path& folder) {
+  const auto warn = [&](const std::string& why) {
+    log_warning(
+        str("an older data set stays in ", folder.string(), ": ", why, "; take what you need out of it and remove it"));
+  };
   try {
     if (!fs::exists(fs::symlink_status(folder / manifest_name))) return remove_everything(folder);
     Manifest manifest = read_manifest(folder);
@@ -166,11 +171,9 @@ void remove_written(const fs::path& folder) {
     fs::remove(folder / manifest_name);  // last: it says what may be removed
     fs::remove(folder);
   } catch (const Error& error) {
-    log_warning(str("an older data set stays in ", folder.string(), ": ", error.message(),
-                    "; take what you need out of it and remove it"));
+    warn(error.message());
   } catch (const fs::filesystem_error& error) {
-    log_warning(str("an older data set stays in ", folder.string(), ": ", error.code().message(),
-                    "; take what you need out of it and remove it"));
+    warn(error.code().message());
   }
 }
 

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include "base/error.h"
+#include "base/file_errors.h"
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
@@ -35,12 +35,11 @@ bool lock_waiting(int descriptor, const fs::path& folder) {
     if (result == 0) return true;
   }
   const int code = errno;
-  const std::string reason = std::strerror(code);
-  if (code != ENOLCK && code != ENOSYS && code != EOPNOTSUPP && code != EINVAL) {
-    throw Error::environment(str("cannot lock ", folder.string(), " while it is prepared: ", reason,
+  if (!has_no_locks(code)) {
+    throw Error::environment(str("cannot lock ", folder.string(), " while it is prepared: ", errno_text(code),
                                  "; check the disk, or choose another place with data.dir"));
   }
-  log_warning(str("the file system of ", folder_of(folder).string(), " has no locks (", reason,
+  log_warning(str("the file system of ", folder_of(folder).string(), " has no locks (", errno_text(code),
                   "): make sure that no other process prepares ", folder.string(), " at the same time"));
   return false;
 }
@@ -59,7 +58,7 @@ FolderLock::FolderLock(const fs::path& folder)
   while (true) {
     descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor_ < 0) {
-      throw Error::environment(str("cannot write into ", folder_of(folder).string(), ": ", std::strerror(errno),
+      throw Error::environment(str("cannot write into ", folder_of(folder).string(), ": ", errno_text(errno),
                                    "; choose another place with data.dir"));
     }
     try {

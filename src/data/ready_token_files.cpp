@@ -38,7 +38,7 @@ void add_shard(SplitSummary& split, const TokenShard& shard, const std::string& 
 
 Manifest check_token_files(const Corpus& corpus, std::uint64_t vocab_size) {
   std::uint64_t total = 0, done = 0;
-  for (const PlannedFile& planned : corpus.files) total += planned.file.size;
+  for (const PlannedFile& planned : corpus.files) total += planned.file.stamp.size;
   Progress progress("checking tokens", total, "B");
   Manifest manifest;
   manifest.vocab_size = vocab_size;

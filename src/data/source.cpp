@@ -32,16 +32,9 @@ bool is_hidden(const fs::path& path) { return path.filename().string().starts_wi
 std::string missing_remedy(const fs::path& path, std::string_view setting) {
   const std::string another = str(", or give --set ", setting, "=PATH");
   if (path.filename() == "shakespeare.txt") return str("scripts/fetch-shakespeare fetches it", another);
-  std::vector<std::string> siblings;
-  const fs::path folder = folder_of(path);
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    siblings.push_back(entry.path().filename().string());
-  }
-  if (const auto nearest = nearest_name(path.filename().string(), siblings)) {
-    return str("did you mean ", (path.parent_path() / *nearest).string(), "?");
-  }
+  if (const auto nearest = nearest_beside(path)) return str("did you mean ", nearest->string(), "?");
   if (path.is_absolute()) return str("write the path of a text file or of a folder of them", another);
+  std::error_code ignored;
   return str("write a path that starts from ", fs::current_path(ignored).string(), another);
 }
 
@@ -54,7 +47,7 @@ std::vector<SourceFile> list_folder(const fs::path& folder) {
       if (is_hidden(entry->path()) || is_dataset_folder(entry->path())) entry.disable_recursion_pending();
     } else if (!is_hidden(entry->path()) && entry->is_regular_file()) {
       SourceFile file = examine_file(entry->path());
-      if (file.size > 0) files.push_back(std::move(file));
+      if (file.stamp.size > 0) files.push_back(std::move(file));
     }
   }
   std::sort(files.begin(), files.end(), [](const SourceFile& left, const SourceFile& right) {
@@ -102,24 +95,22 @@ Source list_source(const std::string& entry, std::string_view setting) {
 
 std::uint64_t Source::size() const {
   std::uint64_t total = 0;
-  for (const SourceFile& file : files) total += file.size;
+  for (const SourceFile& file : files) total += file.stamp.size;
   return total;
 }
 
 SourceFile examine_file(const fs::path& path) {
   struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) {
-    throw_read_error(path, errno);
-  }
+  if (::stat(path.c_str(), &status) != 0) throw_read_error(path, errno);
   if (!S_ISREG(status.st_mode)) {
     throw Error::input(
         str(path.string(), " is not a regular file: it is read more than once, so save it as a file first"));
   }
-  SourceFile file{path, kind_of(path), 0, 0, 0};
-  file.size = static_cast<std::uint64_t>(status.st_size);
-  file.mtime_ns = static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
-  file.inode = static_cast<std::uint64_t>(status.st_ino);
-  return file;
+  const FileStamp stamp{
+      .size = static_cast<std::uint64_t>(status.st_size),
+      .mtime_ns = static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec,
+      .inode = static_cast<std::uint64_t>(status.st_ino)};
+  return {path, kind_of(path), stamp};
 }
 
 std::vector<Source> list_sources(const std::vector<std::string>& entries, std::string_view setting) {

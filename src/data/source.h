@@ -16,16 +16,19 @@ enum class FileKind {
   tokens,   // *.bin: token shards, used where they are
 };
 
-struct SourceFile {
-  std::filesystem::path path;
-  FileKind kind = FileKind::text;
+// What tells a file that has changed from one that has not, without reading it.
+struct FileStamp {
   std::uint64_t size = 0;     // bytes
   std::int64_t mtime_ns = 0;  // since 1970
   std::uint64_t inode = 0;
 
-  bool same_stat(const SourceFile& other) const {
-    return size == other.size && mtime_ns == other.mtime_ns && inode == other.inode;
-  }
+  bool operator==(const FileStamp&) const = default;
+};
+
+struct SourceFile {
+  std::filesystem::path path;
+  FileKind kind = FileKind::text;
+  FileStamp stamp;
 };
 
 // One entry of data.source or data.validation_source.
@@ -36,7 +39,7 @@ struct Source {
   std::uint64_t size() const;  // bytes of all files
 };
 
-// The size, time and inode of a file now. Throws Error input if it is missing or not a regular file.
+// A file as it is now. Throws Error input if it is missing or not a regular file.
 SourceFile examine_file(const std::filesystem::path& path);
 
 // Finds the files of every entry. An entry may be a shell pattern (*, ?, […]), which stands for everything that it

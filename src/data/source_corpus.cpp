@@ -122,7 +122,7 @@ std::string visit_stories(const Corpus& corpus, const TextVisitor& visitor) {
 }
 
 void refuse_changed(const SourceFile& file) {
-  if (examine_file(file.path).same_stat(file)) return;
+  if (examine_file(file.path).stamp == file.stamp) return;
   throw Error::input(str(file.path.string(), " has changed while it was read: run again when nothing writes to it"));
 }
 
@@ -147,7 +147,7 @@ std::vector<std::string> visit_corpus(const Corpus& corpus, const TextVisitor& v
   const bool stories = corpus.kind == SourceKind::grammar;
   std::uint64_t total = corpus.stories, done = 0;
   if (!stories) {
-    for (const PlannedFile& planned : corpus.files) total += planned.file.size;
+    for (const PlannedFile& planned : corpus.files) total += planned.file.stamp.size;
   }
   Progress progress(label, total, stories ? "stories" : "B");
   TextVisitor watched = visitor;

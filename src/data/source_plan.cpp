@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/files.h"
+#include "base/strings.h"
 
 namespace inkling {
 
@@ -40,11 +41,11 @@ std::uint64_t line_start_before(const InputFile& file, std::uint64_t at) {
 }
 
 // `at`, or the beginning of the UTF-8 character that it lies in.
-std::uint64_t character_start(const InputFile& file, std::uint64_t at) {
+std::uint64_t character_start_in(const InputFile& file, std::uint64_t at) {
   for (std::uint64_t back = 0; back <= std::min<std::uint64_t>(at, 3); ++back) {
-    std::byte byte{};
-    const bool any = file.read_some(at - back, std::span(&byte, 1)) == 1;
-    if (!any || (byte & std::byte{0xC0}) != std::byte{0x80}) return at - back;
+    char byte = 0;
+    const bool any = file.read_some(at - back, std::as_writable_bytes(std::span(&byte, 1))) == 1;
+    if (!any || !continues_character(byte)) return at - back;
   }
   return at;  // not UTF-8 anyway
 }
@@ -59,15 +60,15 @@ struct FileCut {
     const InputFile file(source.path);
     const bool lines = source.kind == FileKind::jsonl;
     const std::uint64_t before = lines ? line_start_before(file, target) : 0;
-    const std::uint64_t after = lines ? line_start_after(file, target == 0 ? 0 : target - 1) : source.size;
+    const std::uint64_t after = lines ? line_start_after(file, target == 0 ? 0 : target - 1) : source.stamp.size;
     std::optional<std::uint64_t> best;
     const auto consider = [&](std::uint64_t boundary) {
-      const bool allowed = boundary == 0 ? start_is_boundary : boundary != source.size || end_is_boundary;
+      const bool allowed = boundary == 0 ? start_is_boundary : boundary != source.stamp.size || end_is_boundary;
       if (allowed && distance(boundary) <= reach && (!best || distance(boundary) < distance(*best))) best = boundary;
     };
     consider(before);
     consider(after);
-    return best ? *best : lines ? target : character_start(file, target);
+    return best ? *best : lines ? target : character_start_in(file, target);
   }
 
   std::uint64_t distance(std::uint64_t boundary) const {
@@ -82,10 +83,10 @@ void plan_source(const Source& source, double val_fraction, std::vector<PlannedF
   std::uint64_t start = 0;  // of this file in the source
   for (std::size_t i = 0; i < source.files.size(); ++i) {
     const SourceFile& file = source.files[i];
-    const std::uint64_t end = start + file.size;
+    const std::uint64_t end = start + file.stamp.size;
     PlannedFile planned{file, 0};
     if (end <= target) {
-      planned.train_bytes = file.size;
+      planned.train_bytes = file.stamp.size;
     } else if (start < target) {
       const bool last = i + 1 == source.files.size();
       planned.train_bytes = FileCut{target - start, reach, i > 0, !last}.in(file);
@@ -107,7 +108,7 @@ std::vector<PlannedFile> plan_whole(const std::vector<Source>& sources, Split sp
   std::vector<PlannedFile> plan;
   for (const Source& source : sources) {
     for (const SourceFile& file : source.files) {
-      plan.push_back({file, split == Split::train ? file.size : 0});
+      plan.push_back({file, split == Split::train ? file.stamp.size : 0});
     }
   }
   return plan;

@@ -100,7 +100,7 @@ std::uint64_t visit_text_part(FileStream& stream, std::uint64_t end, Split split
 void visit_text_file(FileStream& stream, const PlannedFile& planned, const TextVisitor& visitor) {
   Place place{&planned.file.path, 1};
   place.line = visit_text_part(stream, planned.train_bytes, Split::train, place, visitor);
-  visit_text_part(stream, planned.file.size, Split::validation, place, visitor);
+  visit_text_part(stream, planned.file.stamp.size, Split::validation, place, visitor);
 }
 
 // Visits one line of .jsonl, which begins at byte `begin` of its file. A document across the cut is cut in proportion.
@@ -114,8 +114,7 @@ void visit_json_line(std::string_view line, std::uint64_t begin, const PlannedFi
     cut = text.size();
   } else if (begin < planned.train_bytes) {
     const double share = static_cast<double>(planned.train_bytes - begin) / static_cast<double>(line.size());
-    cut = static_cast<std::size_t>(share * static_cast<double>(text.size()));
-    while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
+    cut = character_start(text, static_cast<std::size_t>(share * static_cast<double>(text.size())));
   }
   visit_text(Split::train, std::string_view(text).substr(0, cut), place, visitor);
   visit_text(Split::validation, std::string_view(text).substr(cut), place, visitor);

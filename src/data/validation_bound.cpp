@@ -1,8 +1,6 @@
 #include "data/validation_bound.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,11 +15,6 @@ namespace inkling {
 namespace {
 
 constexpr std::string_view bound_mark = "inkling-validation-bound";
-
-std::uint64_t count_characters(std::string_view text) {
-  return static_cast<std::uint64_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
 
 [[noreturn]] void refuse() { throw Error::input("it is not what inkling-prepare writes"); }
 
@@ -75,25 +68,18 @@ class BoundEvents final : public JsonEvents {
   int numbers_ = 0;  // read of the story
 };
 
+template <typename Number>
+Number sum_over(const std::vector<StoryBound>& stories, Number StoryBound::* number) {
+  Number sum = 0;
+  for (const StoryBound& story : stories) sum += story.*number;
+  return sum;
+}
+
 }  // namespace
 
-double ValidationBound::nats() const {
-  double sum = 0;
-  for (const StoryBound& story : stories) sum += story.nats;
-  return sum;
-}
-
-std::uint64_t ValidationBound::characters() const {
-  std::uint64_t sum = 0;
-  for (const StoryBound& story : stories) sum += story.characters;
-  return sum;
-}
-
-std::uint64_t ValidationBound::tokens() const {
-  std::uint64_t sum = 0;
-  for (const StoryBound& story : stories) sum += story.tokens;
-  return sum;
-}
+double ValidationBound::nats() const { return sum_over(stories, &StoryBound::nats); }
+std::uint64_t ValidationBound::characters() const { return sum_over(stories, &StoryBound::characters); }
+std::uint64_t ValidationBound::tokens() const { return sum_over(stories, &StoryBound::tokens); }
 
 ValidationBound compute_bound(const Grammar& grammar, const Tokenizer& tokenizer, std::uint64_t seed,
                               std::uint64_t first, std::uint64_t end) {
@@ -117,9 +103,7 @@ void write_validation_bound(const fs::path& path, const ValidationBound& bound) 
 }
 
 ValidationBound read_validation_bound(const fs::path& path) {
-  const InputFile file(path);
-  std::string text(file.size(), '\0');
-  file.read_exactly(0, std::as_writable_bytes(std::span(text)));
+  const std::string text = InputFile(path).read_all();
   try {
     check_json(text);
     BoundEvents events;

@@ -27,7 +27,6 @@ struct ValidationBound {
   double nats() const;
   std::uint64_t characters() const;
   std::uint64_t tokens() const;
-  double nats_per_character() const { return nats() / static_cast<double>(characters()); }
 };
 
 // Expands the stories again: numbers `first` to `end` - 1 under `seed`.

@@ -1,7 +1,6 @@
 #include "formats/json_fields.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -58,12 +57,11 @@ const nlohmann::json& JsonFields::get(std::string_view name) const {
 
 std::int64_t JsonFields::whole(std::string_view name, std::int64_t smallest, std::int64_t largest) const {
   const nlohmann::json& value = get(name);
-  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
-  const bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > most);
+  const bool too_large = value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX;
+  const bool fits = value.is_number_integer() && !too_large;
   const std::int64_t number = fits ? value.get<std::int64_t>() : 0;
   if (!fits || number < smallest || number > largest) {
-    const bool bounded = largest < std::numeric_limits<std::int64_t>::max();
-    refuse_value(name, str("a whole number from ", smallest, bounded ? str(" to ", largest) : ""));
+    refuse_value(name, str("a whole number from ", smallest, largest < INT64_MAX ? str(" to ", largest) : ""));
   }
   return number;
 }
@@ -151,10 +149,6 @@ std::optional<std::string> JsonFields::optional_text(std::string_view name) cons
 
 std::optional<bool> JsonFields::optional_flag(std::string_view name) const {
   return has(name) ? std::optional(flag(name)) : std::nullopt;
-}
-
-std::int64_t JsonFields::whole_or(std::string_view name, std::int64_t otherwise) const {
-  return has(name) ? whole(name, 0, std::numeric_limits<std::int64_t>::max()) : otherwise;
 }
 
 std::optional<double> JsonFields::optional_real(std::string_view name) const {

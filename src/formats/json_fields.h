@@ -24,8 +24,8 @@ class JsonFields {
 
   // A field that is null counts as absent everywhere.
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  std::int64_t whole(std::string_view name, std::int64_t smallest, std::int64_t largest) const;
-  std::uint64_t count(std::string_view name, std::uint64_t largest) const;  // from 0
+  std::int64_t whole(std::string_view name, std::int64_t smallest, std::int64_t largest = INT64_MAX) const;
+  std::uint64_t count(std::string_view name, std::uint64_t largest = INT64_MAX) const;  // from 0
   double real(std::string_view name) const;
   bool flag(std::string_view name) const;
   std::string json(std::string_view name) const;  // the value as JSON text, whatever it is
@@ -37,7 +37,6 @@ class JsonFields {
 
   std::optional<std::string> optional_text(std::string_view name) const;
   std::optional<bool> optional_flag(std::string_view name) const;
-  std::int64_t whole_or(std::string_view name, std::int64_t otherwise) const;  // not below 0
   std::optional<double> optional_real(std::string_view name) const;
 
   // Throws Error input naming the first field that is not among `known`.

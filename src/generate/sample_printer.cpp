@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_errors.h"
 #include "base/strings.h"
 
 namespace inkling {
@@ -68,7 +68,7 @@ void SamplePrinter::write(std::string_view text) {
     } else if (errno == EPIPE) {
       reader_gone_ = true;
     } else if (errno != EINTR) {
-      throw Error::environment(str("cannot write to standard output: ", std::strerror(errno)));
+      throw Error::environment(str("cannot write to standard output: ", errno_text(errno)));
     }
   }
 }

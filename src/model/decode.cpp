@@ -7,7 +7,7 @@
 namespace inkling {
 
 void Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const {
-  Pass pass{.backend = backend()};
+  Pass pass{backend()};
   ResidualStream stream = embed(tokens, pass);
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
     const at::Tensor qkv = linear(stream.normed, weights_.blocks[layer].c_attn, pass);

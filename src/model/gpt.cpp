@@ -30,32 +30,25 @@ ResidualStream Gpt::embed(const at::Tensor& tokens, Pass& pass) const {
 }
 
 at::Tensor Gpt::hidden(const at::Tensor& tokens, Pass& pass) const {
-  ResidualStream stream = embed(tokens, pass);
+  const ResidualStream embedded = embed(tokens, pass);
+  Tensors stream = {embedded.x, embedded.normed};
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
-    if (pass.recompute != Recompute::block) {
-      stream = block(stream, layer, pass);
-      continue;
-    }
-    const auto again = [this, layer](const Tensors& in, Pass& same) -> Tensors {
-      const ResidualStream out = block({in[0], in[1]}, layer, same);
+    const auto through = [this, layer](const Tensors& in, Pass& own) -> Tensors {
+      const ResidualStream out = block({in[0], in[1]}, layer, own);
       return {out.x, out.normed};
     };
-    const Tensors out = recomputed({stream.x, stream.normed}, again, pass);
-    stream = {out[0], out[1]};
+    stream = run_block(stream, through, pass);
   }
-  return stream.normed;
+  return stream[1];
 }
 
 at::Tensor Gpt::loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const {
-  Pass pass{.backend = backend(),
-            .recompute = training.recompute,
-            .dropout = training.dropout,
-            .dropout_key = training.dropout_key};
+  Pass pass{backend(), training};
   return head_loss(hidden(tokens, pass), weights_.embedding.tokens, targets, pass);
 }
 
 at::Tensor Gpt::logits(const at::Tensor& tokens) const {
-  Pass pass{.backend = backend()};
+  Pass pass{backend()};
   return backend().logits(hidden(tokens, pass), weights_.embedding.tokens);
 }
 

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/zeros.h>
 
+#include "backend/heads.h"
+
 namespace inkling {
 
 KeyValueCache::KeyValueCache(const GptShape& shape, std::int64_t rows, const at::TensorOptions& options)
@@ -25,14 +27,10 @@ KeyValueCache KeyValueCache::narrow(std::int64_t first, std::int64_t count) cons
   return view;
 }
 
-at::Tensor heads(const at::Tensor& qkv, std::int64_t n_head, std::int64_t part) {
-  const std::int64_t head_size = qkv.size(2) / 3 / n_head;
-  return qkv.view({qkv.size(0), qkv.size(1), 3, n_head, head_size}).select(2, part).transpose(1, 2);
-}
-
 void fill(const CachedLayer& layer, const at::Tensor& qkv, std::int64_t n_head) {
-  layer.keys.narrow(2, 0, qkv.size(1)).copy_(heads(qkv, n_head, 1));
-  layer.values.narrow(2, 0, qkv.size(1)).copy_(heads(qkv, n_head, 2));
+  const auto [queries, keys, values] = split_heads(qkv, n_head);
+  layer.keys.narrow(2, 0, keys.size(2)).copy_(keys);
+  layer.values.narrow(2, 0, values.size(2)).copy_(values);
 }
 
 }  // namespace inkling

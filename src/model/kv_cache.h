@@ -24,9 +24,6 @@ struct KeyValueCache {
   at::Tensor lengths;  // int64 [B]: the positions that each row holds
 };
 
-// Returns a view [B, H, T, D] of packed queries (part 0), keys (1) or values (2) [B, T, 3C]: nothing is copied.
-at::Tensor heads(const at::Tensor& qkv, std::int64_t n_head, std::int64_t part);
-
 // Writes the keys and values of qkv [B, T, 3C] into columns 0..T-1. Where a prompt is shorter than T, nobody reads the
 // columns after its end.
 void fill(const CachedLayer& layer, const at::Tensor& qkv, std::int64_t n_head);

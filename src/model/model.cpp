@@ -46,13 +46,13 @@ std::unique_ptr<Model> make_model(const GptShape& shape, const ParameterArena& a
   return std::make_unique<Gpt>(shape, arena, backend);
 }
 
-void check_recompute(Recompute recompute, double dropout, const Runtime& runtime) {
-  if (recompute == Recompute::gelu && is_reference(runtime)) {
+void check_recompute(const TrainingPass& training, const Runtime& runtime) {
+  if (training.recompute == Recompute::gelu && is_reference(runtime)) {
     throw Error::input(
         "training.recompute: gelu is for the fused kernels, and this run computes with the reference model "
         "(runtime.kernels: reference); block works with both");
   }
-  if (recompute == Recompute::block && dropout > 0 && !choose_backend(runtime).repeats_dropout) {
+  if (training.recompute == Recompute::block && training.dropout > 0 && !choose_backend(runtime).repeats_dropout) {
     throw Error::input(
         "training.recompute: block would draw other dropout numbers on a GPU when it computes a block again; set "
         "model.dropout: 0, or training.recompute: none");

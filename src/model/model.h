@@ -11,16 +11,10 @@
 #include "model/arena.h"
 #include "model/kv_cache.h"
 #include "model/weights.h"
+#include "ops/operations.h"
 #include "runtime/device.h"
 
 namespace inkling {
-
-// What training adds to a forward pass.
-struct TrainingPass {
-  double dropout = 0.0;         // probability of dropping
-  at::Tensor dropout_key = {};  // int64 [1] on the device: dropout_key() of train/trainer.h
-  Recompute recompute = Recompute::none;
-};
 
 class Model {
  public:
@@ -61,7 +55,7 @@ std::unique_ptr<Model> make_model(const GptShape& shape, const ParameterArena& a
 std::unique_ptr<Model> make_reference(const GptShape& shape, const ParameterArena& arena, const Backend& backend);
 
 // Throws Error input for a training.recompute that the model chosen by `runtime` does not support.
-void check_recompute(Recompute recompute, double dropout, const Runtime& runtime);
+void check_recompute(const TrainingPass& training, const Runtime& runtime);
 
 // What training holds, in bytes: the sum of what the model's parts say they keep.
 struct TrainingBytes {
@@ -69,6 +63,8 @@ struct TrainingBytes {
   std::uint64_t activations = 0;  // kept from the forward for the backward pass, in all layers
   std::uint64_t at_work = 0;      // of one layer while it runs
   std::uint64_t logits = 0;
+
+  std::uint64_t total() const { return weights + activations + at_work + logits; }
 };
 // Returns what passes over `rows` tokens each hold.
 TrainingBytes training_bytes(const GptShape& shape, const Runtime& runtime, std::int64_t rows,

@@ -20,6 +20,7 @@
 #include <limits>
 
 #include "backend/elements.h"
+#include "backend/heads.h"
 #include "base/random.h"
 #include "model/model.h"
 #include "ops/recompute.h"
@@ -47,9 +48,9 @@ at::Tensor mixed(const at::Tensor& x) {
   return x;
 }
 
-// Each element becomes 0 with probability pass.dropout, else x / (1 - p), by the numbers of DropoutPlace.
+// Each element becomes 0 with probability training.dropout, else x / (1 - p), by the numbers of DropoutPlace.
 at::Tensor drop(const at::Tensor& x, Pass& pass) {
-  if (pass.dropout == 0.0) return x;
+  if (pass.training.dropout == 0.0) return x;
   const auto gamma = static_cast<std::int64_t>(golden_gamma);
   const DropoutPlace place = pass.next_dropout();
   const at::Tensor key = mixed(place.key + static_cast<std::int64_t>(place.place * golden_gamma));
@@ -63,8 +64,8 @@ at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).f
 
 // Each token asks (query) all tokens up to itself (keys) and takes a weighted mean of what they say (values).
 at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pass) {
-  const at::Tensor q = heads(qkv, n_head, 0), k = heads(qkv, n_head, 1), v = heads(qkv, n_head, 2);
-  if (pass.dropout == 0.0) return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
+  const auto [q, k, v] = split_heads(qkv, n_head);
+  if (pass.training.dropout == 0.0) return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
   const at::Tensor future = at::ones({q.size(2), q.size(2)}, q.options().dtype(at::kBool)).triu(1);
   const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
   const at::Tensor probabilities = at::softmax(scores.masked_fill(future, -infinity), -1);
@@ -75,10 +76,11 @@ at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pa
 at::Tensor cached_attention(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& cache,
                             const at::Tensor& lengths) {
   const at::Tensor place = lengths.view({-1, 1, 1, 1}), column = place.expand({-1, n_head, 1, cache.keys.size(3)});
-  cache.keys.scatter_(2, column, heads(qkv, n_head, 1));
-  cache.values.scatter_(2, column, heads(qkv, n_head, 2));
+  const auto [q, k, v] = split_heads(qkv, n_head);
+  cache.keys.scatter_(2, column, k);
+  cache.values.scatter_(2, column, v);
   const at::Tensor visible = at::arange(cache.keys.size(2), lengths.options()).le(place);
-  return concatenate(at::scaled_dot_product_attention(heads(qkv, n_head, 0), cache.keys, cache.values, visible));
+  return concatenate(at::scaled_dot_product_attention(q, cache.keys, cache.values, visible));
 }
 
 // Returns x table^T [rows, V], in bfloat16 with further columns of -infinity, which softmax turns into 0: products are
@@ -99,7 +101,7 @@ class Reference final : public Model {
       : Model(shape, backend), weights_(shape, arena), table_(weights_.embedding.tokens.value) {}
 
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const override {
-    Pass pass{backend(), training.recompute, training.dropout, training.dropout_key};
+    Pass pass{backend(), training};
     const at::Tensor x = hidden(drop(embed(tokens), pass), causal(), pass);
     // The softmax is taken in float32 whatever the dtype of the products is.
     const at::Tensor logits = padded_logits(x.flatten(0, 1), table_).to(at::kFloat);
@@ -158,7 +160,7 @@ class Reference final : public Model {
       const auto through = [this, layer, attend](const Tensors& in, Pass& own) -> Tensors {
         return {block(in[0], layer, attend, own)};
       };
-      x = pass.recompute == Recompute::block ? recomputed({x}, through, pass)[0] : through({x}, pass)[0];
+      x = run_block({x}, through, pass)[0];
     }
     return normalize(x, weights_.ln_f);
   }

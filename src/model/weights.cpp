@@ -11,11 +11,9 @@
 namespace inkling {
 namespace {
 
-LinearWeights linear_weights(const ParameterArena& arena, const std::string& name, bool bias) {
-  return {arena.weight(name + ".weight"), bias ? arena.weight(name + ".bias") : Weight{}};
-}
-
-NormWeights norm_weights(const ParameterArena& arena, const std::string& name, bool bias) {
+// Returns LinearWeights or NormWeights.
+template <typename Pair>
+Pair weights_of(const ParameterArena& arena, const std::string& name, bool bias) {
   return {arena.weight(name + ".weight"), bias ? arena.weight(name + ".bias") : Weight{}};
 }
 
@@ -64,15 +62,16 @@ std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
 }
 
 GptWeights::GptWeights(const GptShape& shape, const ParameterArena& arena)
-    : embedding{arena.weight("wte.weight"), arena.weight("wpe.weight")}, ln_f(norm_weights(arena, "ln_f", shape.bias)) {
+    : embedding{arena.weight("wte.weight"), arena.weight("wpe.weight")},
+      ln_f(weights_of<NormWeights>(arena, "ln_f", shape.bias)) {
   for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
     const std::string prefix = str("h.", layer, ".");
-    blocks.push_back({.ln_1 = norm_weights(arena, prefix + "ln_1", shape.bias),
-                      .c_attn = linear_weights(arena, prefix + "attn.c_attn", shape.bias),
-                      .c_proj = linear_weights(arena, prefix + "attn.c_proj", shape.bias),
-                      .ln_2 = norm_weights(arena, prefix + "ln_2", shape.bias),
-                      .mlp = {.c_fc = linear_weights(arena, prefix + "mlp.c_fc", shape.bias),
-                              .c_proj = linear_weights(arena, prefix + "mlp.c_proj", shape.bias),
+    blocks.push_back({.ln_1 = weights_of<NormWeights>(arena, prefix + "ln_1", shape.bias),
+                      .c_attn = weights_of<LinearWeights>(arena, prefix + "attn.c_attn", shape.bias),
+                      .c_proj = weights_of<LinearWeights>(arena, prefix + "attn.c_proj", shape.bias),
+                      .ln_2 = weights_of<NormWeights>(arena, prefix + "ln_2", shape.bias),
+                      .mlp = {.c_fc = weights_of<LinearWeights>(arena, prefix + "mlp.c_fc", shape.bias),
+                              .c_proj = weights_of<LinearWeights>(arena, prefix + "mlp.c_proj", shape.bias),
                               .gelu = shape.gelu}});
   }
 }

@@ -14,11 +14,11 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// The backend and the weights that an operation was called with, for its backward pass.
-template <typename Weights>
+// The backend that an operation was called with, and its weights or whatever else is no tensor, for its backward pass.
+template <typename Arguments>
 struct With {
   const Backend& backend;
-  Weights weights;
+  Arguments arguments;
 };
 
 struct FusedEmbedding : Function<FusedEmbedding> {
@@ -28,7 +28,7 @@ struct FusedEmbedding : Function<FusedEmbedding> {
     const at::Tensor ids = tokens.contiguous();
     context->save_for_backward({ids});
     save_state(context, state);
-    return state.backend.embedding(ids, state.weights);
+    return state.backend.embedding(ids, state.arguments);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
@@ -53,7 +53,7 @@ at::Tensor backward_of(AutogradContext* context, const at::Tensor& dout, const a
 
 struct FusedNorm : Function<FusedNorm> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const With<NormWeights>& state) {
-    const Normalized forward = state.backend.norm(x.contiguous(), {}, state.weights);
+    const Normalized forward = state.backend.norm(x.contiguous(), {}, state.arguments);
     save(context, forward, state);
     return forward.out;
   }
@@ -67,7 +67,7 @@ struct FusedAddNorm : Function<FusedAddNorm> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& branch,
                                const With<NormWeights>& state) {
     context->set_materialize_grads(false);
-    const Normalized forward = state.backend.norm(x.contiguous(), branch.contiguous(), state.weights);
+    const Normalized forward = state.backend.norm(x.contiguous(), branch.contiguous(), state.arguments);
     save(context, forward, state);
     return {forward.sum, forward.out};
   }
@@ -91,7 +91,7 @@ struct FusedLinear : Function<FusedLinear> {
     const at::Tensor rows = as_rows(x);
     context->save_for_backward({rows});
     save_state(context, state);
-    return with_last(state.backend.linear(rows, state.weights), x);
+    return with_last(state.backend.linear(rows, state.arguments), x);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
@@ -106,7 +106,7 @@ struct FusedMlp : Function<FusedMlp> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const With<MlpWeights>& state,
                             bool recompute) {
     const at::Tensor rows = as_rows(x);
-    const Widened forward = state.backend.mlp(rows, state.weights, recompute);
+    const Widened forward = state.backend.mlp(rows, state.arguments, recompute);
     context->save_for_backward({rows, forward.pre, recompute ? at::Tensor() : forward.wide});
     save_state(context, state);
     return with_last(forward.out, x);
@@ -147,43 +147,32 @@ struct FusedAttention : Function<FusedAttention> {
   }
 };
 
-struct DropoutState {
-  const Backend& backend;
-  DropoutPlace place;
-};
-
 struct CountedDropout : Function<CountedDropout> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const DropoutState& state) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const With<DropoutPlace>& state) {
     save_state(context, state);
-    return state.backend.dropout(x, state.place);
+    return state.backend.dropout(x, state.arguments);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
-    const auto& [backend, place] = saved_state<DropoutState>(context);
+    const auto& [backend, place] = saved_state<With<DropoutPlace>>(context);
     return {backend.dropout(upstream[0], place), {}};
   }
 };
 
-struct HeadState {
-  const Backend& backend;
-  Weight table;
-  std::vector<std::int64_t> shape;  // of x
-};
-
 struct FusedHead : Function<FusedHead> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& targets,
-                            const HeadState& state) {
-    const at::Tensor rows = x.reshape({-1, x.size(-1)});
-    const Scored forward = state.backend.head(rows, targets.reshape({-1}).contiguous(), state.table);
-    context->save_for_backward({rows, forward.gradients});
+                            const With<Weight>& state) {
+    const Scored forward = state.backend.head(as_rows(x), targets.reshape({-1}).contiguous(), state.arguments);
+    context->save_for_backward({x, forward.gradients});
     save_state(context, state);
     return forward.loss;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
     const auto saved = context->get_saved_variables();
-    const auto& [backend, table, shape] = saved_state<HeadState>(context);
-    return {backend.head_backward(upstream[0], saved[0], saved[1], table).view(shape), {}, {}};
+    const at::Tensor& x = saved[0];
+    const auto& [backend, table] = saved_state<With<Weight>>(context);
+    return {backend.head_backward(upstream[0], as_rows(x), saved[1], table).view_as(x), {}, {}};
   }
 };
 
@@ -212,7 +201,7 @@ at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass&
 
 at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass) {
   RECORD_FUNCTION("mlp", std::vector<c10::IValue>());
-  return FusedMlp::apply(x, With<MlpWeights>{pass.backend, weights}, pass.recompute == Recompute::gelu);
+  return FusedMlp::apply(x, With<MlpWeights>{pass.backend, weights}, pass.training.recompute == Recompute::gelu);
 }
 
 at::Tensor attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pass) {
@@ -221,13 +210,13 @@ at::Tensor attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pass) {
 }
 
 at::Tensor dropout(const at::Tensor& x, Pass& pass) {
-  if (pass.dropout == 0.0) return x;
-  return CountedDropout::apply(x, DropoutState{pass.backend, pass.next_dropout()});
+  if (pass.training.dropout == 0.0) return x;
+  return CountedDropout::apply(x, With<DropoutPlace>{pass.backend, pass.next_dropout()});
 }
 
 at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor& targets, const Pass& pass) {
   RECORD_FUNCTION("head_loss", std::vector<c10::IValue>());
-  return FusedHead::apply(x, targets, HeadState{pass.backend, table, x.sizes().vec()});
+  return FusedHead::apply(x, targets, With<Weight>{pass.backend, table});
 }
 
 }  // namespace inkling

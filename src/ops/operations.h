@@ -10,18 +10,23 @@
 
 namespace inkling {
 
+// What training adds to a forward pass.
+struct TrainingPass {
+  double dropout = 0.0;         // probability of dropping
+  at::Tensor dropout_key = {};  // int64 [1] on the device: dropout_key() of train/trainer.h
+  Recompute recompute = Recompute::none;
+};
+
 // What a forward pass carries through the whole model, by reference. It counts the places where dropout falls, so that
 // each has random numbers of its own.
 struct Pass {
   const Backend& backend;
-  Recompute recompute = Recompute::none;
-  double dropout = 0.0;              // probability of dropping; 0 outside training
-  at::Tensor dropout_key = {};       // int64 [1] on the device
+  TrainingPass training = {};
   std::uint64_t dropout_places = 0;  // so far
 
   DropoutPlace next_dropout() {
-    if (dropout == 0.0) return {};
-    return {.probability = dropout, .key = dropout_key, .place = ++dropout_places};
+    if (training.dropout == 0.0) return {};
+    return {.probability = training.dropout, .key = training.dropout_key, .place = ++dropout_places};
   }
 };
 
@@ -45,7 +50,7 @@ at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass)
 // + mask) v. Dropout falls on the attention probabilities.
 at::Tensor attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pass);
 
-// Each element becomes 0 with probability pass.dropout, else x / (1 - p). Outside training it returns x itself.
+// Each element becomes 0 with probability training.dropout, else x / (1 - p). Outside training it returns x itself.
 at::Tensor dropout(const at::Tensor& x, Pass& pass);
 
 // Returns the mean over scored targets of -log softmax(x table^T)[target], in nats: a scalar float32. table: [V, C];

@@ -13,17 +13,17 @@ using torch::autograd::Function;
 using torch::autograd::variable_list;
 
 struct RecomputedState {
-  TensorFunction body;
+  TensorFunction block;
   Pass pass;  // as it was before, so that the same elements are dropped again
 };
 
 struct Recomputed : Function<Recomputed> {
-  static variable_list forward(AutogradContext* context, at::TensorList in, const TensorFunction& body, Pass& pass) {
+  static variable_list forward(AutogradContext* context, at::TensorList in, const TensorFunction& block, Pass& pass) {
     context->set_materialize_grads(false);
     context->save_for_backward(in.vec());
-    save_state(context, RecomputedState{body, pass});
+    save_state(context, RecomputedState{block, pass});
     const at::NoGradGuard no_gradient;
-    return body(in.vec(), pass);
+    return block(in.vec(), pass);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
@@ -31,9 +31,9 @@ struct Recomputed : Function<Recomputed> {
     for (const at::Tensor& saved : context->get_saved_variables()) {
       in.push_back(saved.detach().set_requires_grad(true));
     }
-    auto& [body, pass] = saved_state<RecomputedState>(context);
+    auto& [block, pass] = saved_state<RecomputedState>(context);
     const at::AutoGradMode with_gradient(true);
-    const Tensors out = body(in, pass);
+    const Tensors out = block(in, pass);
     variable_list outputs, gradients;
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (!upstream[i].defined()) continue;  // nothing goes on from it
@@ -43,15 +43,16 @@ struct Recomputed : Function<Recomputed> {
     torch::autograd::backward(outputs, gradients);
     variable_list result;
     for (const at::Tensor& each : in) result.push_back(each.grad());
-    result.resize(result.size() + 2);  // body and pass have none
+    result.resize(result.size() + 2);  // block and pass have none
     return result;
   }
 };
 
 }  // namespace
 
-Tensors recomputed(const Tensors& in, const TensorFunction& body, Pass& pass) {
-  return Recomputed::apply(at::TensorList(in), body, pass);
+Tensors run_block(const Tensors& in, const TensorFunction& block, Pass& pass) {
+  if (pass.training.recompute != Recompute::block) return block(in, pass);
+  return Recomputed::apply(at::TensorList(in), block, pass);
 }
 
 }  // namespace inkling

@@ -14,8 +14,9 @@ namespace inkling {
 using Tensors = std::vector<at::Tensor>;
 using TensorFunction = std::function<Tensors(const Tensors& in, Pass& pass)>;
 
-// Returns body(in, pass), and keeps only `in` for the backward pass, which calls body again. body must give the same
-// for the same input and pass, and must not capture by reference what may be gone by then.
-Tensors recomputed(const Tensors& in, const TensorFunction& body, Pass& pass);
+// Returns block(in, pass). With training.recompute: block it keeps only `in` for the backward pass, which calls `block`
+// again. `block` must give the same for the same input and pass, and must not capture by reference what may be gone by
+// then.
+Tensors run_block(const Tensors& in, const TensorFunction& block, Pass& pass);
 
 }  // namespace inkling

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <numeric>
 #include <vector>
 
 namespace inkling {
@@ -34,6 +35,16 @@ void parallel_parts(std::int64_t n, std::int64_t smallest, const Body& body) {
       if (begin < end) body(part, begin, end);
     }
   });
+}
+
+// Returns the sum of body(begin, end) over parts of [0, n), first part first.
+template <typename Body>
+double sum_over_parts(std::int64_t n, std::int64_t smallest, const Body& body) {
+  std::vector<double> sums(static_cast<std::size_t>(at::get_num_threads()), 0.0);
+  parallel_parts(n, smallest, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    sums[static_cast<std::size_t>(part)] = body(begin, end);
+  });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 // Calls body(part, parts) in all threads at the same time. body must not throw.

@@ -3,7 +3,7 @@
 // byte needs no text:
 //     auto tokenizer = make_byte_tokenizer(with_separator);
 // char and sentencepiece need it:
-//     CharVocabularyBuilder builder;          // or: SentencepieceTrainer builder(settings);
+//     CharVocabularyBuilder builder;          // or: SentencepieceTrainer builder(config);
 //     builder.add(line);                      // for every piece of the training text, in order (text/line_cuts.h)
 //     auto tokenizer = builder.finish(with_separator);
 // Both take bounded memory however long the text is, and the same lines give the same tokenizer, bit for bit.
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "text/line_sample.h"
 #include "text/tokenizer.h"
 
 namespace inkling {
@@ -35,6 +36,10 @@ bool tokenizer_learns(TokenizerKind kind);
 // The 256 bytes as tokens 0 to 255; the separator, if wanted, is token 256.
 std::unique_ptr<Tokenizer> make_byte_tokenizer(bool with_separator);
 
+// From a sentencepiece model in memory. Throws Error input if it is not a model, or is one that cannot spell every
+// text.
+std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string serialized_model);
+
 // Every code point of the text is a token, in ascending order; the separator, if wanted, is the last one.
 class CharVocabularyBuilder {
  public:
@@ -48,23 +53,13 @@ class CharVocabularyBuilder {
   std::vector<bool> seen_;  // by code point
 };
 
-struct SentencepieceSettings {
-  std::uint64_t vocab_size = 4096;  // all ids: pieces, the 256 bytes, "unknown" (never used), the separator
-  PieceModel model_type = PieceModel::unigram;
-  double character_coverage = 0.9995;  // share of characters that get a piece; bytes spell the others
-  std::uint64_t seed = 1;              // chooses the sample
-  // It trains on at most this many bytes of lines. The library needs up to 55 bytes of memory for each.
-  std::uint64_t sample_bytes = 16 << 20;
-};
-
 // Trains a sentencepiece model (Kudo and Richardson 2018) that leaves the text as it is: it normalises nothing, keeps
 // spaces, tabs and newlines, and spells in bytes what has no piece, so that decoding gives every text back exactly.
 class SentencepieceTrainer {
  public:
-  explicit SentencepieceTrainer(const SentencepieceSettings& settings);  // Error input for a bad setting
-  ~SentencepieceTrainer();
-  SentencepieceTrainer(const SentencepieceTrainer&) = delete;
-  SentencepieceTrainer& operator=(const SentencepieceTrainer&) = delete;
+  // config.vocab_size counts all ids: pieces, the 256 bytes, "unknown" (never used) and the separator. The model is
+  // trained on at most `sample_bytes` of lines, and the library needs up to 55 bytes of memory for each.
+  explicit SentencepieceTrainer(const TokenizerConfig& config, std::uint64_t sample_bytes = 16 << 20);
 
   void add(std::string_view line);            // Error input if it is not UTF-8, with the byte offset in `line`
   void add_unlearned(std::string_view line);  // text to be tokenized later, only looked at for the warning of finish()
@@ -75,9 +70,9 @@ class SentencepieceTrainer {
   std::unique_ptr<Tokenizer> finish(bool with_separator);
 
  private:
-  struct Sample;
-  SentencepieceSettings settings_;
-  std::unique_ptr<Sample> sample_;
+  TokenizerConfig config_;
+  LineSample lines_;
+  std::uint64_t space_signs_ = 0;
 };
 
 }  // namespace inkling

@@ -1,6 +1,6 @@
 #include "text/line_cuts.h"
 
-#include <algorithm>
+#include "base/strings.h"
 
 namespace inkling {
 
@@ -8,13 +8,9 @@ std::size_t cut_within(std::string_view text, std::size_t limit) {
   // The white space begins the next piece: sentencepiece's words carry the space in front of them.
   const std::size_t space = text.find_last_of(" \t\r\v\f", limit);
   if (space != std::string_view::npos && space > 0) return space;
-  const auto continues_character = [&](std::size_t offset) {
-    return (static_cast<unsigned char>(text[offset]) & 0xc0) == 0x80;
-  };
-  std::size_t length = limit;
-  while (length > 0 && limit - length < 4 && continues_character(length)) --length;
-  // Four continuation bytes in a row are not UTF-8, and then any place is as good as another.
-  return length > 0 && !continues_character(length) ? length : limit;
+  const std::size_t start = character_start(text, limit);
+  // A character that begins farther away is not UTF-8, and then any place is as good as another.
+  return start > 0 && limit - start <= 4 ? start : limit;
 }
 
 std::size_t next_line_length(std::string_view text, bool more_may_follow) {

@@ -15,8 +15,6 @@ namespace inkling {
 // them.
 class LineSample {
  public:
-  static constexpr std::uint64_t bytes_beside_a_line = 4;
-
   LineSample(std::uint64_t seed, std::uint64_t max_bytes);
 
   void add(std::string_view line);  // at most 4 GiB
@@ -39,8 +37,9 @@ class LineSample {
     std::uint64_t number;
     std::uint32_t length;
   };
-  void drop_half();
+  static constexpr std::uint64_t bytes_beside_a_line = 4;
 
+  void drop_half();
   std::uint64_t taken() const { return text_.size() + bytes_beside_a_line * lines_.size(); }
 
   std::uint64_t key_;

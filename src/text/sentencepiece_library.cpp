@@ -80,16 +80,16 @@ void SentencepieceModel::encode(std::string_view text, std::vector<Token>& token
   tokens.insert(tokens.end(), ids.begin(), ids.end());
 }
 
-std::string train_sentencepiece_model(const SentencepieceSettings& settings, bool with_separator,
+std::string train_sentencepiece_model(const TokenizerConfig& config, bool with_separator,
                                       const std::function<bool(std::string&)>& next) {
   Sentences sentences(next);
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(
       {
-          {"model_type", settings.model_type == PieceModel::bpe ? "bpe" : "unigram"},
-          {"vocab_size", std::to_string(settings.vocab_size)},
+          {"model_type", config.model_type == PieceModel::bpe ? "bpe" : "unigram"},
+          {"vocab_size", std::to_string(config.vocab_size)},
           {"hard_vocab_limit", "false"},  // the caller tells what is possible, from the size that came out
-          {"character_coverage", format_shortest(settings.character_coverage)},
+          {"character_coverage", format_shortest(config.character_coverage)},
           {"byte_fallback", "true"},
           {"max_sentence_length", std::to_string(max_sentence_bytes)},
           {"normalization_rule_name", "identity"},

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/config.h"
 #include "formats/token_file.h"
-#include "text/build_tokenizer.h"
 
 namespace inkling {
 
@@ -43,9 +43,9 @@ class SentencepieceModel {
 };
 
 // Trains on the sentences that `next` gives until it returns false. Returns a serialized model of at most
-// settings.vocab_size pieces. Throws Error input in sentencepiece's own words if it refuses. It prints to stderr, and
+// config.vocab_size pieces. Throws Error input in sentencepiece's own words if it refuses. It prints to stderr, and
 // where the library meets something it did not expect, it ends the process: so call it in run_in_child_process().
-std::string train_sentencepiece_model(const SentencepieceSettings& settings, bool with_separator,
+std::string train_sentencepiece_model(const TokenizerConfig& config, bool with_separator,
                                       const std::function<bool(std::string&)>& next);
 
 // The library drops longer sentences from training without a word.

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "text/sentencepiece_library.h"
-#include "text/sentencepiece_tokenizer.h"
 #include "text/tokenizer_errors.h"
 #include "text/tokenizer_kind.h"
 
@@ -111,9 +110,7 @@ static std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesy
 
 static std::unique_ptr<Tokenizer> build_sentencepiece_tokenizer(const TokenizerConfig& config, const ReadPieces& read,
                                                                 bool with_separator) {
-  SentencepieceTrainer trainer({.vocab_size = config.vocab_size,
-                                .model_type = config.model_type,
-                                .character_coverage = config.character_coverage});
+  SentencepieceTrainer trainer(config);
   read("sampling lines", [&](std::string_view piece, bool is_trained_on) {
     is_trained_on ? trainer.add(piece) : trainer.add_unlearned(piece);
   });

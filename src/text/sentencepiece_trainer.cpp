@@ -10,29 +10,14 @@
 #include "base/strings.h"
 #include "text/build_tokenizer.h"
 #include "text/line_cuts.h"
-#include "text/line_sample.h"
 #include "text/sentencepiece_library.h"
-#include "text/sentencepiece_tokenizer.h"
 #include "text/tokenizer_errors.h"
 
 namespace inkling {
 
 namespace {
 
-constexpr std::uint64_t largest_vocab_size = 1'000'000;  // the trainer starts from a million candidates
-
-void check_settings(const SentencepieceSettings& settings) {
-  if (!(settings.character_coverage >= 0.98 && settings.character_coverage <= 1.0)) {
-    throw Error::input(str("data.tokenizer.character_coverage: ", format_shortest(settings.character_coverage),
-                           " is out of range: write a number from 0.98 to 1"));
-  }
-  const std::uint64_t smallest = 256 + 3;  // the bytes, "unknown", the separator and one piece
-  if (settings.vocab_size < smallest || settings.vocab_size > largest_vocab_size) {
-    throw Error::input(str("data.tokenizer.vocab_size: ", settings.vocab_size, " is out of range for sentencepiece: ",
-                           "write a number from ", smallest, " to ", format_count(largest_vocab_size)));
-  }
-  if (settings.sample_bytes == 0) throw Error::internal("a sentencepiece sample of no bytes");
-}
+constexpr std::uint64_t sample_seed = 1;  // another one would give every long text another model
 
 // Cuts a line where the trainer would otherwise drop all of it, or read U+2581 as a space.
 void append_sentences(std::string_view line, std::vector<std::string_view>& sentences) {
@@ -59,9 +44,9 @@ std::optional<std::uint64_t> required_size(std::string_view refusal) {
                                                                                          : std::nullopt;
 }
 
-[[noreturn]] void refuse_training(const SentencepieceSettings& settings, const std::string& refusal) {
+[[noreturn]] void refuse_training(const TokenizerConfig& config, const std::string& refusal) {
   if (const auto required = required_size(refusal)) {
-    throw Error::input(str("data.tokenizer.vocab_size: ", settings.vocab_size, " is too small: the characters of this ",
+    throw Error::input(str("data.tokenizer.vocab_size: ", config.vocab_size, " is too small: the characters of this ",
                            "text and the 256 bytes need ", *required, "; write ", *required,
                            " or more, or a lower data.tokenizer.character_coverage"));
   }
@@ -72,7 +57,7 @@ std::optional<std::uint64_t> required_size(std::string_view refusal) {
 constexpr char trained = '+', refused = '-';
 
 // Returns the model or the reason why there is none, marked by its first character.
-std::string train_or_refusal(const SentencepieceSettings& settings, bool with_separator,
+std::string train_or_refusal(const TokenizerConfig& config, bool with_separator,
                              const std::vector<std::string_view>& sentences) {
   std::size_t next = 0;
   const auto next_sentence = [&](std::string& sentence) {
@@ -81,7 +66,7 @@ std::string train_or_refusal(const SentencepieceSettings& settings, bool with_se
     return true;
   };
   try {
-    return trained + train_sentencepiece_model(settings, with_separator, next_sentence);
+    return trained + train_sentencepiece_model(config, with_separator, next_sentence);
   } catch (const Error& error) {
     return refused + error.message();
   }
@@ -89,50 +74,38 @@ std::string train_or_refusal(const SentencepieceSettings& settings, bool with_se
 
 }  // namespace
 
-struct SentencepieceTrainer::Sample {
-  explicit Sample(const SentencepieceSettings& settings) : lines(settings.seed, settings.sample_bytes) {}
-
-  LineSample lines;
-  std::uint64_t space_signs = 0;
-};
-
-SentencepieceTrainer::SentencepieceTrainer(const SentencepieceSettings& settings) : settings_(settings) {
-  check_settings(settings);
-  sample_ = std::make_unique<Sample>(settings);
-}
-
-SentencepieceTrainer::~SentencepieceTrainer() = default;
+SentencepieceTrainer::SentencepieceTrainer(const TokenizerConfig& config, std::uint64_t sample_bytes)
+    : config_(config), lines_(sample_seed, sample_bytes) {}
 
 void SentencepieceTrainer::add(std::string_view line) {
   require_utf8(line);
   add_unlearned(line);
-  sample_->lines.add(line);
+  lines_.add(line);
 }
 
 void SentencepieceTrainer::add_unlearned(std::string_view line) {
   for (auto at = line.find(space_sign); at != std::string_view::npos; at = line.find(space_sign, at + 1)) {
-    ++sample_->space_signs;
+    ++space_signs_;
   }
 }
 
 std::unique_ptr<Tokenizer> SentencepieceTrainer::finish(bool with_separator) {
-  if (sample_->space_signs > 0) {
-    log_warning(str("the text holds U+2581 (\xe2\x96\x81) ", format_count(sample_->space_signs),
-                    " times. sentencepiece uses ",
+  if (space_signs_ > 0) {
+    log_warning(str("the text holds U+2581 (\xe2\x96\x81) ", format_count(space_signs_), " times. sentencepiece uses ",
                     "that sign for the space, so each is spelled as three byte tokens; it returns unchanged"));
   }
   std::vector<std::string_view> sentences;
-  sample_->lines.for_each([&](std::string_view line) { append_sentences(line, sentences); });
+  lines_.for_each([&](std::string_view line) { append_sentences(line, sentences); });
   if (sentences.empty()) throw Error::input("there is no text to train a tokenizer on: check data.source");
 
-  const auto answer = run_in_child_process([&] { return train_or_refusal(settings_, with_separator, sentences); });
+  const auto answer = run_in_child_process([&] { return train_or_refusal(config_, with_separator, sentences); });
   if (!answer || answer->empty()) {
-    refuse_training(settings_, "it gave up, as it does where a text is very short or the same over and over");
+    refuse_training(config_, "it gave up, as it does where a text is very short or the same over and over");
   }
-  if (answer->front() == refused) refuse_training(settings_, answer->substr(1));
+  if (answer->front() == refused) refuse_training(config_, answer->substr(1));
   auto tokenizer = make_sentencepiece_tokenizer(answer->substr(1));
-  if (tokenizer->vocab_size() < settings_.vocab_size) {
-    throw Error::input(str("data.tokenizer.vocab_size: ", settings_.vocab_size,
+  if (tokenizer->vocab_size() < config_.vocab_size) {
+    throw Error::input(str("data.tokenizer.vocab_size: ", config_.vocab_size,
                            " is more than this text has pieces for; ", "write ", tokenizer->vocab_size(), " or less"));
   }
   return tokenizer;

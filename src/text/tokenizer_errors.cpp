@@ -1,8 +1,6 @@
 #include "text/tokenizer_errors.h"
 
 #include <algorithm>
-#include <iomanip>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,17 +13,11 @@ namespace {
 
 constexpr std::size_t characters_named = 10;
 
-std::string hexadecimal(unsigned value, int digits) {
-  std::ostringstream out;
-  out << std::uppercase << std::hex << std::setw(digits) << std::setfill('0') << value;
-  return out.str();
-}
-
 // "é" (U+00E9)
 std::string describe(char32_t code_point) {
   std::string character;
   append_utf8(character, code_point);
-  return str(quote(character), " (U+", hexadecimal(static_cast<unsigned>(code_point), 4), ")");
+  return str(quote(character), " (U+", hexadecimal(code_point, 4, Letters::upper_case), ")");
 }
 
 }  // namespace
@@ -34,7 +26,7 @@ void require_utf8(std::string_view text) {
   const auto offset = find_invalid_utf8(text);
   if (!offset) return;
   const auto byte = static_cast<unsigned char>(text[*offset]);
-  throw Error::input(str("not UTF-8 at byte ", *offset, " (0x", hexadecimal(byte, 2),
+  throw Error::input(str("not UTF-8 at byte ", *offset, " (0x", hexadecimal(byte, 2, Letters::upper_case),
                          "): convert the text (iconv -f LATIN1 -t UTF-8, say) or choose data.tokenizer.kind: byte"));
 }
 

@@ -1,6 +1,4 @@
-#include "text/tokenizer_json.h"
-
-#include <limits>
+// tokenizer.json, from text/tokenizer_kind.h.
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -8,6 +6,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "formats/json_fields.h"
+#include "text/tokenizer_kind.h"
 
 namespace inkling {
 
@@ -43,7 +42,7 @@ TokenizerJson read_tokenizer_json(const fs::path& folder) {
   }
   const JsonFields json(path, std::string(remedy));
   if (json.optional_text("format") != format_name) refuse_tokenizer(path, str("\"format\" is not ", format_name));
-  const std::int64_t version = json.whole("version", 1, std::numeric_limits<std::int64_t>::max());
+  const std::int64_t version = json.whole("version", 1);
   if (version != format_version) {
     throw Error::input(str(path.string(), ": version ", version,
                            " of the tokenizer format; this inkling reads version ", format_version,

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "data/windows.h"
@@ -19,17 +20,13 @@ struct Batch {
 // Returns zeros on `device`, T = block_size.
 Batch empty_batch(std::int64_t rows, std::int64_t block_size, at::Device device);
 
-// Writes the windows that begin at these tokens of the sequence into `batch` [B, T] on the CPU.
-void fill_batch(const Batch& batch, const TokenSequence& sequence, const std::vector<std::uint64_t>& starts);
+// Writes the windows that begin at these tokens of the sequence into the first rows of `batch` [B, T] on the CPU.
+void fill_batch(const Batch& batch, const TokenSequence& sequence, std::span<const std::uint64_t> starts);
 
-// Does the same in a new batch on `device`, T = block_size.
-Batch read_batch(const TokenSequence& sequence, const std::vector<std::uint64_t>& starts, std::int64_t block_size,
-                 at::Device device);
-
-// Writes rows [first, first + B) of the batch of step `step` into `batch` [B, T] on the CPU: row r of that batch is
-// window number step * batch_size + r.
-void fill_training_batch(const Batch& batch, const TokenSequence& sequence, const WindowOrder& order, std::int64_t step,
-                         std::int64_t batch_size, std::int64_t first);
+// Returns where `rows` windows of the batch of step `step` begin, from row `first`: row r of that batch is window
+// number step * batch_size + r.
+std::vector<std::uint64_t> training_windows(const WindowOrder& order, std::int64_t step, std::int64_t batch_size,
+                                            std::int64_t first, std::int64_t rows);
 
 // Returns where `count` evaluation windows begin: evenly spread over the sequence, the same at every evaluation.
 std::vector<std::uint64_t> evaluation_windows(std::uint64_t token_count, std::int64_t block_size, std::int64_t count);

@@ -64,9 +64,12 @@ std::uint64_t free_in_groups() {
   return least;
 }
 
-std::uint64_t needed(Config config, const GptShape& shape, const Runtime& runtime, std::int64_t micro_batch_size) {
-  config.training.micro_batch_size = micro_batch_size;
-  return total_bytes(training_memory(config, shape, runtime));
+// Returns the largest divisor of batch_size below `size`; 0 if there is none.
+std::int64_t smaller_micro_batch_size(std::int64_t batch_size, std::int64_t size) {
+  do {
+    --size;
+  } while (size > 0 && batch_size % size != 0);
+  return size;
 }
 
 }  // namespace
@@ -78,22 +81,16 @@ std::uint64_t memory_limit(const RuntimeConfig& config, at::Device device) {
   return std::min(kib * 1024, free_in_groups()) / 5 * 4;  // the estimate is good to 15 %, and LibTorch comes on top
 }
 
-std::int64_t smaller_micro_batch_size(std::int64_t batch_size, std::int64_t size) {
-  do {
-    --size;
-  } while (size > 0 && batch_size % size != 0);
-  return size;
-}
+std::uint64_t peak_resident_bytes() { return number_in("/proc/self/status", 0, "VmHWM:") * 1024; }
 
-std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime) {
+std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime, std::int64_t size) {
   const TrainingConfig& training = config.training;
-  const std::int64_t size = training.micro_batch_size.value();
-  const std::string need = describe_memory(training_memory(config, shape, runtime));
+  const std::string need = describe_memory(training_memory(config, shape, runtime, size));
   const std::int64_t half = smaller_micro_batch_size(training.batch_size, size / 2 + 1);
   if (half > 0) {
     return str(need, ". training.micro_batch_size: ", half, " instead of ", size,
                size == 2 * half ? " halves" : " lowers", " all but the weights (about ",
-               format_bytes(needed(config, shape, runtime, half)), " then)");
+               format_bytes(training_memory(config, shape, runtime, half).total()), " then)");
   }
   if (training.recompute != Recompute::block) {
     return str(need,
@@ -105,19 +102,18 @@ std::string describe_need(const Config& config, const GptShape& shape, const Run
 std::int64_t fitting_micro_batch_size(const Config& config, const GptShape& shape, const Runtime& runtime,
                                       std::uint64_t limit) {
   const TrainingConfig& training = config.training;
+  const auto fits = [&](std::int64_t size) { return training_memory(config, shape, runtime, size).total() <= limit; };
   std::int64_t size = training.micro_batch_size.value_or(training.batch_size);
-  while (!training.micro_batch_size && size > 1 && needed(config, shape, runtime, size) > limit) {
+  while (!training.micro_batch_size && size > 1 && !fits(size)) {
     size = smaller_micro_batch_size(training.batch_size, size);
   }
   const bool is_tried = reports_lack_of_memory(runtime.device) && !config.runtime.memory_limit_gib;
-  if (needed(config, shape, runtime, size) <= limit || is_tried) return size;
-  Config refused = config;
-  refused.training.micro_batch_size = size;
+  if (fits(size) || is_tried) return size;
   throw Error::environment(str("not enough memory: ", format_bytes(limit),
                                config.runtime.memory_limit_gib
                                    ? " are allowed (runtime.memory_limit_gib)"
                                    : " are available (or say how much with runtime.memory_limit_gib)",
-                               ", and ", describe_need(refused, shape, runtime)));
+                               ", and ", describe_need(config, shape, runtime, size)));
 }
 
 }  // namespace inkling

@@ -21,11 +21,11 @@ std::uint64_t memory_limit(const RuntimeConfig& config, at::Device device);
 std::int64_t fitting_micro_batch_size(const Config& config, const GptShape& shape, const Runtime& runtime,
                                       std::uint64_t limit);
 
-// Returns the largest divisor of batch_size below `size`; 0 if there is none.
-std::int64_t smaller_micro_batch_size(std::int64_t batch_size, std::int64_t size);
+// Returns "training holds about …: …. training.micro_batch_size: 4 instead of 8 halves all but the weights (…)".
+std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime,
+                          std::int64_t micro_batch_size);
 
-// Returns "training holds about …: …. training.micro_batch_size: 4 instead of 8 halves all but the weights (…)", for a
-// config whose micro_batch_size is a number.
-std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime);
+// Returns the most resident memory of this process so far, in bytes.
+std::uint64_t peak_resident_bytes();
 
 }  // namespace inkling

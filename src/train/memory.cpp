@@ -1,47 +1,28 @@
 #include "train/memory.h"
 
 #include <algorithm>
-#include <fstream>
-#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/strings.h"
 
 namespace inkling {
-namespace {
 
-// A line of /proc/self/status, which counts in KiB.
-std::uint64_t status_bytes(std::string_view key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(key)) return std::stoull(line.substr(key.size())) * 1024;
-  }
-  return 0;
+TrainingBytes training_memory(const Config& config, const GptShape& shape, const Runtime& runtime,
+                              std::int64_t micro_batch_size) {
+  return training_bytes(shape, runtime, micro_batch_size * shape.block_size,
+                        {.dropout = config.model.dropout, .recompute = config.training.recompute});
 }
 
-}  // namespace
-
-std::vector<MemoryPart> training_memory(const Config& config, const GptShape& shape, const Runtime& runtime) {
-  const TrainingBytes bytes =
-      training_bytes(shape, runtime, config.training.micro_batch_size.value() * shape.block_size,
-                     {.dropout = config.model.dropout, .recompute = config.training.recompute});
-  std::vector<MemoryPart> parts = {{"weights, gradients and two moments", bytes.weights},
-                                   {"activations", bytes.activations},
-                                   {"logits", bytes.logits},
-                                   {"one layer at work", bytes.at_work}};
-  std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  return parts;
-}
-
-std::uint64_t total_bytes(const std::vector<MemoryPart>& parts) {
-  std::uint64_t total = 0;
-  for (const MemoryPart& part : parts) total += part.bytes;
-  return total;
-}
-
-std::string describe_memory(const std::vector<MemoryPart>& parts) {
+std::string describe_memory(const TrainingBytes& bytes) {
+  std::vector<std::pair<std::uint64_t, std::string>> parts = {{bytes.weights, "weights, gradients and two moments"},
+                                                              {bytes.activations, "activations"},
+                                                              {bytes.logits, "logits"},
+                                                              {bytes.at_work, "one layer at work"}};
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> words;
-  for (const MemoryPart& part : parts) words.push_back(str(part.what, " ", format_bytes(part.bytes)));
-  return str("training holds about ", format_bytes(total_bytes(parts)), ": ", join(words, ", "));
+  for (const auto& [size, what] : parts) words.push_back(str(what, " ", format_bytes(size)));
+  return str("training holds about ", format_bytes(bytes.total()), ": ", join(words, ", "));
 }
 
 double flops_per_token(const GptShape& shape, std::int64_t parameter_count) {
@@ -49,7 +30,5 @@ double flops_per_token(const GptShape& shape, std::int64_t parameter_count) {
   return 6.0 * static_cast<double>(counted) +
          12.0 * static_cast<double>(shape.n_layer) * static_cast<double>(shape.n_embd * shape.block_size);
 }
-
-std::uint64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
 
 }  // namespace inkling

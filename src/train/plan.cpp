@@ -69,12 +69,6 @@ Dataset prepare(const Config& asked, const TrainOptions& options, const std::opt
 
 }  // namespace
 
-Resolved RunPlan::resolved() const {
-  Resolved resolved = resolved_from(runtime);
-  resolved.micro_batch_size = config.training.micro_batch_size.value();
-  return resolved;
-}
-
 std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run) {
   const auto resume = find_resume(run, asked, options.accept_changes);
   if (resume && resume->state.step >= asked.training.max_steps) {
@@ -88,7 +82,7 @@ std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options
   reuse_cpu_memory();
   const GptShape shape = shape_from(asked.model, dataset.vocab_size);
   choose_backend(runtime);  // refuses here where the GPU's is missing
-  check_recompute(asked.training.recompute, asked.model.dropout, runtime);
+  check_recompute({.dropout = asked.model.dropout, .recompute = asked.training.recompute}, runtime);
   return RunPlan{.asked = asked,
                  .config = with_micro_batch_size(asked, shape, runtime, resume),
                  .resume = resume,
@@ -112,7 +106,8 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
                shape.block_size, ": ", format_count(static_cast<std::uint64_t>(parameters)), " parameters"));
   log_info(str("runs on ", plan.runtime.device_name(), " in ", plan.runtime.dtype_name(), ", ",
                word_of(plan.runtime.kernels), " kernels; ",
-               describe_memory(training_memory(plan.config, shape, plan.runtime))));
+               describe_memory(
+                   training_memory(plan.config, shape, plan.runtime, plan.config.training.micro_batch_size.value()))));
   log_info(str("writes to ", run.string()));
 }
 

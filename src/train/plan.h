@@ -18,9 +18,6 @@ struct RunPlan {
   Runtime runtime;
   Dataset dataset;
   GptShape shape;
-
-  // What `auto` became, for the checkpoint.
-  Resolved resolved() const;
 };
 
 // Prepares the data and plans the run in folder `run`. Returns none, after saying so, if all its steps are done. Errors

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <sstream>
 
 #include "base/error.h"
@@ -21,10 +20,7 @@
 namespace inkling {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// JSON has no word for infinity: null stands for a loss or norm that is not finite.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+using Json = nlohmann::ordered_json;  // writes null for a loss or norm that is not finite
 
 // A line that is cut off or not ours belongs to no step.
 bool is_of_step_up_to(const std::filesystem::path& path, const std::string& line, std::int64_t steps_done) {
@@ -38,9 +34,7 @@ bool is_of_step_up_to(const std::filesystem::path& path, const std::string& line
 
 void drop_lines_after(const std::filesystem::path& path, std::int64_t steps_done) {
   if (!is_there(path)) return;
-  const InputFile file(path);
-  std::string text(file.size(), '\0');
-  file.read_exactly(0, std::as_writable_bytes(std::span(text)));
+  const std::string text = InputFile(path).read_all();
   std::istringstream lines(text);
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
@@ -115,9 +109,9 @@ void Report::log_step(std::int64_t step, const StepResult& result, double total_
   say(line);
 
   Json json = {{"step", step},
-               {"loss", number(result.loss)},
+               {"loss", result.loss},
                {"learning_rate", result.learning_rate},
-               {"grad_norm", number(result.grad_norm)},
+               {"grad_norm", result.grad_norm},
                {"tokens_per_second", std::round(tokens_per_second)},
                {"seconds", std::round(total_seconds * 1000) / 1000}};
   if (mfu > 0) json["mfu"] = std::round(mfu * 10000) / 10000;
@@ -127,7 +121,7 @@ void Report::log_step(std::int64_t step, const StepResult& result, double total_
 void Report::log_evaluation(std::int64_t step, double train_loss, const ValidationLoss& validation, bool is_best) {
   std::string line = str("step ", step, "/", max_steps_, "  evaluation: train loss ", format_fixed(train_loss, 4),
                          ", val loss ", format_fixed(validation.loss, 4));
-  Json json = {{"step", step}, {"train_loss", number(train_loss)}, {"val_loss", number(validation.loss)}};
+  Json json = {{"step", step}, {"train_loss", train_loss}, {"val_loss", validation.loss}};
   if (validation.best_possible) {
     const double best = *validation.best_possible;
     line += str(", best possible ", format_fixed(best, 4), " (", format_fixed(100 * (validation.loss / best - 1), 1),

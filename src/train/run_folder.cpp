@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <system_error>
 
 #include "base/error.h"
 #include "base/file_errors.h"
@@ -63,8 +62,6 @@ int take_lock(int lock) {
   return 0;
 }
 
-bool has_no_locks(int code) { return code == ENOLCK || code == ENOSYS || code == ENOTSUP || code == EINVAL; }
-
 }  // namespace
 
 RunFolder::RunFolder(const fs::path& path, bool dry_run) : path_(path) {
@@ -88,7 +85,7 @@ void RunFolder::hold(const fs::path& lock) {
                            "; stop it first, or choose another folder with --out"));
   }
   if (has_no_locks(code)) {
-    log_warning(str("the file system of ", path_.string(), " has no locks (", std::generic_category().message(code),
+    log_warning(str("the file system of ", path_.string(), " has no locks (", errno_text(code),
                     "), so nothing keeps a second process from training there; see to it that none does"));
     return;
   }

@@ -25,6 +25,8 @@
 namespace inkling {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::int64_t max_skipped_in_a_row = 20;
 
 // The loop and what it carries from step to step.
@@ -48,7 +50,8 @@ class Run {
       initialize(trainer_.arena(), plan.shape, config_.training.seed);
     }
     state_.data_hash = plan.dataset.hash;
-    state_.resolved = plan.resolved();
+    state_.resolved = resolved_from(plan.runtime);
+    state_.resolved.micro_batch_size = config_.training.micro_batch_size.value();
     // Files change from here on, because all that could be wrong with a checkpoint has been looked for.
     write_file(folder.path() / "config.yaml", print_config(plan.asked));
     report_.emplace(folder.path() / "log.jsonl", state_.step, config_.training.max_steps,
@@ -64,12 +67,14 @@ class Run {
       return 0;
     }
     const StopSignal stop;
-    const Clock clock(state_.seconds);
+    const auto seconds = [before = state_.seconds, start = Clock::now()] {  // of training, in all parts of the run
+      return before + std::chrono::duration<double>(Clock::now() - start).count();
+    };
     while (state_.step < config_.training.max_steps) {
       trainer_.step(state_.step, train_tokens_, order_);
       ++state_.step;
       profile.step_done();
-      state_.seconds = clock.seconds();
+      state_.seconds = seconds();
       report_->step_done(state_.step, config_.training.batch_size * config_.model.block_size);
       const bool last = state_.step == config_.training.max_steps;
       const bool logged = state_.step == 1 || last || is_time(config_.logging.interval);
@@ -91,19 +96,6 @@ class Run {
   }
 
  private:
-  // Training time, with that of earlier parts of the run.
-  class Clock {
-   public:
-    explicit Clock(double seconds_before) : seconds_before_(seconds_before) {}
-    double seconds() const {
-      return seconds_before_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    }
-
-   private:
-    double seconds_before_;
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  };
-
   bool is_time(std::int64_t interval) const { return state_.step % interval == 0; }
 
   void read_results(bool logged) {
@@ -178,7 +170,9 @@ int train(const Config& asked, const TrainOptions& options) {
     return 0;
   }
   Profile profile(options.profile, plan->runtime);
-  const auto need = [&] { return describe_need(plan->config, plan->shape, plan->runtime); };
+  const auto need = [&] {
+    return describe_need(plan->config, plan->shape, plan->runtime, plan->config.training.micro_batch_size.value());
+  };
   try {
     return Run(*plan, folder).loop(profile);
   } catch (const c10::OutOfMemoryError&) {

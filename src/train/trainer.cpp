@@ -46,8 +46,8 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
   if (model_->backend().queues) evaluation_();
 }
 
-void Trainer::load(const std::function<void(const Batch&)>& fill) {
-  upload_([&](const Upload::Tensors& tensors) { fill({tensors[0], tensors[1]}); });
+void Trainer::load(const TokenSequence& tokens, std::span<const std::uint64_t> starts) {
+  upload_([&](const Upload::Tensors& batch) { fill_batch({batch[0], batch[1]}, tokens, starts); });
 }
 
 void Trainer::pass(bool first) {
@@ -66,8 +66,9 @@ void Trainer::pass(bool first) {
   loss_.add_(loss.detach().to(at::kDouble).mul(share));  // float32 ends here: several are added up
 }
 
-void Trainer::accumulate(const std::function<void(const Batch&)>& fill, std::uint64_t key, bool first) {
-  load(fill);
+void Trainer::accumulate(const TokenSequence& tokens, std::span<const std::uint64_t> starts, std::uint64_t key,
+                         bool first) {
+  load(tokens, starts);
   dropout_key_.fill_(static_cast<std::int64_t>(key));
   if (config_.model.dropout > 0) seed_generator(dropout_key_.device(), key);
   (first ? first_pass_ : next_pass_)();
@@ -87,11 +88,10 @@ void Trainer::update(double learning_rate) {
 
 void Trainer::step(std::int64_t step, const TokenSequence& tokens, const WindowOrder& order) {
   const TrainingConfig& training = config_.training;
-  for (std::int64_t first = 0; first < training.batch_size; first += training.micro_batch_size.value()) {
-    const auto fill = [&](const Batch& batch) {
-      fill_training_batch(batch, tokens, order, step, training.batch_size, first);
-    };
-    accumulate(fill, dropout_key(training.seed, step, first), first == 0);
+  const std::int64_t rows = training.micro_batch_size.value();
+  for (std::int64_t first = 0; first < training.batch_size; first += rows) {
+    const auto starts = training_windows(order, step, training.batch_size, first, rows);
+    accumulate(tokens, starts, dropout_key(training.seed, step, first), first == 0);
   }
   reduce();
   update(learning_rate(step, config_.optimizer, config_.schedule, training.max_steps));
@@ -122,17 +122,15 @@ double Trainer::estimate_loss(const TokenSequence& tokens) {
                                          config_.evaluation.batches * config_.training.batch_size);
   const at::Tensor total = zeros_on(*arena_, {}, at::kDouble);  // where the model is: a GPU is waited for once
   for (std::size_t first = 0; first < starts.size(); first += rows) {
-    const std::size_t end = std::min(starts.size(), first + rows);
-    const std::vector<std::uint64_t> windows(starts.begin() + static_cast<std::ptrdiff_t>(first),
-                                             starts.begin() + static_cast<std::ptrdiff_t>(end));
+    const auto windows = std::span(starts).subspan(first, std::min(rows, starts.size() - first));
+    const auto count = static_cast<std::int64_t>(windows.size());
+    load(tokens, windows);
     if (windows.size() == rows) {
-      load([&](const Batch& batch) { fill_batch(batch, tokens, windows); });
       evaluation_();
     } else {
-      const Batch rest = read_batch(tokens, windows, config_.model.block_size, dropout_key_.device());
-      evaluated_.copy_(model_->loss(rest.tokens, rest.targets));
+      evaluated_.copy_(model_->loss(batch_.tokens.narrow(0, 0, count), batch_.targets.narrow(0, 0, count)));
     }
-    total.add_(evaluated_.to(at::kDouble), static_cast<std::int64_t>(windows.size()));
+    total.add_(evaluated_.to(at::kDouble), count);
   }
   return total.item<double>() / static_cast<double>(starts.size());
 }

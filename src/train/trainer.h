@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "backend/repeated.h"
@@ -56,13 +57,13 @@ class Trainer {
  private:
   // The three parts of a step: add up gradients, complete them, apply them. The work of the first and the last reads
   // all that differs from step to step from tensors, so that it can be recorded.
-  void accumulate(const std::function<void(const Batch&)>& fill, std::uint64_t key, bool first);
+  void accumulate(const TokenSequence& tokens, std::span<const std::uint64_t> starts, std::uint64_t key, bool first);
   void reduce();  // sets unwritten gradients to zero; several ranks would add up theirs here
   void update(double learning_rate);
 
   void pass(bool first);  // forward and backward; `first` of the step
   void evaluate_batch();
-  void load(const std::function<void(const Batch&)>& fill);
+  void load(const TokenSequence& tokens, std::span<const std::uint64_t> starts);  // into batch_
 
   Config config_;
   std::unique_ptr<ParameterArena> arena_;

@@ -45,6 +45,7 @@ TEST(InputFile, ReadsAnywhereAndTellsWhereTheEndCame) {
   std::string text(4, ' ');
   file.read_exactly(3, std::as_writable_bytes(std::span(text)));
   EXPECT_EQ(text, "3456");
+  EXPECT_EQ(file.read_all(), "0123456789");
   EXPECT_EQ(file.read_some(8, std::as_writable_bytes(std::span(text))), 2U);
   EXPECT_EQ(text, "8956");
   EXPECT_EQ(file.read_some(10, std::as_writable_bytes(std::span(text))), 0U);

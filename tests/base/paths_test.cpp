@@ -30,5 +30,25 @@ TEST(Paths, WhatCannotBeLookedAtIsNeverMissingOrEmpty) {
   EXPECT_TRUE(error_of([&] { is_folder(impossible); }));
 }
 
+TEST(Paths, ANameIsOneThatAFileOfTheFolderCanHave) {
+  for (const char* name : {"a", ".a", "...", "a b", "\xff"}) EXPECT_TRUE(is_file_name(name)) << name;
+  for (const std::string& name : {std::string(), std::string("."), std::string(".."), std::string("a/b"),
+                                  std::string("/"), std::string("a\0b", 3)}) {
+    EXPECT_FALSE(is_file_name(name)) << name;
+  }
+  EXPECT_TRUE(is_inside("runs/a", "runs"));
+  EXPECT_FALSE(is_inside("runs/a/b", "runs"));
+}
+
+TEST(Paths, TheNearestNameBesideIsOneWithTheExtension) {
+  const TemporaryFolder folder;
+  for (const char* name : {"fables.yaml", "fables.yml", "other.yaml"}) write_file(folder / name, "");
+  EXPECT_EQ(nearest_beside(folder / "fabels.yml"), folder / "fables.yml");
+  EXPECT_EQ(nearest_beside(folder / "fabels.yml", ".yaml"), folder / "fables.yaml");
+  EXPECT_EQ(nearest_beside(folder / "something"), std::nullopt);
+  EXPECT_EQ(nearest_beside(folder / "missing" / "fables.yaml"), std::nullopt);
+  EXPECT_EQ(nearest_beside(std::string(5000, 'x') + "/fables.yaml"), std::nullopt) << "which cannot be looked at";
+}
+
 }  // namespace
 }  // namespace inkling

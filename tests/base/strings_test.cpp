@@ -75,6 +75,27 @@ TEST(Strings, ShortestNumbersReadBackAsTheSameBits) {
   }));
 }
 
+TEST(Strings, ZerosInFrontFillUpAndNeverCutANumber) {
+  EXPECT_EQ(padded(0, 2), "00");
+  EXPECT_EQ(padded(12, 6), "000012");
+  EXPECT_EQ(padded(1234567, 6), "1234567");
+  EXPECT_EQ(hexadecimal(0, 2), "00");
+  EXPECT_EQ(hexadecimal(0xab, 4), "00ab");
+  EXPECT_EQ(hexadecimal(0x1f600, 4, Letters::upper_case), "1F600");
+  EXPECT_EQ(hexadecimal(std::numeric_limits<std::uint64_t>::max(), 16), "ffffffffffffffff");
+}
+
+TEST(Strings, AWholeNumberIsDigitsAndNothingElse) {
+  EXPECT_EQ(whole_number("0"), 0);
+  EXPECT_EQ(whole_number("007"), 7);
+  EXPECT_EQ(whole_number("ff", 16), 255);
+  EXPECT_EQ(whole_number("9223372036854775807"), std::numeric_limits<std::int64_t>::max());
+  for (const char* text :
+       {"", " 1", "1 ", "+1", "-1", "-0", "1.0", "0x1", "ff", "9223372036854775808", "18446744073709551616"}) {
+    EXPECT_EQ(whole_number(text), std::nullopt) << text;
+  }
+}
+
 TEST(NearestName, FindsSlipsOfThePen) {
   const std::vector<std::string> known = {"n_layer",       "n_head",    "n_embd", "block_size",
                                           "learning_rate", "max_steps", "bias"};

@@ -119,5 +119,16 @@ TEST(Utf8, EveryCutOfAWellFormedTextLeavesAnIncompleteSuffixAndNothingElse) {
   }
 }
 
+TEST(Utf8, CharactersAreCountedAndFoundByTheirFirstBytes) {
+  const std::string text = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z";
+  EXPECT_EQ(count_characters(text), 5U);
+  EXPECT_EQ(count_characters(""), 0U);
+  const std::vector<std::size_t> starts = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11};  // of each byte, and of the end
+  for (std::size_t offset = 0; offset < starts.size(); ++offset) {
+    EXPECT_EQ(character_start(text, offset), starts[offset]) << offset;
+  }
+  EXPECT_EQ(character_start("\x80\x80\x80", 2), 0U);
+}
+
 }  // namespace
 }  // namespace inkling

@@ -197,6 +197,28 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"runtime", "device: \"a\\x04b\"",
                  "11: runtime.device holds a control character: \"a\\x04b\"; write auto, cpu, cuda or cuda:N"}));
 
+TEST(Tokenizer, ThatSentencepieceCannotLearnIsRefused) {
+  const auto message = [](const std::string& setting) {
+    return message_of(data_section, {"data.tokenizer." + setting});
+  };
+  EXPECT_EQ(message("vocab_size=259"), "accepted");
+  EXPECT_EQ(message("vocab_size=1000000"), "accepted");
+  EXPECT_EQ(message("character_coverage=0.98"), "accepted");
+  EXPECT_EQ(message("character_coverage=1"), "accepted");
+  EXPECT_EQ(message("vocab_size=258"),
+            "--set data.tokenizer.vocab_size=258: data.tokenizer.vocab_size is 258; write a whole number from 259 to "
+            "1000000");
+  EXPECT_EQ(message("vocab_size=1000001"),
+            "--set data.tokenizer.vocab_size=1000001: data.tokenizer.vocab_size is 1000001; write a whole number from "
+            "259 to 1000000");
+  EXPECT_EQ(message("character_coverage=0.97"),
+            "--set data.tokenizer.character_coverage=0.97: data.tokenizer.character_coverage is 0.97; write a number "
+            "from 0.98 to 1");
+  EXPECT_EQ(message("character_coverage=1.1"),
+            "--set data.tokenizer.character_coverage=1.1: data.tokenizer.character_coverage is 1.1; write a number "
+            "from 0.98 to 1");
+}
+
 TEST(Source, ThatIsAListOfListsIsRefused) {
   EXPECT_EQ(message_of("data:\n  source: [a, [b]]\n"),
             "run.yaml:2:15: data.source is a list, but takes one value; write a path, or a list [a, b]");

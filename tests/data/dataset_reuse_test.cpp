@@ -48,7 +48,7 @@ class Prepared {
   DataConfig config_;
 
  private:
-  std::uint64_t stamp() const { return examine_file(folder / "prepared/train-000000.bin").inode; }
+  std::uint64_t stamp() const { return examine_file(folder / "prepared/train-000000.bin").stamp.inode; }
   std::uint64_t made_ = 0;
 };
 

@@ -155,7 +155,7 @@ TEST_P(OpMatchesOracle, Mlp) {
     const MlpWeights weights{
         {in.ours, bias ? in_shift.ours : Weight{}}, {out.ours, bias ? out_shift.ours : Weight{}}, form};
     Pass ours = pass();
-    ours.recompute = recompute;
+    ours.training.recompute = recompute;
     expect_same_result(mlp(x.ours, weights, ours), plain_mlp(x.plain, {in, in_shift, out, out_shift}, form, bias),
                        mlp_forward);
     expect_same_gradient(x, {.sums = mlp_inner.sums + 40, .kept = mlp_inner.kept + 1});

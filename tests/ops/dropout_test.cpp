@@ -21,7 +21,7 @@ constexpr std::uint64_t key = random_key(5, Purpose::dropout, 17);
 
 Pass dropping(double probability) {
   const at::Tensor on_host = at::full({1}, static_cast<std::int64_t>(key), at::kLong);
-  return {.backend = cpu_backend(), .dropout = probability, .dropout_key = on_host};
+  return {.backend = cpu_backend(), .training = {.dropout = probability, .dropout_key = on_host}};
 }
 
 TEST(Dropout, IsTheIdentityOutsideTraining) {

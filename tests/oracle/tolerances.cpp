@@ -32,7 +32,7 @@ Runtime OnEverySetting::runtime() const {
 }
 
 Pass OnEverySetting::pass(double dropout, std::uint64_t key) const {
-  return {.backend = backend(), .dropout = dropout, .dropout_key = training(dropout, key).dropout_key};
+  return {.backend = backend(), .training = training(dropout, key)};
 }
 
 TrainingPass OnEverySetting::training(double dropout, std::uint64_t key) const {

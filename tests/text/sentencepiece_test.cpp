@@ -7,14 +7,11 @@ namespace {
 // Unigram and BPE must keep the same promises.
 class Sentencepiece : public testing::TestWithParam<PieceModel> {
  protected:
-  SentencepieceSettings settings() const {
-    return {
-        .vocab_size = 330, .model_type = GetParam(), .character_coverage = 0.9995, .seed = 1, .sample_bytes = 1 << 20};
-  }
+  TokenizerConfig settings() const { return {.vocab_size = 330, .model_type = GetParam()}; }
 
   // There is room for a piece of several letters: BPE gets there letter by letter, and each step is a piece of its own.
-  SentencepieceSettings roomy_settings() const {
-    SentencepieceSettings roomy = settings();
+  TokenizerConfig roomy_settings() const {
+    TokenizerConfig roomy = settings();
     if (roomy.model_type == PieceModel::bpe) roomy.vocab_size = 400;
     return roomy;
   }
@@ -85,14 +82,11 @@ TEST_P(Sentencepiece, TheSameTextGivesTheSameModel) {
   EXPECT_NE(once->hash(), train(settings(), text, false)->hash());
 }
 
-TEST_P(Sentencepiece, ALargeTextIsSampledByItsSeed) {
-  auto small = settings();
-  small.sample_bytes = 8000;
+TEST_P(Sentencepiece, ALargeTextIsSampledTheSameWayEveryTime) {
   const auto text = sample_text(1000);
-  const auto hash = train(small, text, false)->hash();
-  EXPECT_EQ(train(small, text, false)->hash(), hash);
-  small.seed = 2;
-  EXPECT_NE(train(small, text, false)->hash(), hash);
+  const auto hash = train(settings(), text, false, 8000)->hash();
+  EXPECT_EQ(train(settings(), text, false, 8000)->hash(), hash);
+  EXPECT_NE(train(settings(), text, false)->hash(), hash);
 }
 
 TEST_P(Sentencepiece, LinesTheLibraryWouldDropAreTrainedOn) {
@@ -154,15 +148,6 @@ TEST_P(Sentencepiece, AForeignTokenIsRefusedAndUnknownIsVisible) {
   EXPECT_EQ(tokenizer->vocab_size(), 330u);
   EXPECT_EQ(tokenizer->decode(0), "\xef\xbf\xbd");
   EXPECT_EQ(tokenizer->decode(*tokenizer->separator()), "");
-}
-
-TEST(SentencepieceSettings, ImpossibleOnesAreRefusedAtOnce) {
-  const auto refusal = [](SentencepieceSettings settings) {
-    return input_error([&] { SentencepieceTrainer trainer(settings); });
-  };
-  EXPECT_TRUE(contains(refusal({.vocab_size = 100}), "vocab_size: 100"));
-  EXPECT_TRUE(contains(refusal({.vocab_size = 5'000'000'000}), "vocab_size"));
-  EXPECT_TRUE(contains(refusal({.character_coverage = 0.5}), "character_coverage: 0.5"));
 }
 
 }  // namespace

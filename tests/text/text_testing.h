@@ -75,9 +75,9 @@ inline std::unique_ptr<Tokenizer> char_tokenizer_of(std::string_view text, bool 
   return builder.finish(with_separator);
 }
 
-inline std::unique_ptr<Tokenizer> train(const SentencepieceSettings& settings, std::string_view text,
-                                        bool with_separator) {
-  SentencepieceTrainer trainer(settings);
+inline std::unique_ptr<Tokenizer> train(const TokenizerConfig& config, std::string_view text, bool with_separator,
+                                        std::uint64_t sample_bytes = 1 << 20) {
+  SentencepieceTrainer trainer(config, sample_bytes);
   add_lines(trainer, text);
   return trainer.finish(with_separator);
 }

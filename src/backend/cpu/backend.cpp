@@ -25,7 +25,6 @@ const Backend& cpu_backend() {
       .decode_logits = cpu::decode_logits,
       .sum_of_squares = cpu::sum_of_squares,
       .adamw = cpu::adamw,
-      .record = [](int, const std::function<void()>& work) { return work; },
   };
   return backend;
 }

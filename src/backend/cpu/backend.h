@@ -11,36 +11,25 @@ const Backend& cpu_backend();
 namespace cpu {
 
 // Its functions, as backend/backend.h describes them.
-at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights);
-void embedding_backward(const at::Tensor& dout, const at::Tensor& tokens, const EmbeddingWeights& weights);
-
-Normalized norm(const at::Tensor& x, const at::Tensor& branch, const NormWeights& weights);
-at::Tensor norm_backward(const at::Tensor& dout, const at::Tensor& dsum, const Normalized& forward,
-                         const NormWeights& weights);
-
-at::Tensor linear(const at::Tensor& x, const LinearWeights& weights);
-at::Tensor linear_backward(const at::Tensor& dout, const at::Tensor& x, const LinearWeights& weights);
-Widened mlp(const at::Tensor& x, const MlpWeights& weights, bool repeatable);
-at::Tensor mlp_backward(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,
-                        const MlpWeights& weights);
-
-Attended attention(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace& dropout);
-at::Tensor attention_backward(const at::Tensor& dout, const Attended& forward, std::int64_t n_head,
-                              const DropoutPlace& dropout);
-
-Scored head(const at::Tensor& x, const at::Tensor& targets, const Weight& table);
-at::Tensor head_backward(const at::Tensor& dloss, const at::Tensor& x, const at::Tensor& gradients,
-                         const Weight& table);
-at::Tensor logits(const at::Tensor& x, const Weight& table);
-
-at::Tensor dropout(const at::Tensor& x, const DropoutPlace& place);
-
-at::Tensor decode_embedding(const at::Tensor& tokens, const at::Tensor& positions, const EmbeddingWeights& weights);
-ResidualStream decode_block(const ResidualStream& in, const DecodedBlock& block);
-at::Tensor decode_logits(const at::Tensor& x, const Weight& table);
-
-at::Tensor sum_of_squares(const at::Tensor& flat);
-void adamw(const AdamWRange& range, const at::Tensor& norm_squared);
+FunctionOf<&Backend::embedding> embedding;
+FunctionOf<&Backend::embedding_backward> embedding_backward;
+FunctionOf<&Backend::norm> norm;
+FunctionOf<&Backend::norm_backward> norm_backward;
+FunctionOf<&Backend::linear> linear;
+FunctionOf<&Backend::linear_backward> linear_backward;
+FunctionOf<&Backend::mlp> mlp;
+FunctionOf<&Backend::mlp_backward> mlp_backward;
+FunctionOf<&Backend::attention> attention;
+FunctionOf<&Backend::attention_backward> attention_backward;
+FunctionOf<&Backend::head> head;
+FunctionOf<&Backend::head_backward> head_backward;
+FunctionOf<&Backend::logits> logits;
+FunctionOf<&Backend::dropout> dropout;
+FunctionOf<&Backend::decode_embedding> decode_embedding;
+FunctionOf<&Backend::decode_block> decode_block;
+FunctionOf<&Backend::decode_logits> decode_logits;
+FunctionOf<&Backend::sum_of_squares> sum_of_squares;
+FunctionOf<&Backend::adamw> adamw;
 
 // Returns the weight's value, or a float32 copy of it where it is bfloat16; undefined where there is none.
 inline at::Tensor in_float32(const Weight& weight) {

@@ -1,7 +1,6 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include <cmath>
-#include <vector>
 
 #include "backend/cpu/backend.h"
 #include "backend/elements.h"
@@ -16,12 +15,9 @@ constexpr std::int64_t smallest_part = 16384;
 }  // namespace
 
 at::Tensor sum_of_squares(const at::Tensor& flat) {
-  std::vector<double> parts(static_cast<std::size_t>(at::get_num_threads()), 0.0);
-  parallel_parts(flat.numel(), smallest_part, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
-    parts[static_cast<std::size_t>(part)] = cpu_kernels().sum_of_squares(floats(flat) + begin, end - begin);
+  const double total = sum_over_parts(flat.numel(), smallest_part, [&](std::int64_t begin, std::int64_t end) {
+    return cpu_kernels().sum_of_squares(floats(flat) + begin, end - begin);
   });
-  double total = 0.0;
-  for (double part : parts) total += part;
   return at::scalar_tensor(total, at::kDouble).view({1});
 }
 

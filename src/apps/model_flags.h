@@ -1,4 +1,5 @@
-// The flags of programs that open a trained model: where it runs depends on this machine, not on the checkpoint.
+// The flags of programs that open a trained model: which one, and where it runs, which depends on this machine and not
+// on the checkpoint.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,13 +14,21 @@
 
 namespace inkling {
 
-struct RuntimeFlags {
-  std::vector<std::string> overrides;  // "runtime.device=cpu", as --set writes it
+struct ModelFlags {
+  std::string place, checkpoint;     // for find_checkpoint()
+  std::vector<std::string> runtime;  // "runtime.device=cpu", as --set writes it
 };
 
-inline void add_runtime_flags(CLI::App& app, RuntimeFlags& flags) {
+// The flags that come before a program's own.
+inline void add_model_flags(CLI::App& app, ModelFlags& flags) {
+  app.add_option("RUN_OR_CHECKPOINT", flags.place, "a run folder, a checkpoint or a model folder")->required();
+  app.add_option("--checkpoint", flags.checkpoint, "of a run: best (default), newest or a step")->type_name("WHICH");
+}
+
+// The flags that come after them.
+inline void add_runtime_flags(CLI::App& app, ModelFlags& flags) {
   const auto add = [&](const char* name, const std::string& setting, const char* about) {
-    const auto keep = [&flags, setting](const std::string& value) { flags.overrides.push_back(setting + "=" + value); };
+    const auto keep = [&flags, setting](const std::string& value) { flags.runtime.push_back(setting + "=" + value); };
     app.add_option_function<std::string>(name, keep, about)->group("Where it runs");
   };
   add("--device", "runtime.device", "auto, cpu, cuda or cuda:N");
@@ -40,10 +49,10 @@ inline Error in_words_of_flags(const Error& error) {
 }
 
 // Throws Error input for values that runtime.* does not take.
-inline RuntimeConfig runtime_settings(const RuntimeFlags& flags) {
+inline RuntimeConfig runtime_settings(const ModelFlags& flags) {
   try {
     // A config must name data; only the runtime section of this one is used.
-    return parse_config("data: {source: none}", "flags", flags.overrides).runtime;
+    return parse_config("data: {source: none}", "flags", flags.runtime).runtime;
   } catch (const Error& error) {
     throw in_words_of_flags(error);
   }
