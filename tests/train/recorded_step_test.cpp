@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 
 #include <cmath>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/strings.h"
 #include "tests/cuda_first.h"
 #include "tests/needs_gpu.h"
 #include "tests/oracle/emulated_library.h"
@@ -68,6 +70,20 @@ class RecordedStep : public testing::TestWithParam<const char*> {
   }
   void step(Trainer& trainer, std::int64_t number) const { trainer.step(number, *tokens_, *order_); }
 
+  // The same as Trainer::estimate_loss(), one window at a time.
+  double loss_of_each_window(Trainer& trainer, const TokenSequence& tokens) const {
+    const at::NoGradGuard no_gradient;
+    const at::Device device = trainer.arena().values().device();
+    const auto starts = evaluation_windows(tokens.count(), 16, config_.evaluation.batches * 6);
+    double sum = 0;
+    for (const std::uint64_t start : starts) {
+      const Batch window = empty_batch(1, 16, at::kCPU);
+      fill_batch(window, tokens, std::vector{start});
+      sum += trainer.model().loss(window.tokens.to(device), window.targets.to(device)).item<double>();
+    }
+    return sum / static_cast<double>(starts.size());
+  }
+
   void expect_what_the_cpu_learns() {
     const auto on_cpu_owner = trainer();
     Trainer& on_cpu = *on_cpu_owner;
@@ -114,6 +130,35 @@ TEST_P(RecordedStep, WithTheWholeBatchAtOnceToo) {
   expect_what_the_cpu_learns();
 }
 
+// CPU and GPU share the code of a step, so it is compared with itself here: what three micro-batches add up to is what
+// the batch has at once. (Without dropout, whose numbers a micro-batch has for itself.)
+TEST_P(RecordedStep, MicroBatchesAddUpToTheWholeBatch) {
+  config_.model.dropout = 0;
+  const auto after_four_steps = [&](std::int64_t micro_batch_size) {
+    config_.training.micro_batch_size = micro_batch_size;
+    auto made = trainer();
+    for (std::int64_t number = 0; number < 4; ++number) step(*made, number);
+    return made;
+  };
+  const auto compare = [&] {
+    const auto whole = after_four_steps(6), added_up = after_four_steps(2);
+    const auto expected = whole->results(), results = added_up->results();
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_NEAR(results[i].loss, expected[i].loss, 2e-5) << "step " << i;
+      EXPECT_NEAR(results[i].grad_norm, expected[i].grad_norm, 1e-4 * expected[i].grad_norm) << "step " << i;
+    }
+    EXPECT_LT(oracle::error(added_up->arena().values(), whole->arena().values()), 1e-3);
+  };
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
+    SCOPED_TRACE(str("on the CPU, ", word_of(kernels)));
+    runtime_.kernels = kernels;
+    compare();
+  }
+  runtime_.kernels = Kernels::fused;
+  go_to_gpu();
+  compare();
+}
+
 TEST_P(RecordedStep, MakingItChangesNeitherWeightsNorMoments) {
   go_to_gpu();
   const auto made = trainer();
@@ -156,6 +201,7 @@ TEST_P(RecordedStep, EvaluatesAsTheCpuDoesBetweenStepsThatItLeavesAsTheyAre) {
       step(*made, number);
       all.push_back(made->estimate_loss(*tokens_));
       all.push_back(made->estimate_loss(five_windows));
+      EXPECT_NEAR(all.back(), loss_of_each_window(*made, five_windows), 1e-5);
     }
     for (const StepResult& result : made->results()) all.push_back(result.loss);
     return all;
