@@ -1,7 +1,11 @@
-// What a training step takes from the machine.
+// What a training step works on, and what it takes from the machine.
 #include "train/trainer.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
 
 #include "runtime/cpu_memory.h"
 #include "tests/temporary_folder.h"
@@ -38,6 +42,57 @@ TEST_P(TrainerMemory, NoTensorMemoryIsTakenFromTheSystemAfterTheSecondStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutDropout, TrainerMemory, testing::Values(0.0, 0.2));
+
+TEST(Batches, HoldEachWindowAndTheTokenThatFollowsEach) {
+  const TemporaryFolder folder;
+  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
+  writer.append(std::vector<Token>{10, 11, 12, 13, 14, 15, 16, 17});
+  writer.commit();
+  const TokenSequence tokens({folder / "tokens.bin"}, 50);
+  const Batch batch = empty_batch(3, 4, at::kCPU);
+  fill_batch(batch, tokens, std::vector<std::uint64_t>{3, 0});
+  const std::vector<std::int64_t> expected = {13, 14, 15, 16, 10, 11, 12, 13, 0, 0, 0, 0};
+  const std::vector<std::int64_t> targets = {14, 15, 16, 17, 11, 12, 13, 14, 0, 0, 0, 0};
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), batch.tokens.const_data_ptr<std::int64_t>()));
+  EXPECT_TRUE(std::equal(targets.begin(), targets.end(), batch.targets.const_data_ptr<std::int64_t>()));
+}
+
+TEST(Batches, TakeTheirWindowsInTheRunsOrder) {
+  const WindowOrder order(WindowKind::random, 1, 1000, 16);
+  const std::vector<std::uint64_t> expected = {order.start(20), order.start(21), order.start(22)};
+  EXPECT_EQ(training_windows(order, 3, 6, 2, 3), expected);
+}
+
+TEST(DropoutKey, DiffersBySeedStepAndMicroBatch) {
+  const std::set<std::uint64_t> keys = {dropout_key(1, 1, 0), dropout_key(2, 1, 0), dropout_key(1, 2, 0),
+                                        dropout_key(1, 1, 4)};
+  EXPECT_EQ(keys.size(), 4u);
+  EXPECT_EQ(dropout_key(1, 1, 4), dropout_key(1, 1, 4));
+}
+
+TEST(Training, EachStepHasTheLearningRateOfItsNumber) {
+  const TemporaryFolder folder;
+  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
+  writer.append(std::vector<Token>(100, 7));
+  writer.commit();
+  const TokenSequence tokens({folder / "tokens.bin"}, 50);
+  Config config;
+  config.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 16};
+  config.optimizer.learning_rate = 1e-3;
+  config.schedule.warmup_steps = 1;
+  config.training.batch_size = 2;
+  config.training.micro_batch_size = 2;
+  config.training.max_steps = 3;
+  const WindowOrder order(WindowKind::random, 1, tokens.count(), 16);
+  Trainer trainer(config, shape_from(config.model, 50), Runtime{.threads = 1});
+  for (std::int64_t step = 0; step < 3; ++step) trainer.step(step, tokens, order);
+  const auto results = trainer.results();
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_DOUBLE_EQ(results[0].learning_rate, 0.5e-3);  // in the middle of a warm-up of one step
+  EXPECT_DOUBLE_EQ(results[1].learning_rate, 1e-3);
+  const double half = config.schedule.min_learning_rate + (1e-3 - config.schedule.min_learning_rate) / 2;
+  EXPECT_DOUBLE_EQ(results[2].learning_rate, half);  // of the way down
+}
 
 // A row of the embedding is found by its token: one outside the vocabulary must not come that far.
 TEST(Training, RefusesATokenOutsideTheVocabularyWithItsPlace) {
