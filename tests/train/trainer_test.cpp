@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <ATen/ops/full.h>
+
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <vector>
 
@@ -92,6 +95,36 @@ TEST(Training, EachStepHasTheLearningRateOfItsNumber) {
   EXPECT_DOUBLE_EQ(results[1].learning_rate, 1e-3);
   const double half = config.schedule.min_learning_rate + (1e-3 - config.schedule.min_learning_rate) / 2;
   EXPECT_DOUBLE_EQ(results[2].learning_rate, half);  // of the way down
+}
+
+TEST(Training, DropoutFallsByTheKeyOfTheMicroBatch) {
+  const TemporaryFolder folder;
+  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
+  for (Token token = 0; token < 100; ++token) writer.append(std::vector<Token>{token % 50});
+  writer.commit();
+  const TokenSequence tokens({folder / "tokens.bin"}, 50);
+  Config config;
+  config.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 16, .dropout = 0.3};
+  config.training.batch_size = 2;
+  config.training.micro_batch_size = 2;
+  config.training.max_steps = 10;
+  const WindowOrder order(WindowKind::random, 1, tokens.count(), 16);
+  const Batch batch = empty_batch(2, 16, at::kCPU);
+  fill_batch(batch, tokens, training_windows(order, 5, 2, 0, 2));
+  const GptShape shape = shape_from(config.model, 50);
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
+    Trainer trainer(config, shape, Runtime{.kernels = kernels, .threads = 1});
+    initialize(trainer.arena(), shape, 1);
+    const auto key = static_cast<std::int64_t>(dropout_key(config.training.seed, 5, 0));
+    const auto loss = [&](double dropout) {
+      const TrainingPass pass = {.dropout = dropout, .dropout_key = at::full({1}, key, at::kLong)};
+      return trainer.model().loss(batch.tokens, batch.targets, pass).item<double>();
+    };
+    const double with_dropout = loss(0.3), without = loss(0.0);
+    trainer.step(5, tokens, order);
+    EXPECT_NEAR(trainer.results().at(0).loss, with_dropout, 1e-6);
+    EXPECT_GT(std::abs(with_dropout - without), 1e-4);
+  }
 }
 
 // A row of the embedding is found by its token: one outside the vocabulary must not come that far.
