@@ -20,7 +20,7 @@ inline bool gpu_is_expected() {
 // In a test or its SetUp(). `why_not`: why no GPU can be used, empty where one can.
 #define INKLING_NEEDS_GPU(why_not)                                                      \
   do {                                                                                  \
-    const std::string reason_for_no_gpu(why_not);                                       \
+    const std::string& reason_for_no_gpu = why_not; /* a temporary lives as long */     \
     if (reason_for_no_gpu.empty()) break;                                               \
     if (::inkling::gpu_is_expected())                                                   \
       GTEST_FAIL() << "a GPU is expected (INKLING_EXPECT_CUDA): " << reason_for_no_gpu; \

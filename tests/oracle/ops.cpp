@@ -60,7 +60,7 @@ at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Dropout&
         .permute({0, 2, 1, 3});
   };
   const at::Tensor queries = head_view(0), keys = head_view(1), values = head_view(2);
-  const double root = std::sqrt(static_cast<double>(channels / n_head));
+  const double root = std::sqrt(static_cast<double>(queries.size(3)));
   const at::Tensor future =
       at::full({time, time}, -std::numeric_limits<double>::infinity(), qkv.options().requires_grad(false)).triu(1);
   const at::Tensor scores = at::matmul(queries, keys.permute({0, 1, 3, 2})) / root + future;

@@ -43,7 +43,8 @@ TEST(AddOverParts, AddsEveryRowToItsTargetAndLeavesNullAlone) {
                        }
                      }
                    });
-    for (float value : first) RC_ASSERT(value == 5.0f + static_cast<float>(rows * (rows - 1) / 2));
+    const std::int64_t sum_of_rows = rows * (rows - 1) / 2;
+    for (float value : first) RC_ASSERT(value == 5.0f + static_cast<float>(sum_of_rows));
     for (float value : third) RC_ASSERT(value == 7.0f + static_cast<float>(rows));
   }));
 }

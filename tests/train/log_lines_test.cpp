@@ -18,7 +18,7 @@ TEST(LogLines, OnlyWholeLinesOfStepsThatWereDoneAreKept) {
       ("{\"step\":2,\"x\":" + deep + "}\n") + std::string("{\"step\":2}\0x\n", 13) +
       "{\"step\":2,\"step\":3}\n[2]\n\n{\"step\":";
   const std::string log = folder.write("log.jsonl", kept + dropped);
-  Report(log, 10, 20, 0, 0);
+  const Report report(log, 10, 20, 0, 0);
   EXPECT_EQ(read_file(log), kept);
 }
 
