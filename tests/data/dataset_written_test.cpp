@@ -17,6 +17,7 @@
 #include "data/folder_lock.h"
 #include "tests/system_calls.h"
 #include "tests/temporary_folder.h"
+#include "tests/token_shard.h"
 
 namespace inkling {
 namespace {
@@ -73,18 +74,10 @@ class DataFolder : public testing::Test {
   DataConfig config_;
 };
 
-void write_tokens_to(const fs::path& path) {
-  fs::create_directories(path.parent_path());
-  TokenShardWriter writer(path, TokenWidth::u16);
-  writer.append(std::vector<Token>{1, 2, 3});
-  writer.commit();
-}
-
 TEST_F(DataFolder, WithReadyTokenFilesInItIsRefusedAndTheyStay) {
-  write_tokens_to(prepared_ / "train-000000.bin");
-  write_tokens_to(prepared_ / "validation-000000.bin");
-  config_.source = {(prepared_ / "train-000000.bin").string()};
-  config_.validation_source = {(prepared_ / "validation-000000.bin").string()};
+  fs::create_directories(prepared_);
+  config_.source = {write_shard(prepared_ / "train-000000.bin", {1, 2, 3})};
+  config_.validation_source = {write_shard(prepared_ / "validation-000000.bin", {1, 2, 3})};
   config_.vocab_size = 10;
   expect_refused("prepared holds train-000000.bin, a source of");
   expect_refused("prepared holds train-000000.bin, a source of", {.dry_run = true});

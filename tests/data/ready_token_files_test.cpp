@@ -5,16 +5,10 @@
 
 #include "data/dataset.h"
 #include "tests/temporary_folder.h"
+#include "tests/token_shard.h"
 
 namespace inkling {
 namespace {
-
-std::string write_shard(const fs::path& path, const std::vector<Token>& tokens) {
-  TokenShardWriter writer(path, TokenWidth::u16);
-  writer.append(tokens);
-  writer.commit();
-  return path.string();
-}
 
 DataConfig shard_settings(const TemporaryFolder& folder, std::vector<std::string> source) {
   DataConfig config;

@@ -10,15 +10,10 @@
 
 #include "base/random.h"
 #include "tests/temporary_folder.h"
+#include "tests/token_shard.h"
 
 namespace inkling {
 namespace {
-
-void write_shard(const fs::path& path, TokenWidth width, const std::vector<Token>& tokens) {
-  TokenShardWriter writer(path, width);
-  writer.append(tokens);
-  writer.commit();
-}
 
 std::vector<Token> random_tokens(std::uint64_t seed, std::size_t count, std::uint64_t vocab_size) {
   std::vector<Token> tokens(count);
@@ -43,8 +38,8 @@ TEST(TokenWidth, IsTheNarrowestThatHoldsEveryId) {
 
 TEST(TokenShard, IsByteForByteWhatLlmCReads) {
   const TemporaryFolder folder;
-  write_shard(folder / "a.bin", TokenWidth::u16, {1, 65535, 50256});
-  write_shard(folder / "b.bin", TokenWidth::u32, {1, 0xfffffffe});
+  write_shard(folder / "a.bin", {1, 65535, 50256});
+  write_shard(folder / "b.bin", {1, 0xfffffffe}, TokenWidth::u32);
   const auto words = [](std::vector<std::int32_t> first, std::string_view tokens) {
     first.resize(256);
     return std::string(reinterpret_cast<const char*>(first.data()), 1024).append(tokens);
@@ -80,7 +75,7 @@ TEST(TokenShard, WhatIsWrittenIsReadBackFromAnyPlace) {
 
 TEST(TokenShard, TokenThatDoesNotFitIsRefusedAndNothingAppears) {
   const TemporaryFolder folder;
-  const auto error = error_of([&] { write_shard(folder / "a.bin", TokenWidth::u16, {1, 65536, 2}); });
+  const auto error = error_of([&] { write_shard(folder / "a.bin", {1, 65536, 2}); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->kind(), ErrorKind::internal);
   EXPECT_NE(error->message().find("65536"), std::string::npos);
@@ -89,7 +84,7 @@ TEST(TokenShard, TokenThatDoesNotFitIsRefusedAndNothingAppears) {
 
 TEST(TokenShard, ReadingPastTheEndIsAnInternalError) {
   const TemporaryFolder folder;
-  write_shard(folder / "a.bin", TokenWidth::u16, {1, 2, 3});
+  write_shard(folder / "a.bin", {1, 2, 3});
   const TokenShard shard(folder / "a.bin");
   std::vector<Token> two(2);
   EXPECT_NO_THROW(shard.read(1, two));
@@ -103,7 +98,7 @@ TEST(TokenShard, ReadingPastTheEndIsAnInternalError) {
 TEST(TokenShard, EveryDamageToTheHeaderIsRefusedWithTheFilesName) {
   const TemporaryFolder folder;
   const fs::path path = folder / "a.bin";
-  write_shard(path, TokenWidth::u16, {1, 2, 3});
+  write_shard(path, {1, 2, 3});
   const std::string whole = read_file(path);
   const auto with_word = [&](std::size_t index, std::int32_t value) {
     std::string bytes = whole;
@@ -130,7 +125,7 @@ TEST(TokenShard, EveryCutAndEveryAppendedByteIsRefused) {
   const TemporaryFolder folder;
   const fs::path path = folder / "a.bin";
   for (const TokenWidth width : {TokenWidth::u16, TokenWidth::u32}) {
-    write_shard(path, width, {1, 2, 3});
+    write_shard(path, {1, 2, 3}, width);
     const std::string whole = read_file(path);
     for (std::size_t size = 1020; size <= whole.size() + 4; ++size) {
       write_file(path, (whole + "more").substr(0, size));
@@ -155,7 +150,7 @@ TEST(TokenSequence, ReadsAcrossShardsAsOne) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto tokens = random_tokens(i, sizes[i], 60000);
     paths.push_back(folder / std::to_string(i));
-    write_shard(paths.back(), i % 2 == 0 ? TokenWidth::u16 : TokenWidth::u32, tokens);
+    write_shard(paths.back(), tokens, i % 2 == 0 ? TokenWidth::u16 : TokenWidth::u32);
     all.insert(all.end(), tokens.begin(), tokens.end());
   }
   const TokenSequence sequence(paths, 60000);
@@ -178,9 +173,9 @@ TEST(TokenSequence, ReadsNoTokenOutsideTheVocabulary) {
   for (const auto& [width, byte] : {std::pair(TokenWidth::u16, 1024 + 2 * 70), {TokenWidth::u32, 1024 + 4 * 70}}) {
     std::vector<Token> tokens = random_tokens(1, 200, 500);
     tokens[70] = 499;
-    write_shard(folder / "whole", width, tokens);
+    write_shard(folder / "whole", tokens, width);
     tokens[70] = 500;
-    write_shard(folder / "damaged", width, tokens);
+    write_shard(folder / "damaged", tokens, width);
     const TokenSequence sequence({folder / "whole", folder / "damaged"}, 500);
     const auto read = [&](std::uint64_t first, std::size_t count) {
       std::vector<Token> window(count);

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "tests/model/small_model.h"
 #include "tests/temporary_folder.h"
+#include "tests/token_shard.h"
 
 namespace inkling {
 namespace {
@@ -25,13 +26,6 @@ std::vector<Token> random_tokens(std::size_t count, std::uint64_t vocabulary) {
   std::vector<Token> tokens;
   for (std::size_t i = 0; i < count; ++i) tokens.push_back(static_cast<Token>(random_below(9, i, vocabulary)));
   return tokens;
-}
-
-TokenSequence write_tokens(const fs::path& path, const std::vector<Token>& tokens) {
-  TokenShardWriter writer(path, TokenWidth::u16);
-  writer.append(tokens);
-  writer.commit();
-  return TokenSequence({path}, 41);
 }
 
 // -log p of tokens[1..] given those before, from the reference model's logits, one text at a time, in double.
@@ -55,7 +49,7 @@ TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindo
   constexpr std::size_t block = 20;
   for (const std::size_t count : {2, 20, 21, 22, 41, 150}) {
     const std::vector<Token> tokens = random_tokens(count, 41);
-    const TokenSequence sequence = write_tokens(folder / ("tokens-" + std::to_string(count)), tokens);
+    const TokenSequence sequence({write_shard(folder / ("tokens-" + std::to_string(count)), tokens)}, 41);
     const auto pieces = score_windows(*model.model, runtime, sequence);
     ASSERT_EQ(pieces.size(), (count - 1 + block - 1) / block);
     std::uint64_t scored = 0;
@@ -74,7 +68,7 @@ TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindo
 TEST(ScoreWindows, ALimitTakesTheFirstWindows) {
   const TemporaryFolder folder;
   const test::SmallModel model = test::make_lively_model(test::small_shape, {.use = Use::inference});
-  const TokenSequence sequence = write_tokens(folder / "tokens", random_tokens(150, 41));
+  const TokenSequence sequence({write_shard(folder / "tokens", random_tokens(150, 41))}, 41);
   const auto all = score_windows(*model.model, runtime, sequence);
   const auto some = score_windows(*model.model, runtime, sequence, 3);
   ASSERT_EQ(some.size(), 3u);
@@ -96,7 +90,7 @@ TEST(ScoreStories, EachStoryIsScoredAloneFromItsBeginningToItsEnd) {
     story.insert(story.begin(), separator);
     alone.push_back(story);
   }
-  const TokenSequence sequence = write_tokens(folder / "tokens", tokens);
+  const TokenSequence sequence({write_shard(folder / "tokens", tokens)}, 41);
   const auto pieces = score_stories(*model.model, runtime, sequence, separator, stories);
   for (std::size_t i = 0; i < stories.size(); ++i) {
     EXPECT_EQ(pieces[i].tokens, stories[i].tokens);

@@ -19,6 +19,7 @@
 #include "tests/oracle/emulated_library.h"
 #include "tests/oracle/tensors.h"
 #include "tests/temporary_folder.h"
+#include "tests/token_shard.h"
 
 namespace inkling {
 namespace {
@@ -44,12 +45,9 @@ class RecordedStep : public testing::TestWithParam<const char*> {
   bool emulated() const { return std::string_view(GetParam()) == "cpu"; }
 
   TokenSequence write_tokens(const std::string& name, std::uint64_t count) const {
-    TokenShardWriter writer(folder_ / name, TokenWidth::u16);
     std::vector<Token> drawn;
     for (std::uint64_t i = 0; i < count; ++i) drawn.push_back(static_cast<Token>(random_below(1, i, 30)));
-    writer.append(drawn);
-    writer.commit();
-    return TokenSequence({folder_ / name}, 30);
+    return TokenSequence({write_shard(folder_ / name, drawn)}, 30);
   }
 
   // From here on trainers compute on the GPU.
@@ -74,14 +72,26 @@ class RecordedStep : public testing::TestWithParam<const char*> {
   double loss_of_each_window(Trainer& trainer, const TokenSequence& tokens) const {
     const at::NoGradGuard no_gradient;
     const at::Device device = trainer.arena().values().device();
-    const auto starts = evaluation_windows(tokens.count(), 16, config_.evaluation.batches * 6);
+    const std::int64_t block_size = config_.model.block_size;
+    const auto starts =
+        evaluation_windows(tokens.count(), block_size, config_.evaluation.batches * config_.training.batch_size);
     double sum = 0;
     for (const std::uint64_t start : starts) {
-      const Batch window = empty_batch(1, 16, at::kCPU);
+      const Batch window = empty_batch(1, block_size, at::kCPU);
       fill_batch(window, tokens, std::vector{start});
       sum += trainer.model().loss(window.tokens.to(device), window.targets.to(device)).item<double>();
     }
     return sum / static_cast<double>(starts.size());
+  }
+
+  static void expect_near(const std::vector<StepResult>& results, const std::vector<StepResult>& expected) {
+    ASSERT_EQ(results.size(), expected.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      EXPECT_NEAR(results[i].loss, expected[i].loss, 2e-5) << "step " << i;
+      EXPECT_NEAR(results[i].grad_norm, expected[i].grad_norm, 1e-4 * expected[i].grad_norm) << "step " << i;
+      EXPECT_EQ(results[i].learning_rate, expected[i].learning_rate);
+      EXPECT_FALSE(results[i].skipped);
+    }
   }
 
   void expect_what_the_cpu_learns() {
@@ -100,12 +110,7 @@ class RecordedStep : public testing::TestWithParam<const char*> {
     for (const StepResult& later : on_gpu.results()) results.push_back(later);
     ASSERT_EQ(results.size(), 8u);
     EXPECT_TRUE(on_gpu.results().empty());
-    for (std::size_t i = 0; i < 8; ++i) {
-      EXPECT_NEAR(results[i].loss, expected[i].loss, 2e-5) << "step " << i;
-      EXPECT_NEAR(results[i].grad_norm, expected[i].grad_norm, 1e-4 * expected[i].grad_norm) << "step " << i;
-      EXPECT_EQ(results[i].learning_rate, expected[i].learning_rate);
-      EXPECT_FALSE(results[i].skipped);
-    }
+    expect_near(results, expected);
     EXPECT_GT(expected[0].grad_norm, config_.optimizer.grad_clip);  // clipping is part of the comparison
     EXPECT_LT(oracle::error(on_gpu.arena().values(), on_cpu.arena().values()), 1e-3);
     EXPECT_EQ(on_gpu.optimizer().steps(), 8);
@@ -142,11 +147,7 @@ TEST_P(RecordedStep, MicroBatchesAddUpToTheWholeBatch) {
   };
   const auto compare = [&] {
     const auto whole = after_four_steps(6), added_up = after_four_steps(2);
-    const auto expected = whole->results(), results = added_up->results();
-    for (std::size_t i = 0; i < 4; ++i) {
-      EXPECT_NEAR(results[i].loss, expected[i].loss, 2e-5) << "step " << i;
-      EXPECT_NEAR(results[i].grad_norm, expected[i].grad_norm, 1e-4 * expected[i].grad_norm) << "step " << i;
-    }
+    expect_near(added_up->results(), whole->results());
     EXPECT_LT(oracle::error(added_up->arena().values(), whole->arena().values()), 1e-3);
   };
   for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
@@ -234,10 +235,7 @@ TEST(RecordedEvaluation, QueuesARecordingForEachBatchAndReadsOneNumber) {
   backend.record = count_passes;
   const oracle::EmulatedGpu gpu(backend);
   const TemporaryFolder folder;
-  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
-  writer.append(std::vector<Token>(200, 7));
-  writer.commit();
-  const TokenSequence tokens({folder / "tokens.bin"}, 30);
+  const TokenSequence tokens({write_shard(folder / "tokens.bin", std::vector<Token>(200, 7))}, 30);
   Config config;
   config.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 8, .dropout = 0.0};
   config.training.batch_size = 4;

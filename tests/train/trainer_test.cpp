@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <set>
 #include <vector>
 
 #include "runtime/cpu_memory.h"
 #include "tests/temporary_folder.h"
+#include "tests/token_shard.h"
 #include "train/evaluate.h"
 
 namespace inkling {
@@ -22,11 +24,7 @@ class TrainerMemory : public testing::TestWithParam<double> {};  // the dropout
 TEST_P(TrainerMemory, NoTensorMemoryIsTakenFromTheSystemAfterTheSecondStep) {
   reuse_cpu_memory();
   const TemporaryFolder folder;
-  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
-  writer.append(std::vector<Token>(500, 7));
-  writer.commit();
-  const TokenSequence tokens({folder / "tokens.bin"}, 50);
-
+  const TokenSequence tokens({write_shard(folder / "tokens.bin", std::vector<Token>(500, 7))}, 50);
   Config config;
   config.model = {.n_layer = 3, .n_head = 3, .n_embd = 48, .block_size = 17, .dropout = GetParam()};
   config.training.batch_size = 6;
@@ -48,10 +46,7 @@ INSTANTIATE_TEST_SUITE_P(WithAndWithoutDropout, TrainerMemory, testing::Values(0
 
 TEST(Batches, HoldEachWindowAndTheTokenThatFollowsEach) {
   const TemporaryFolder folder;
-  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
-  writer.append(std::vector<Token>{10, 11, 12, 13, 14, 15, 16, 17});
-  writer.commit();
-  const TokenSequence tokens({folder / "tokens.bin"}, 50);
+  const TokenSequence tokens({write_shard(folder / "tokens.bin", {10, 11, 12, 13, 14, 15, 16, 17})}, 50);
   const Batch batch = empty_batch(3, 4, at::kCPU);
   fill_batch(batch, tokens, std::vector<std::uint64_t>{3, 0});
   const std::vector<std::int64_t> expected = {13, 14, 15, 16, 10, 11, 12, 13, 0, 0, 0, 0};
@@ -73,82 +68,79 @@ TEST(DropoutKey, DiffersBySeedStepAndMicroBatch) {
   EXPECT_EQ(dropout_key(1, 1, 4), dropout_key(1, 1, 4));
 }
 
-TEST(Training, EachStepHasTheLearningRateOfItsNumber) {
-  const TemporaryFolder folder;
-  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
-  writer.append(std::vector<Token>(100, 7));
-  writer.commit();
-  const TokenSequence tokens({folder / "tokens.bin"}, 50);
-  Config config;
-  config.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 16};
-  config.optimizer.learning_rate = 1e-3;
-  config.schedule.warmup_steps = 1;
-  config.training.batch_size = 2;
-  config.training.micro_batch_size = 2;
-  config.training.max_steps = 3;
-  const WindowOrder order(WindowKind::random, 1, tokens.count(), 16);
-  Trainer trainer(config, shape_from(config.model, 50), Runtime{.threads = 1});
-  for (std::int64_t step = 0; step < 3; ++step) trainer.step(step, tokens, order);
-  const auto results = trainer.results();
+// Batches of two windows of 16 tokens, for a model of one layer that knows 50.
+class Training : public testing::Test {
+ protected:
+  Training() {
+    config_.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 16};
+    config_.training.batch_size = 2;
+    config_.training.micro_batch_size = 2;
+    config_.training.max_steps = 10;
+  }
+
+  TokenSequence write_tokens(const std::vector<Token>& tokens) const {
+    return TokenSequence({write_shard(folder_ / "tokens.bin", tokens)}, 50);
+  }
+
+  std::unique_ptr<Trainer> trainer(Kernels kernels = Kernels::fused) const {
+    const GptShape shape = shape_from(config_.model, 50);
+    auto made = std::make_unique<Trainer>(config_, shape, Runtime{.kernels = kernels, .threads = 1});
+    initialize(made->arena(), shape, 1);
+    return made;
+  }
+
+  const TemporaryFolder folder_;
+  const WindowOrder order_{WindowKind::random, 1, 100, 16};  // of 100 tokens
+  Config config_;
+};
+
+TEST_F(Training, EachStepHasTheLearningRateOfItsNumber) {
+  const TokenSequence tokens = write_tokens(std::vector<Token>(100, 7));
+  config_.optimizer.learning_rate = 1e-3;
+  config_.schedule.warmup_steps = 1;
+  config_.training.max_steps = 3;
+  const auto made = trainer();
+  for (std::int64_t step = 0; step < 3; ++step) made->step(step, tokens, order_);
+  const auto results = made->results();
   ASSERT_EQ(results.size(), 3u);
   EXPECT_DOUBLE_EQ(results[0].learning_rate, 0.5e-3);  // in the middle of a warm-up of one step
   EXPECT_DOUBLE_EQ(results[1].learning_rate, 1e-3);
-  const double half = config.schedule.min_learning_rate + (1e-3 - config.schedule.min_learning_rate) / 2;
+  const double half = config_.schedule.min_learning_rate + (1e-3 - config_.schedule.min_learning_rate) / 2;
   EXPECT_DOUBLE_EQ(results[2].learning_rate, half);  // of the way down
 }
 
-TEST(Training, DropoutFallsByTheKeyOfTheMicroBatch) {
-  const TemporaryFolder folder;
-  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
-  for (Token token = 0; token < 100; ++token) writer.append(std::vector<Token>{token % 50});
-  writer.commit();
-  const TokenSequence tokens({folder / "tokens.bin"}, 50);
-  Config config;
-  config.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 16, .dropout = 0.3};
-  config.training.batch_size = 2;
-  config.training.micro_batch_size = 2;
-  config.training.max_steps = 10;
-  const WindowOrder order(WindowKind::random, 1, tokens.count(), 16);
+TEST_F(Training, DropoutFallsByTheKeyOfTheMicroBatch) {
+  std::vector<Token> different;
+  for (Token i = 0; i < 100; ++i) different.push_back(i % 50);
+  const TokenSequence tokens = write_tokens(different);
+  config_.model.dropout = 0.3;
   const Batch batch = empty_batch(2, 16, at::kCPU);
-  fill_batch(batch, tokens, training_windows(order, 5, 2, 0, 2));
-  const GptShape shape = shape_from(config.model, 50);
+  fill_batch(batch, tokens, training_windows(order_, 5, 2, 0, 2));
   for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
-    Trainer trainer(config, shape, Runtime{.kernels = kernels, .threads = 1});
-    initialize(trainer.arena(), shape, 1);
-    const auto key = static_cast<std::int64_t>(dropout_key(config.training.seed, 5, 0));
+    const auto made = trainer(kernels);
+    const auto key = static_cast<std::int64_t>(dropout_key(config_.training.seed, 5, 0));
     const auto loss = [&](double dropout) {
       const TrainingPass pass = {.dropout = dropout, .dropout_key = at::full({1}, key, at::kLong)};
-      return trainer.model().loss(batch.tokens, batch.targets, pass).item<double>();
+      return made->model().loss(batch.tokens, batch.targets, pass).item<double>();
     };
     const double with_dropout = loss(0.3), without = loss(0.0);
-    trainer.step(5, tokens, order);
-    EXPECT_NEAR(trainer.results().at(0).loss, with_dropout, 1e-6);
+    made->step(5, tokens, order_);
+    EXPECT_NEAR(made->results().at(0).loss, with_dropout, 1e-6);
     EXPECT_GT(std::abs(with_dropout - without), 1e-4);
   }
 }
 
 // A row of the embedding is found by its token: one outside the vocabulary must not come that far.
-TEST(Training, RefusesATokenOutsideTheVocabularyWithItsPlace) {
-  const TemporaryFolder folder;
-  TokenShardWriter writer(folder / "tokens.bin", TokenWidth::u16);
-  writer.append(std::vector<Token>(100, 50));
-  writer.commit();
-  const TokenSequence tokens({folder / "tokens.bin"}, 50);
-  Config config;
-  config.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 16};
-  config.training.batch_size = 2;
-  config.training.micro_batch_size = 1;
-  config.training.max_steps = 10;
-  const WindowOrder order(WindowKind::random, 1, tokens.count(), 16);
+TEST_F(Training, RefusesATokenOutsideTheVocabularyWithItsPlace) {
+  const TokenSequence tokens = write_tokens(std::vector<Token>(100, 50));
+  config_.training.micro_batch_size = 1;
   for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
-    const GptShape shape = shape_from(config.model, 50);
+    const auto made = trainer(kernels);
     const Runtime runtime = {.kernels = kernels, .threads = 1};
-    Trainer trainer(config, shape, runtime);
-    initialize(trainer.arena(), shape, 1);
     const std::string place = "tokens.bin: token number ";
-    EXPECT_TRUE(contains(input_error([&] { trainer.step(0, tokens, order); }), place));
-    EXPECT_TRUE(contains(input_error([&] { trainer.estimate_loss(tokens); }), place));
-    EXPECT_TRUE(contains(input_error([&] { score_windows(trainer.model(), runtime, tokens); }), place));
+    EXPECT_TRUE(contains(input_error([&] { made->step(0, tokens, order_); }), place));
+    EXPECT_TRUE(contains(input_error([&] { made->estimate_loss(tokens); }), place));
+    EXPECT_TRUE(contains(input_error([&] { score_windows(made->model(), runtime, tokens); }), place));
   }
 }
 
