@@ -64,7 +64,7 @@ class Operations {
     const std::int64_t batch = config.training.micro_batch_size.value(), time = shape.block_size;
     x_ = at::randn({batch, time, shape.n_embd}, options).set_requires_grad(true);
     branch_ = at::randn_like(x_).set_requires_grad(true);
-    qkv_ = at::randn({batch, time, 3 * shape.n_embd}, options).set_requires_grad(true);
+    qkv_ = at::randn({batch, time, shape.attention().packed()}, options).set_requires_grad(true);
     const auto whole = options.dtype(at::kLong);
     tokens_ = at::randint(shape.vocab_size, {batch, time}, whole);
     targets_ = at::randint(shape.vocab_size, {batch, time}, whole);
@@ -91,10 +91,10 @@ class Operations {
         {"attention",
          [&] {
            Pass own = pass();
-           return attention(qkv_, shape_.n_head, own);
+           return attention(qkv_, shape_.attention(), own);
          },
          [&] {
-           const auto [queries, keys, values] = split_heads(qkv_, shape_.n_head);
+           const auto [queries, keys, values] = split_heads(qkv_, shape_.attention());
            return at::scaled_dot_product_attention(queries, keys, values, {}, 0.0, true);
          },
          7 * rows * t * c, 12 * rows * c},

@@ -2,10 +2,10 @@
 // reference model, which brings its own operations. A run chooses among them once (backend/choose.h), and no code above
 // asks on which device a tensor lies.
 //
-// In the shapes, B counts the texts of a batch, T the tokens of each, C channels, H heads of size D, and V the tokens
-// of the vocabulary; `rows` are the B T tokens of a batch. Autograd does not see these functions: src/ops makes
-// operations with gradients of them. They write the gradient of a weight straight to the arena, as Weight::take_beta()
-// says. On a GPU they only queue work on the current stream, so that it can be recorded.
+// In the shapes, B counts the texts of a batch, T the tokens of each, C channels, H heads of size D, F the channels
+// inside the MLP, and V the tokens of the vocabulary; `rows` are the B T tokens of a batch. Autograd does not see these
+// functions: src/ops makes operations with gradients of them. They write the gradient of a weight straight to the
+// arena, as Weight::take_beta() says. On a GPU they only queue work on the current stream, so that it can be recorded.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -43,11 +43,11 @@ struct Normalized {
 
 struct Widened {
   at::Tensor out;        // [rows, C]
-  at::Tensor pre, wide;  // [rows, 4C]: before and after GELU
+  at::Tensor pre, wide;  // [rows, F]: before and after GELU
 };
 
 struct Attended {
-  at::Tensor out;                 // [B, T, C]
+  at::Tensor out;                 // [B, T, H D]
   std::vector<at::Tensor> saved;  // what attention_backward() of the same backend reads; `out` may be in it
   std::int64_t longest_queries = 0, longest_keys = 0;  // what FlashAttention's backward pass takes
 };
@@ -59,7 +59,7 @@ struct Scored {
 
 // Keys and values of one layer, for rows that have grown to different lengths.
 struct CachedLayer {
-  at::Tensor keys, values;  // [B, H, block_size, D]
+  at::Tensor keys, values;  // [B, n_kv_head, capacity, D]
   at::Tensor arrivals;      // int32 [B, H], zero between calls: where a kernel on a GPU counts its blocks
 };
 
@@ -67,9 +67,9 @@ struct CachedLayer {
 struct DecodedBlock {
   const BlockWeights& weights;
   const NormWeights& next_norm;  // that of the next block, or the last of all
-  std::int64_t n_head;
+  AttentionForm form;
   const CachedLayer& cache;   // gets the new keys and values at column lengths[b]
-  const at::Tensor& lengths;  // int64 [B], each below block_size
+  const at::Tensor& lengths;  // int64 [B], each below the capacity
 };
 
 // The numbers in AdamWRange::settings, in order. bias_correction1 = 1 - beta1^t, bias_correction2 = 1 - beta2^t.
@@ -128,12 +128,12 @@ struct Backend {
                              const MlpWeights& weights) = nullptr;
 
   // Causal attention of all heads (Vaswani et al. 2017, section 3.2): softmax(q k^T / sqrt(D) + mask) v, dropout on the
-  // probabilities. qkv: [B, T, 3C], contiguous.
-  Attended (*attention)(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace& dropout) = nullptr;
+  // probabilities. qkv: [B, T, form.packed()], contiguous.
+  Attended (*attention)(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout) = nullptr;
   // Whether attention() keeps its probabilities [B, H, T, T], in float32, for the backward pass.
-  bool (*keeps_probabilities)(at::ScalarType dtype, std::int64_t head_size) = nullptr;
+  bool (*keeps_probabilities)(at::ScalarType dtype, const AttentionForm& form) = nullptr;
   // Returns the gradient of qkv.
-  at::Tensor (*attention_backward)(const at::Tensor& dout, const Attended& forward, std::int64_t n_head,
+  at::Tensor (*attention_backward)(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
                                    const DropoutPlace& dropout) = nullptr;
 
   // Softmax and cross-entropy of x table^T. x: [rows, C]; targets: int64 [rows], below V or not_scored, at least one of

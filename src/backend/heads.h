@@ -3,19 +3,20 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
+#include "kernels/kernel_settings.h"
 
 namespace inkling {
 
 struct Heads {
-  at::Tensor queries, keys, values;  // [B, H, T, D]
+  at::Tensor queries;       // [B, H, T, D]
+  at::Tensor keys, values;  // [B, n_kv_head, T, D]
 };
 
-// Returns the heads of queries, keys and values that lie side by side. qkv: [B, T, 3C]
-inline Heads split_heads(const at::Tensor& qkv, std::int64_t n_head) {
-  const at::Tensor parts = qkv.view({qkv.size(0), qkv.size(1), 3, n_head, qkv.size(2) / 3 / n_head});
-  const auto part = [&](std::int64_t number) { return parts.select(2, number).transpose(1, 2); };
-  return {part(0), part(1), part(2)};
+// Returns the heads of queries, keys and values that lie side by side. qkv: [B, T, form.packed()]
+inline Heads split_heads(const at::Tensor& qkv, const AttentionForm& form) {
+  const at::Tensor heads = qkv.view({qkv.size(0), qkv.size(1), -1, form.head_size}).transpose(1, 2);
+  return {heads.narrow(1, 0, form.n_head), heads.narrow(1, form.n_head, form.n_kv_head),
+          heads.narrow(1, form.n_head + form.n_kv_head, form.n_kv_head)};
 }
 
 }  // namespace inkling

@@ -38,8 +38,8 @@ struct NormWeights {
 };
 
 struct MlpWeights {
-  LinearWeights c_fc;    // [C, 4C]
-  LinearWeights c_proj;  // [4C, C]
+  LinearWeights c_fc;    // [C, F]
+  LinearWeights c_proj;  // [F, C]
   GeluForm gelu = GeluForm::tanh;
 };
 
@@ -50,8 +50,8 @@ struct EmbeddingWeights {
 
 struct BlockWeights {
   NormWeights ln_1;
-  LinearWeights c_attn;  // [C, 3C]: queries, keys and values of all heads side by side
-  LinearWeights c_proj;  // [C, C]
+  LinearWeights c_attn;  // [C, AttentionForm::packed()]: queries, keys and values of all heads side by side
+  LinearWeights c_proj;  // [H D, C]
   NormWeights ln_2;
   MlpWeights mlp;
 };

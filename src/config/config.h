@@ -44,11 +44,20 @@ struct DataConfig {
   std::uint64_t grammar_seed = 1;
 };
 
-struct ModelConfig {
-  std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256;
-  double dropout = 0.0;
+// The transformer's shape. The vocabulary is the tokenizer's, not a setting.
+struct GptShape {
+  std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256, vocab_size = 0;
   bool bias = true;
   GeluForm gelu = GeluForm::tanh;
+
+  AttentionForm attention() const { return {n_head, n_head, n_embd / n_head}; }
+  std::int64_t inner() const { return 4 * n_embd; }  // channels between the two layers of the MLP
+
+  bool operator==(const GptShape&) const = default;
+};
+
+struct ModelConfig : GptShape {
+  double dropout = 0.0;
 };
 
 enum class OptimizerName { adamw };

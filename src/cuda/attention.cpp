@@ -20,33 +20,44 @@
 namespace inkling::cuda {
 namespace {
 
-// [B, H, T, D] -> [B, T, C]
+// [B, H, T, D] -> [B, T, H D]
 at::Tensor concatenate_heads(const at::Tensor& out) {
   return out.transpose(1, 2).reshape({out.size(0), out.size(2), out.size(1) * out.size(3)});
 }
 
-// [B, T, C] -> [B, H, T, D]
+// [B, T, H D] -> [B, H, T, D]
 at::Tensor heads_of(const at::Tensor& out, std::int64_t n_head) {
   return out.view({out.size(0), out.size(1), n_head, -1}).transpose(1, 2);
 }
 
-bool in_one_kernel(const at::Tensor& qkv, std::int64_t n_head) {
-  return qkv.is_cuda() && !keeps_probabilities(qkv.scalar_type(), qkv.size(2) / 3 / n_head);
+// Where query heads share keys and values [B, n_kv_head, T, D]: a copy for each query head.
+at::Tensor for_each_query(const at::Tensor& shared, const AttentionForm& form) {
+  return form.group() == 1 ? shared : shared.repeat_interleave(form.group(), 1);
+}
+
+// [B, H, T, D] of each query head's own copy -> the sum over those that share one, [B, n_kv_head, T, D].
+at::Tensor summed_over_groups(const at::Tensor& gradient, const AttentionForm& form) {
+  return form.group() == 1 ? gradient : gradient.unflatten(1, {form.n_kv_head, form.group()}).sum(2);
+}
+
+bool in_one_kernel(const at::Tensor& qkv, const AttentionForm& form) {
+  return qkv.is_cuda() && !keeps_probabilities(qkv.scalar_type(), form);
 }
 
 // Whether to take FlashAttention 2 (Dao 2023), whose backward pass can be deterministic, rather than cuDNN's attention,
-// which is faster, but not deterministic, and cannot compute everything.
-bool takes_flash(const at::Tensor& qkv, double dropout) {
-  return at::globalContext().deterministicAlgorithms() || !cudnn_attends(qkv.size(1), dropout);
+// which is faster, but not deterministic, and cannot compute everything. Both take grouped queries as they are, but
+// cuDNN's in LibTorch has never been seen to do so.
+bool takes_flash(const at::Tensor& qkv, const AttentionForm& form, double dropout) {
+  return form.group() > 1 || at::globalContext().deterministicAlgorithms() || !cudnn_attends(qkv.size(1), dropout);
 }
 
 // They are called without LibTorch's autograd, whose backward pass through the views would fill and add three tensors
 // of the size of qkv.
-Attended one_kernel(const at::Tensor& qkv, std::int64_t n_head, double dropout) {
-  const auto [q, k, v] = split_heads(qkv, n_head);
+Attended one_kernel(const at::Tensor& qkv, const AttentionForm& form, double dropout) {
+  const auto [q, k, v] = split_heads(qkv, form);
   at::Tensor out, logsumexp, first_queries, first_keys, random, more_random;
   c10::SymInt queries = 0, keys = 0;
-  if (takes_flash(qkv, dropout)) {
+  if (takes_flash(qkv, form, dropout)) {
     std::tie(out, logsumexp, first_queries, first_keys, queries, keys, random, more_random, std::ignore) =
         at::_scaled_dot_product_flash_attention(q, k, v, dropout, true);
   } else {
@@ -59,13 +70,14 @@ Attended one_kernel(const at::Tensor& qkv, std::int64_t n_head, double dropout) 
           .longest_keys = keys.expect_int()};
 }
 
-at::Tensor one_kernel_backward(const at::Tensor& dout, const Attended& forward, std::int64_t n_head, double dropout) {
+at::Tensor one_kernel_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
+                               double dropout) {
   const auto& saved = forward.saved;
   const at::Tensor& qkv = saved[0];
-  const auto [q, k, v] = split_heads(qkv, n_head);
-  const at::Tensor upstream = heads_of(dout, n_head);
+  const auto [q, k, v] = split_heads(qkv, form);
+  const at::Tensor upstream = heads_of(dout, form.n_head);
   at::Tensor dq, dk, dv;
-  if (takes_flash(qkv, dropout)) {
+  if (takes_flash(qkv, form, dropout)) {
     std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_backward(
         upstream, q, k, v, saved[1], saved[2], saved[3], saved[4], forward.longest_queries, forward.longest_keys,
         dropout, true, saved[5], saved[6]);
@@ -75,7 +87,7 @@ at::Tensor one_kernel_backward(const at::Tensor& dout, const Attended& forward, 
         forward.longest_keys, dropout, true);
   }
   const at::Tensor dqkv = at::empty_like(qkv);
-  const Heads gradients = split_heads(dqkv, n_head);
+  const Heads gradients = split_heads(dqkv, form);
   gradients.queries.copy_(dq);
   gradients.keys.copy_(dk);
   gradients.values.copy_(dv);
@@ -87,9 +99,10 @@ at::Tensor dropped(const at::Tensor& x, const DropoutPlace& place) {
   return place.probability == 0.0 ? x : dropout(x, place);
 }
 
-Attended composed(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace& place) {
+Attended composed(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& place) {
   const at::Tensor exact = qkv.to(at::kFloat);
-  const auto [q, k, v] = split_heads(exact, n_head);
+  const auto [q, shared_k, shared_v] = split_heads(exact, form);
+  const at::Tensor k = for_each_query(shared_k, form), v = for_each_query(shared_v, form);
   const at::Tensor future = at::ones({q.size(2), q.size(2)}, q.options().dtype(at::kBool)).triu(1);
   const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)).div(std::sqrt(static_cast<double>(q.size(3))));
   const at::Tensor probabilities = at::softmax(scores.masked_fill(future, -std::numeric_limits<float>::infinity()), -1);
@@ -97,27 +110,29 @@ Attended composed(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace
   return {.out = concatenate_heads(out).to(qkv.scalar_type()), .saved = {qkv, probabilities}};
 }
 
-at::Tensor composed_backward(const at::Tensor& dout, const Attended& forward, std::int64_t n_head,
+at::Tensor composed_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
                              const DropoutPlace& place) {
   const at::Tensor exact = forward.saved[0].to(at::kFloat), &probabilities = forward.saved[1];
-  const auto [q, k, v] = split_heads(exact, n_head);
-  const at::Tensor upstream = heads_of(dout.to(at::kFloat), n_head);
+  const auto [q, shared_k, shared_v] = split_heads(exact, form);
+  const at::Tensor k = for_each_query(shared_k, form), v = for_each_query(shared_v, form);
+  const at::Tensor upstream = heads_of(dout.to(at::kFloat), form.n_head);
   const at::Tensor dprobabilities = dropped(at::matmul(upstream, v.transpose(-2, -1)), place);
   const at::Tensor dscores = at::_softmax_backward_data(dprobabilities, probabilities, -1, at::kFloat)
                                  .div(std::sqrt(static_cast<double>(q.size(3))));
   const at::Tensor dqkv = at::empty_like(forward.saved[0]);
-  const Heads gradients = split_heads(dqkv, n_head);
+  const Heads gradients = split_heads(dqkv, form);
   gradients.queries.copy_(at::matmul(dscores, k));
-  gradients.keys.copy_(at::matmul(dscores.transpose(-2, -1), q));
-  gradients.values.copy_(at::matmul(dropped(probabilities, place).transpose(-2, -1), upstream));
+  gradients.keys.copy_(summed_over_groups(at::matmul(dscores.transpose(-2, -1), q), form));
+  const at::Tensor dv = at::matmul(dropped(probabilities, place).transpose(-2, -1), upstream);
+  gradients.values.copy_(summed_over_groups(dv, form));
   return dqkv;
 }
 
 }  // namespace
 
 // FlashAttention and cuDNN take bfloat16 and these sizes of heads.
-bool keeps_probabilities(at::ScalarType dtype, std::int64_t head_size) {
-  return dtype != at::kBFloat16 || head_size % 8 != 0 || head_size > 128;
+bool keeps_probabilities(at::ScalarType dtype, const AttentionForm& form) {
+  return dtype != at::kBFloat16 || form.head_size % 8 != 0 || form.head_size > 128;
 }
 
 bool cudnn_attends(std::int64_t time, double dropout) {
@@ -125,14 +140,14 @@ bool cudnn_attends(std::int64_t time, double dropout) {
   return time > 1 && sixteenths == std::floor(sixteenths);
 }
 
-Attended attention(const at::Tensor& qkv, std::int64_t n_head, const DropoutPlace& dropout) {
-  return in_one_kernel(qkv, n_head) ? one_kernel(qkv, n_head, dropout.probability) : composed(qkv, n_head, dropout);
+Attended attention(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout) {
+  return in_one_kernel(qkv, form) ? one_kernel(qkv, form, dropout.probability) : composed(qkv, form, dropout);
 }
 
-at::Tensor attention_backward(const at::Tensor& dout, const Attended& forward, std::int64_t n_head,
+at::Tensor attention_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
                               const DropoutPlace& dropout) {
-  return in_one_kernel(forward.saved[0], n_head) ? one_kernel_backward(dout, forward, n_head, dropout.probability)
-                                                 : composed_backward(dout, forward, n_head, dropout);
+  return in_one_kernel(forward.saved[0], form) ? one_kernel_backward(dout, forward, form, dropout.probability)
+                                               : composed_backward(dout, forward, form, dropout);
 }
 
 }  // namespace inkling::cuda

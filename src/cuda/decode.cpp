@@ -28,16 +28,14 @@ at::Tensor few_rows_linear(const at::Tensor& x, const LinearWeights& weights, st
 
 at::Tensor attend_cached(const at::Tensor& qkv, const DecodedBlock& block) {
   const CachedLayer& cache = block.cache;
-  const std::int64_t batch = qkv.size(0), channels = qkv.size(2) / 3, head_size = channels / block.n_head;
-  const std::int64_t capacity = cache.keys.size(2);
-  const at::Tensor out = at::empty({batch, 1, channels}, qkv.options());
-  const at::Tensor chunks = scratch(qkv, attend_scratch(batch, block.n_head, head_size, capacity));
+  const std::int64_t batch = qkv.size(0), capacity = cache.keys.size(2);
+  const at::Tensor out = at::empty({batch, 1, block.form.queries()}, qkv.options());
+  const at::Tensor chunks = scratch(qkv, attend_scratch(batch, block.form.n_head, block.form.head_size, capacity));
   with_kernels(qkv, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
     kernels.attend_cached(elements<Element>(qkv), elements<Element>(cache.keys), elements<Element>(cache.values),
                           elements<std::int64_t>(block.lengths), elements<Element>(out), floats(chunks),
-                          elements<std::uint32_t>(cache.arrivals), batch, block.n_head, head_size, capacity,
-                          current_stream());
+                          elements<std::uint32_t>(cache.arrivals), batch, block.form, capacity, current_stream());
   });
   return out;
 }

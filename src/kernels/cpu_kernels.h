@@ -13,14 +13,16 @@
 
 namespace inkling {
 
-// One head's queries, keys and values, [T, D] each, with rows `row` floats apart (3 C where they are packed in one
-// tensor [T, 3 C]); its output and the gradient of that have rows out_row floats apart.
+// One head's queries, keys and values, [T, D] each, with rows `row` floats apart (AttentionForm::packed() where they
+// are packed in one tensor); its output and the gradient of that have rows out_row floats apart.
 struct AttentionHead {
   const float* queries = nullptr;
   const float* keys = nullptr;
   const float* values = nullptr;
   std::int64_t row = 0, out_row = 0;
   std::int64_t time = 0, head_size = 0;
+  bool is_first_of_group =
+      true;  // the gradients of keys and values are written; added, for later heads that share them
   // Dropout of the probabilities: element (query, key) has the random number of place (index * T + query) * T + key.
   std::int64_t index = 0;
   std::uint64_t dropout_key = 0;
@@ -52,7 +54,7 @@ struct CpuKernels {
   // Causal attention (Vaswani et al. 2017, with scores / sqrt(D)). out: [T, D]; logsumexp: [T], of each query's scores.
   // scratch: attention_scratch() floats.
   void (*attention_forward)(const AttentionHead& head, float* out, float* logsumexp, float* scratch);
-  // Writes the gradients of queries, keys and values, whose rows are head.row floats apart.
+  // Writes the gradients of queries, keys and values (or adds those of a later head), whose rows are head.row apart.
   void (*attention_backward)(const AttentionHead& head, const float* out, const float* logsumexp, const float* dout,
                              float* dqueries, float* dkeys, float* dvalues, float* scratch);
   std::int64_t (*attention_scratch)(std::int64_t time, std::int64_t head_size);

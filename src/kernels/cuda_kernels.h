@@ -114,13 +114,13 @@ struct CudaKernels {
   // The product for weight [columns, inner]: out[r, j] = sum over k of x[r, k] * weight[j, k], as float32.
   void (*rows_times_transposed)(const Element* x, const Element* weight, float* out, std::int64_t rows,
                                 std::int64_t inner, std::int64_t columns, Stream stream);
-  // Puts the key and the value of qkv [B, 3 C] into the caches [B, H, block, D] at lengths[b], which is below `block`,
-  // and attends with the query over positions 0 to lengths[b]. out: [B, C]. lengths [B] stay as they are: the next
-  // layer reads them too. D is at most 1024. scratch: attend_scratch(B, H, D, block) floats. arrivals [B, H] counts
-  // blocks: 0 before, and 0 again when it is done.
+  // Puts the keys and values of qkv [B, form.packed()] into the caches [B, n_kv_head, block, D] at lengths[b], which is
+  // below `block`, and attends with the queries over positions 0 to lengths[b]. out: [B, H D]. lengths [B] stay as they
+  // are: the next layer reads them too. D is at most 1024. scratch: attend_scratch(B, H, D, block) floats. arrivals [B,
+  // H] counts blocks: 0 before, and 0 again when it is done.
   void (*attend_cached)(const Element* qkv, Element* keys, Element* values, const std::int64_t* lengths, Element* out,
-                        float* scratch, std::uint32_t* arrivals, std::int64_t batch, std::int64_t heads,
-                        std::int64_t head_size, std::int64_t block, Stream stream);
+                        float* scratch, std::uint32_t* arrivals, std::int64_t batch, const AttentionForm& form,
+                        std::int64_t block, Stream stream);
   // Draws the token behind each row as sample_token() of generate/sampler.h does, in float32: weights are rounded to
   // multiples of 2^-36 of the largest. logits [B, stride]: the first `vocabulary` columns count; they are overwritten.
   // contexts [B, block]: the tokens of row b's context are its first lengths[b]. The random number is

@@ -7,6 +7,18 @@ namespace inkling {
 
 enum class GeluForm { tanh, exact };
 
+// The heads of attention. n_head queries of head_size channels share n_kv_head keys and values: query head h reads
+// those of head h / group() (Ainslie et al. 2023, grouped queries). Packed, a token has all queries, then all keys,
+// then all values.
+struct AttentionForm {
+  std::int64_t n_head = 1, n_kv_head = 1, head_size = 1;
+
+  constexpr std::int64_t group() const { return n_head / n_kv_head; }
+  constexpr std::int64_t queries() const { return n_head * head_size; }  // channels of all queries, and of the result
+  constexpr std::int64_t keys() const { return n_kv_head * head_size; }  // channels of all keys, or of all values
+  constexpr std::int64_t packed() const { return queries() + 2 * keys(); }
+};
+
 // One AdamW step; bias_correction1 = 1 - beta1^t, bias_correction2 = 1 - beta2^t. The gradient is scaled by clip first.
 struct AdamWSettings {
   float learning_rate, beta1, beta2, epsilon, weight_decay, clip, bias_correction1, bias_correction2;

@@ -1,5 +1,7 @@
 #include "model/gpt.h"
 
+#include <ATen/record_function.h>
+
 #include "ops/operations.h"
 #include "ops/recompute.h"
 
@@ -12,7 +14,7 @@ Gpt::Gpt(const GptShape& shape, const ParameterArena& arena, const Backend& back
 // block takes the stream with its first norm and passes it on with the next block's.
 ResidualStream Gpt::block(const ResidualStream& in, std::size_t layer, Pass& pass) const {
   const at::Tensor qkv = linear(in.normed, weights_.blocks[layer].c_attn, pass);
-  return behind_attention(in.x, attention(qkv, shape().n_head, pass), layer, pass);
+  return behind_attention(in.x, attention(qkv, shape().attention(), pass), layer, pass);
 }
 
 ResidualStream Gpt::behind_attention(const at::Tensor& x, const at::Tensor& heads, std::size_t layer,
@@ -52,20 +54,49 @@ at::Tensor Gpt::logits(const at::Tensor& tokens) const {
   return backend().logits(hidden(tokens, pass), weights_.embedding.tokens);
 }
 
+// From here on with a cache of keys and values: the beginnings of texts, and one more token.
+void Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const {
+  Pass pass{backend()};
+  ResidualStream stream = embed(tokens, pass);
+  for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
+    const at::Tensor qkv = linear(stream.normed, weights_.blocks[layer].c_attn, pass);
+    fill(cache.layers[layer], qkv, shape().attention());
+    stream = behind_attention(stream.x, attention(qkv, shape().attention(), pass), layer, pass);
+  }
+  cache.lengths.copy_(lengths);
+}
+
+at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
+  const at::Tensor x = backend().decode_embedding(tokens, cache.lengths, weights_.embedding);
+  ResidualStream stream = {x, backend().norm(x, {}, weights_.blocks.front().ln_1).out};
+  for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
+    RECORD_FUNCTION("decode_block", std::vector<c10::IValue>());
+    stream = backend().decode_block(stream, {.weights = weights_.blocks[layer],
+                                             .next_norm = weights_.norm_behind(layer),
+                                             .form = shape().attention(),
+                                             .cache = cache.layers[layer],
+                                             .lengths = cache.lengths});
+  }
+  cache.lengths.add_(1);
+  RECORD_FUNCTION("decode_logits", std::vector<c10::IValue>());
+  return backend().decode_logits(stream.normed.squeeze(1), weights_.embedding.tokens);
+}
+
 TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backend, std::int64_t rows,
                                     at::ScalarType dtype, Recompute recompute) {
   const std::int64_t channels = shape.n_embd;
+  const AttentionForm heads = shape.attention();
   const auto bytes = [rows](std::int64_t elements, std::size_t size) {
     return static_cast<std::uint64_t>(rows * elements) * size;
   };
   const bool again = recompute == Recompute::block;
   const std::size_t element = c10::elementSize(dtype);
-  std::uint64_t block = bytes(2 * kept_by_norm(channels) + kept_by_linear(channels) + kept_by_attention(channels) +
-                                  kept_by_mlp(channels, recompute),
+  std::uint64_t block = bytes(2 * kept_by_norm(channels) + kept_by_linear(channels) + kept_by_attention(heads) +
+                                  kept_by_mlp(channels, shape.inner(), recompute),
                               element);
-  std::uint64_t at_work = bytes(held_by_mlp(channels), element);
-  if (backend.keeps_probabilities(dtype, channels / shape.n_head)) {
-    const std::uint64_t scores = bytes(shape.block_size * shape.n_head, sizeof(float));
+  std::uint64_t at_work = bytes(held_by_mlp(channels, shape.inner()), element);
+  if (backend.keeps_probabilities(dtype, heads)) {
+    const std::uint64_t scores = bytes(shape.block_size * heads.n_head, sizeof(float));
     block += scores;
     at_work += 3 * scores;
   }

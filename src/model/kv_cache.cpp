@@ -8,9 +8,8 @@ namespace inkling {
 
 KeyValueCache::KeyValueCache(const GptShape& shape, std::int64_t rows, const at::TensorOptions& options)
     : lengths(at::zeros({rows}, options.dtype(at::kLong))) {
-  const auto positions = [&] {
-    return at::zeros({rows, shape.n_head, shape.block_size, shape.n_embd / shape.n_head}, options);
-  };
+  const AttentionForm form = shape.attention();
+  const auto positions = [&] { return at::zeros({rows, form.n_kv_head, shape.block_size, form.head_size}, options); };
   for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
     layers.push_back({positions(), positions(), at::zeros({rows, shape.n_head}, options.dtype(at::kInt))});
   }
@@ -27,8 +26,8 @@ KeyValueCache KeyValueCache::narrow(std::int64_t first, std::int64_t count) cons
   return view;
 }
 
-void fill(const CachedLayer& layer, const at::Tensor& qkv, std::int64_t n_head) {
-  const auto [queries, keys, values] = split_heads(qkv, n_head);
+void fill(const CachedLayer& layer, const at::Tensor& qkv, const AttentionForm& form) {
+  const auto [queries, keys, values] = split_heads(qkv, form);
   layer.keys.narrow(2, 0, keys.size(2)).copy_(keys);
   layer.values.narrow(2, 0, values.size(2)).copy_(values);
 }

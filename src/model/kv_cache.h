@@ -24,8 +24,8 @@ struct KeyValueCache {
   at::Tensor lengths;  // int64 [B]: the positions that each row holds
 };
 
-// Writes the keys and values of qkv [B, T, 3C] into columns 0..T-1. Where a prompt is shorter than T, nobody reads the
-// columns after its end.
-void fill(const CachedLayer& layer, const at::Tensor& qkv, std::int64_t n_head);
+// Writes the keys and values of qkv [B, T, form.packed()] into columns 0..T-1. Where a prompt is shorter than T, nobody
+// reads the columns after its end.
+void fill(const CachedLayer& layer, const at::Tensor& qkv, const AttentionForm& form);
 
 }  // namespace inkling

@@ -60,11 +60,11 @@ at::Tensor drop(const at::Tensor& x, Pass& pass) {
   return (x * static_cast<double>(dropout_scale(place.probability))).masked_fill(dropped, 0.0);
 }
 
-at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,C]
+at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,HD]
 
 // Each token asks (query) all tokens up to itself (keys) and takes a weighted mean of what they say (values).
-at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pass) {
-  const auto [q, k, v] = split_heads(qkv, n_head);
+at::Tensor causal_attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass) {
+  const auto [q, k, v] = split_heads(qkv, form);
   if (pass.training.dropout == 0.0) return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
   const at::Tensor future = at::ones({q.size(2), q.size(2)}, q.options().dtype(at::kBool)).triu(1);
   const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
@@ -73,10 +73,10 @@ at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pa
 }
 
 // One new position per row: its key and value go into the cache, and it attends to all that the row holds.
-at::Tensor cached_attention(const at::Tensor& qkv, std::int64_t n_head, const CachedLayer& cache,
+at::Tensor cached_attention(const at::Tensor& qkv, const AttentionForm& form, const CachedLayer& cache,
                             const at::Tensor& lengths) {
-  const at::Tensor place = lengths.view({-1, 1, 1, 1}), column = place.expand({-1, n_head, 1, cache.keys.size(3)});
-  const auto [q, k, v] = split_heads(qkv, n_head);
+  const at::Tensor place = lengths.view({-1, 1, 1, 1}), column = place.expand({-1, form.n_kv_head, 1, form.head_size});
+  const auto [q, k, v] = split_heads(qkv, form);
   cache.keys.scatter_(2, column, k);
   cache.values.scatter_(2, column, v);
   const at::Tensor visible = at::arange(cache.keys.size(2), lengths.options()).le(place);
@@ -92,7 +92,7 @@ at::Tensor padded_logits(const at::Tensor& x, const at::Tensor& table) {
   return at::addmm(nothing, x, at::constant_pad_nd(table, {0, 0, 0, missing}).t());
 }
 
-// qkv [B, T, 3C] of a layer -> [B, T, C]
+// qkv [B, T, form.packed()] of a layer -> [B, T, H D]
 using Attend = std::function<at::Tensor(const at::Tensor& qkv, std::size_t layer, Pass& pass)>;
 
 class Reference final : public Model {
@@ -116,8 +116,8 @@ class Reference final : public Model {
   void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const override {
     Pass pass{backend()};
     const Attend attend = [&](const at::Tensor& qkv, std::size_t layer, Pass& own) {
-      fill(cache.layers[layer], qkv, shape().n_head);
-      return causal_attention(qkv, shape().n_head, own);
+      fill(cache.layers[layer], qkv, shape().attention());
+      return causal_attention(qkv, shape().attention(), own);
     };
     hidden(embed(tokens), attend, pass);
     cache.lengths.copy_(lengths);
@@ -126,7 +126,7 @@ class Reference final : public Model {
   at::Tensor decode(const at::Tensor& tokens, KeyValueCache& cache) const override {
     Pass pass{backend()};
     const Attend attend = [&](const at::Tensor& qkv, std::size_t layer, Pass&) {
-      return cached_attention(qkv, shape().n_head, cache.layers[layer], cache.lengths);
+      return cached_attention(qkv, shape().attention(), cache.layers[layer], cache.lengths);
     };
     const at::Tensor x =
         at::embedding(table_, tokens) + at::embedding(weights_.embedding.positions.value, cache.lengths);
@@ -137,8 +137,8 @@ class Reference final : public Model {
 
  private:
   Attend causal() const {
-    return [n_head = shape().n_head](const at::Tensor& qkv, std::size_t, Pass& pass) {
-      return causal_attention(qkv, n_head, pass);
+    return [form = shape().attention()](const at::Tensor& qkv, std::size_t, Pass& pass) {
+      return causal_attention(qkv, form, pass);
     };
   }
 

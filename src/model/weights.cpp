@@ -20,17 +20,14 @@ Pair weights_of(const ParameterArena& arena, const std::string& name, bool bias)
 }  // namespace
 
 GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size) {
-  return {.n_layer = model.n_layer,
-          .n_head = model.n_head,
-          .n_embd = model.n_embd,
-          .block_size = model.block_size,
-          .vocab_size = static_cast<std::int64_t>(vocab_size),
-          .bias = model.bias,
-          .gelu = model.gelu};
+  GptShape shape = model;
+  shape.vocab_size = static_cast<std::int64_t>(vocab_size);
+  return shape;
 }
 
 std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
   const std::int64_t channels = shape.n_embd;
+  const AttentionForm heads = shape.attention();
   std::vector<ParameterSpec> specs;
   const auto table = [&](const std::string& name, std::int64_t rows) {
     specs.push_back({name + ".weight", {rows, channels}, ParameterGroup::embedding});
@@ -51,11 +48,11 @@ std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
   for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
     const std::string prefix = str("h.", layer, ".");
     norm(prefix + "ln_1");
-    linear_layer(prefix + "attn.c_attn", channels, 3 * channels);
-    linear_layer(prefix + "attn.c_proj", channels, channels);
+    linear_layer(prefix + "attn.c_attn", channels, heads.packed());
+    linear_layer(prefix + "attn.c_proj", heads.queries(), channels);
     norm(prefix + "ln_2");
-    linear_layer(prefix + "mlp.c_fc", channels, 4 * channels);
-    linear_layer(prefix + "mlp.c_proj", 4 * channels, channels);
+    linear_layer(prefix + "mlp.c_fc", channels, shape.inner());
+    linear_layer(prefix + "mlp.c_proj", shape.inner(), channels);
   }
   norm("ln_f");
   return specs;

@@ -1,4 +1,4 @@
-// The shape of a GPT-2 (Radford et al. 2019), its parameters by name, and views of them for the operations.
+// The parameters of a model by name, and views of them for the operations.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,10 @@
 
 namespace inkling {
 
-struct GptShape {
-  std::int64_t n_layer = 12, n_head = 12, n_embd = 768, block_size = 1024, vocab_size = 50257;
-  bool bias = true;
-  GeluForm gelu = GeluForm::tanh;
-
-  bool operator==(const GptShape&) const = default;
-};
-
 // Returns the model's shape as the settings give it.
 GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size);
 
-// Returns every parameter under its Hugging Face name. GPT-2 small has 124,439,808 elements.
+// Returns every parameter under the name that it has in Hugging Face's GPT-2. GPT-2 small has 124,439,808 elements.
 std::vector<ParameterSpec> gpt_parameters(const GptShape& shape);
 
 // Sets GPT-2's initial values, from (seed, parameter, element) alone: N(0, 0.02) for matrices, N(0, 0.02 / sqrt(2

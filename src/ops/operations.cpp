@@ -122,14 +122,14 @@ struct FusedMlp : Function<FusedMlp> {
 
 struct AttentionState {
   const Backend& backend;
-  std::int64_t n_head;
+  AttentionForm form;
   DropoutPlace dropout;
   std::int64_t longest_queries = 0, longest_keys = 0;
 };
 
 struct FusedAttention : Function<FusedAttention> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv, AttentionState state) {
-    const Attended forward = state.backend.attention(qkv.contiguous(), state.n_head, state.dropout);
+    const Attended forward = state.backend.attention(qkv.contiguous(), state.form, state.dropout);
     context->save_for_backward(forward.saved);
     state.longest_queries = forward.longest_queries;
     state.longest_keys = forward.longest_keys;
@@ -143,7 +143,7 @@ struct FusedAttention : Function<FusedAttention> {
                               .saved = context->get_saved_variables(),
                               .longest_queries = state.longest_queries,
                               .longest_keys = state.longest_keys};
-    return {state.backend.attention_backward(upstream[0].contiguous(), forward, state.n_head, state.dropout), {}};
+    return {state.backend.attention_backward(upstream[0].contiguous(), forward, state.form, state.dropout), {}};
   }
 };
 
@@ -204,9 +204,9 @@ at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass)
   return FusedMlp::apply(x, With<MlpWeights>{pass.backend, weights}, pass.training.recompute == Recompute::gelu);
 }
 
-at::Tensor attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pass) {
+at::Tensor attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass) {
   RECORD_FUNCTION("attention", std::vector<c10::IValue>());
-  return FusedAttention::apply(qkv, AttentionState{pass.backend, n_head, pass.next_dropout()});
+  return FusedAttention::apply(qkv, AttentionState{pass.backend, form, pass.next_dropout()});
 }
 
 at::Tensor dropout(const at::Tensor& x, Pass& pass) {

@@ -42,13 +42,14 @@ ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const Nor
 // x W + b: [..., in] -> [..., out]
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass);
 
-// The MLP, for each token alone: a linear layer to 4C channels, GELU, and a linear layer back to C.
+// The MLP, for each token alone: a linear layer to F channels, GELU, and a linear layer back to C.
 at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass);
 
-// Multi-head causal self-attention (Vaswani et al. 2017, section 3.2). qkv: [B, T, 3C], the queries, keys and values of
-// all heads side by side -> [B, T, C], the heads concatenated. Position t sees positions 0..t: softmax(q k^T / sqrt(D)
+// Multi-head causal self-attention (Vaswani et al. 2017, section 3.2). qkv: [B, T, form.packed()], the queries, keys
+// and values of all heads side by side -> [B, T, H D], the heads concatenated. Position t sees positions 0..t:
+// softmax(q k^T / sqrt(D)
 // + mask) v. Dropout falls on the attention probabilities.
-at::Tensor attention(const at::Tensor& qkv, std::int64_t n_head, Pass& pass);
+at::Tensor attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass);
 
 // Each element becomes 0 with probability training.dropout, else x / (1 - p). Outside training it returns x itself.
 at::Tensor dropout(const at::Tensor& x, Pass& pass);
@@ -61,13 +62,13 @@ at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor&
 // its result; mlp x, and what goes into GELU and what comes out of it.
 constexpr std::int64_t kept_by_norm(std::int64_t channels) { return channels; }
 constexpr std::int64_t kept_by_linear(std::int64_t in) { return in; }
-constexpr std::int64_t kept_by_attention(std::int64_t channels) { return (3 + 1) * channels; }
-constexpr std::int64_t kept_by_mlp(std::int64_t channels, Recompute recompute) {
-  return channels + (recompute == Recompute::gelu ? 4 : 8) * channels;
+constexpr std::int64_t kept_by_attention(const AttentionForm& form) { return form.packed() + form.queries(); }
+constexpr std::int64_t kept_by_mlp(std::int64_t channels, std::int64_t inner, Recompute recompute) {
+  return channels + (recompute == Recompute::gelu ? 1 : 2) * inner;
 }
 
-// Elements per token that exist while the MLP runs, which needs the most: 4C on both sides of GELU, and beside them x,
-// the result and the residual stream.
-constexpr std::int64_t held_by_mlp(std::int64_t channels) { return (4 + 4 + 3) * channels; }
+// Elements per token that exist while the MLP runs, which needs the most: both sides of GELU, and beside them x, the
+// result and the residual stream.
+constexpr std::int64_t held_by_mlp(std::int64_t channels, std::int64_t inner) { return 2 * inner + 3 * channels; }
 
 }  // namespace inkling

@@ -15,9 +15,12 @@ namespace {
 
 TEST(Gpt, TheSmallGpt2Has124439808Parameters) {
   const auto count = [](const GptShape& shape) { return ParameterLayout(gpt_parameters(shape)).parameter_count(); };
-  EXPECT_EQ(count({}), 124439808);
-  EXPECT_EQ(count({.n_layer = 24, .n_head = 16, .n_embd = 1024}), 354823168);  // GPT-2 medium
-  EXPECT_EQ(count({.bias = false}), 124439808 - (12 * (3 + 1 + 4 + 1 + 2) + 1) * 768);
+  GptShape shape = {.n_layer = 12, .n_head = 12, .n_embd = 768, .block_size = 1024, .vocab_size = 50257};
+  EXPECT_EQ(count(shape), 124439808);
+  EXPECT_EQ(count({.n_layer = 24, .n_head = 16, .n_embd = 1024, .block_size = 1024, .vocab_size = 50257}),
+            354823168);  // GPT-2 medium
+  shape.bias = false;
+  EXPECT_EQ(count(shape), 124439808 - (12 * (3 + 1 + 4 + 1 + 2) + 1) * 768);
 }
 
 TEST(ParameterLayout, AGroupIsOneRangeAndEachParameterBeginsAtAMultipleOf64Bytes) {

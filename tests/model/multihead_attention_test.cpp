@@ -52,7 +52,8 @@ TEST(Attention, IsLibTorchsMultiheadAttentionWithTheSameWeights) {
     weights.bias.gradient.zero_();
   }
   Pass pass{.backend = cpu_backend()};
-  const at::Tensor ours = linear(attention(linear(ours_in, c_attn, pass), n_head, pass), c_proj, pass);
+  const at::Tensor ours =
+      linear(attention(linear(ours_in, c_attn, pass), {n_head, n_head, channels / n_head}, pass), c_proj, pass);
   ours.backward(upstream);
   // Two products over 24 channels, scores over heads of 6, 13 keys. Both sides have errors.
   const double roundings = 2 * 24 + oracle::in_softmax(6, 2.4) + 13 + oracle::function_roundings;

@@ -36,7 +36,7 @@ oracle::Weights oracle_weights(const ParameterArena& arena) {
 }
 
 oracle::Gpt oracle_gpt(const GptShape& shape) {
-  return {.n_layer = shape.n_layer, .n_head = shape.n_head, .exact_gelu = shape.gelu == GeluForm::exact};
+  return {.n_layer = shape.n_layer, .form = shape.attention(), .exact_gelu = shape.gelu == GeluForm::exact};
 }
 
 oracle::Roundings logits_roundings(const GptShape& shape, std::int64_t time) {

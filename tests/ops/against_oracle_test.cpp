@@ -169,17 +169,22 @@ TEST_P(OpMatchesOracle, Mlp) {
 }
 
 TEST_P(OpMatchesOracle, CausalAttention) {
-  for (const auto& [time, head_size] : {std::pair<std::int64_t, std::int64_t>{1, 8}, {7, 5}, {70, 16}}) {
-    const std::int64_t n_head = 3;
-    const Input qkv = input(1, {2, time, 3 * n_head * head_size});
+  for (const auto& [time, form] : {std::pair<std::int64_t, AttentionForm>{1, {3, 3, 8}},
+                                   {7, {3, 3, 5}},
+                                   {70, {3, 3, 16}},
+                                   {70, {4, 2, 5}},
+                                   {7, {4, 1, 8}}}) {
+    const std::int64_t head_size = form.head_size;
+    const Input qkv = input(1, {2, time, form.packed()});
     Pass ours = pass();
     oracle::Dropout none;
     // Scores have the standard deviation 1. LibTorch may keep them and the probabilities.
     const auto scores = in_softmax(static_cast<double>(head_size), 2.0);
     const Roundings forward = {.sums = scores + static_cast<double>(time) + function_roundings,
                                .kept = in_softmax(1, 2.0) + 2};
-    expect_same_result(attention(qkv.ours, n_head, ours), oracle::causal_attention(qkv.plain, n_head, none), forward);
-    const auto more = static_cast<double>(time + head_size);  // the probabilities' gradient, and a sum over the queries
+    expect_same_result(attention(qkv.ours, form, ours), oracle::causal_attention(qkv.plain, form, none), forward);
+    const auto more = static_cast<double>(form.group() * time +
+                                          head_size);  // the probabilities' gradient, and a sum over the queries
     expect_same_gradient(qkv, {.sums = 2 * forward.sums + more, .kept = 2 * forward.kept});
   }
 }

@@ -46,10 +46,11 @@ class AttentionDropout : public oracle::OnEverySetting {};
 TEST_P(AttentionDropout, FallsOnTheProbabilities) {
   const at::Tensor qkv = oracle::normal(1, {2, 33, 72}).to(options()).set_requires_grad(true);
   const at::Tensor plain = qkv.detach().to(at::kCPU, at::kDouble).set_requires_grad(true);
+  const AttentionForm form = {.n_head = 3, .n_kv_head = 3, .head_size = 8};
   Pass ours = pass(0.2, key);
   oracle::Dropout dropout_of_oracle{0.2, key};
-  const at::Tensor out = attention(qkv, 3, ours);
-  const at::Tensor expected = oracle::causal_attention(plain, 3, dropout_of_oracle);
+  const at::Tensor out = attention(qkv, form, ours);
+  const at::Tensor expected = oracle::causal_attention(plain, form, dropout_of_oracle);
   // Heads of 8, 33 keys, scores of standard deviation 1; backward, twice as much.
   const double sums = oracle::in_softmax(8, 2.0) + 33 + oracle::function_roundings;
   EXPECT_LT(oracle::error(out, expected), tolerance({.sums = sums, .kept = 1}));

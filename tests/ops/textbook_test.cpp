@@ -29,7 +29,7 @@ at::Tensor attention_weights(const std::vector<double>& scores) {
     qkv[0][t][2 * n + t].fill_(1.0);
   }
   Pass pass{.backend = cpu_backend()};
-  return attention(qkv, 1, pass)[0][n - 1];
+  return attention(qkv, {1, 1, n}, pass)[0][n - 1];
 }
 
 TEST(Textbook, SoftmaxOfSixScoresInAttention) {
@@ -87,13 +87,13 @@ TEST(Textbook, AttentionScoresHaveVarianceOne) {
   qkv.slice(2, 2 * d).zero_();
   qkv.select(1, 0).select(1, 2 * d).fill_(1.0);
   Pass pass{.backend = cpu_backend()};
-  const at::Tensor weight = attention(qkv, 1, pass).select(1, 1).select(1, 0).to(at::kDouble);
+  const at::Tensor weight = attention(qkv, {1, 1, d}, pass).select(1, 1).select(1, 0).to(at::kDouble);
   EXPECT_NEAR((weight / (1.0 - weight)).log().var().item<double>(), 2.0, 0.12);
 }
 
 TEST(Textbook, ShapesForBatchSixTimeEightChannelsThirtyTwoHeadSixteen) {
   Pass pass{.backend = cpu_backend()};
-  const at::Tensor out = attention(oracle::normal(1, {6, 8, 3 * 32}).to(at::kFloat), 32 / 16, pass);
+  const at::Tensor out = attention(oracle::normal(1, {6, 8, 3 * 32}).to(at::kFloat), {2, 2, 16}, pass);
   EXPECT_EQ(out.sizes(), at::IntArrayRef({6, 8, 32}));
 }
 

@@ -32,7 +32,7 @@ at::Tensor Gpt::logits(const Weights& weights, const at::Tensor& tokens) const {
   for (std::int64_t number = 0; number < n_layer; ++number) {
     const Layer layer{weights, "h." + std::to_string(number) + "."};
     const at::Tensor qkv = layer.linear("attn.c_attn", layer.norm("ln_1", x));
-    x = x + drop(layer.linear("attn.c_proj", causal_attention(qkv, n_head, drop)));
+    x = x + drop(layer.linear("attn.c_proj", causal_attention(qkv, form, drop)));
     const at::Tensor wide = gelu(layer.linear("mlp.c_fc", layer.norm("ln_2", x)), exact_gelu);
     x = x + drop(layer.linear("mlp.c_proj", wide));
   }

@@ -14,7 +14,8 @@ namespace inkling::oracle {
 using Weights = std::map<std::string, at::Tensor>;  // names as in "h.0.attn.c_attn.weight"; a bias may be missing
 
 struct Gpt {
-  std::int64_t n_layer = 0, n_head = 0;
+  std::int64_t n_layer = 0;
+  AttentionForm form = {};
   bool exact_gelu = false;
   Dropout dropout = {};
 

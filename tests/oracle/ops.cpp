@@ -52,20 +52,22 @@ at::Tensor gelu(const at::Tensor& x, bool exact) {
   return 0.5 * x * (1.0 + at::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
 
-at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Dropout& dropout) {
-  const std::int64_t batch = qkv.size(0), time = qkv.size(1), channels = qkv.size(2) / 3;
-  const auto head_view = [&](std::int64_t part) {  // [B, H, T, D]
-    return qkv.slice(2, part * channels, (part + 1) * channels)
-        .reshape({batch, time, n_head, -1})
+at::Tensor causal_attention(const at::Tensor& qkv, const AttentionForm& form, Dropout& dropout) {
+  const std::int64_t batch = qkv.size(0), time = qkv.size(1);
+  const auto head_view = [&](std::int64_t first, std::int64_t heads) {  // [B, heads, T, D]
+    return qkv.slice(2, first, first + heads * form.head_size)
+        .reshape({batch, time, heads, form.head_size})
         .permute({0, 2, 1, 3});
   };
-  const at::Tensor queries = head_view(0), keys = head_view(1), values = head_view(2);
+  const at::Tensor queries = head_view(0, form.n_head);
+  const at::Tensor keys = head_view(form.queries(), form.n_kv_head).repeat_interleave(form.group(), 1);
+  const at::Tensor values = head_view(form.queries() + form.keys(), form.n_kv_head).repeat_interleave(form.group(), 1);
   const double root = std::sqrt(static_cast<double>(queries.size(3)));
   const at::Tensor future =
       at::full({time, time}, -std::numeric_limits<double>::infinity(), qkv.options().requires_grad(false)).triu(1);
   const at::Tensor scores = at::matmul(queries, keys.permute({0, 1, 3, 2})) / root + future;
   const at::Tensor heads = at::matmul(dropout(at::softmax(scores, -1)), values);
-  return heads.permute({0, 2, 1, 3}).reshape({batch, time, channels});
+  return heads.permute({0, 2, 1, 3}).reshape({batch, time, form.queries()});
 }
 
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets) {

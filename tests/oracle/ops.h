@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/kernel_settings.h"
+
 namespace inkling::oracle {
 
 // Dropout by docs/formats.md: the place counts up with every use, and element i of a place is dropped where the top
@@ -26,8 +28,8 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::T
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 at::Tensor gelu(const at::Tensor& x, bool exact);
 
-// qkv: [B, T, 3C] -> [B, T, C]. Position t sees positions 0..t.
-at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t n_head, Dropout& dropout);
+// qkv: [B, T, form.packed()] -> [B, T, H D]. Position t sees positions 0..t.
+at::Tensor causal_attention(const at::Tensor& qkv, const AttentionForm& form, Dropout& dropout);
 
 // The mean of -log softmax(logits)[target] over the targets that are not -1. logits: [..., V]; targets: [...].
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets);

@@ -14,7 +14,7 @@ const Backend& cpu_backend() {
       .mlp = cpu::mlp,
       .mlp_backward = cpu::mlp_backward,
       .attention = cpu::attention,
-      .keeps_probabilities = [](at::ScalarType, std::int64_t) { return false; },
+      .keeps_probabilities = [](at::ScalarType, const AttentionForm&) { return false; },
       .attention_backward = cpu::attention_backward,
       .head = cpu::head,
       .head_backward = cpu::head_backward,

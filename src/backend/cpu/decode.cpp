@@ -51,8 +51,7 @@ class BlockStep {
   BlockStep(const ResidualStream& in, const DecodedBlock& block, const ResidualStream& out)
       : rows_(in.x.size(0)),
         channels_(in.x.size(-1)),
-        n_head_(block.n_head),
-        head_size_(channels_ / n_head_),
+        heads_(block.form),
         form_(block.weights.mlp.gelu),
         c_attn_(block.weights.c_attn),
         c_proj_(block.weights.c_proj),
@@ -70,16 +69,17 @@ class BlockStep {
         sum_normed_(floats(out.normed)),
         longest_(*std::max_element(lengths_, lengths_ + rows_) + 1) {
     const std::int64_t parts = at::get_num_threads();
-    share_size_ = rows_ * std::max(3 * channels_, c_fc_.columns);
+    share_size_ = rows_ * std::max(heads_.packed(), std::max(channels_, c_fc_.columns));
     part_size_ = rows_ * (channels_ + 2) + longest_;
+    const std::int64_t inner = mlp_c_proj_.inner, product = std::max(heads_.queries(), channels_);
     memory_ = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(
-        2 * parts * share_size_ + parts * part_size_ + rows_ * (2 * channels_ + c_fc_.columns)));
+        2 * parts * share_size_ + parts * part_size_ + rows_ * (product + heads_.queries() + inner)));
     shares_[0] = memory_.get();
     shares_[1] = shares_[0] + parts * share_size_;
     part_memory_ = shares_[1] + parts * share_size_;
     queries_ = part_memory_ + parts * part_size_;
-    attended_ = queries_ + rows_ * channels_;
-    wide_ = attended_ + rows_ * channels_;
+    attended_ = queries_ + rows_ * product;
+    wide_ = attended_ + rows_ * heads_.queries();
   }
 
   // What thread `part` of `parts` does. Products are split by the lines of the matrix: a thread's share is the sum over
@@ -92,9 +92,9 @@ class BlockStep {
 
     multiply(c_attn_, normed_, 0, part, own(channels_));
     wait_for_all_threads();
-    attend(own(rows_ * n_head_), parts, scores);
+    attend(own(rows_ * heads_.n_kv_head), parts, scores);
     wait_for_all_threads();
-    multiply(c_proj_, attended_, 1, part, own(channels_));
+    multiply(c_proj_, attended_, 1, part, own(heads_.queries()));
     wait_for_all_threads();
     add_product(c_proj_, x_, 1, parts, own(channels_));
     wait_for_all_threads();
@@ -102,7 +102,7 @@ class BlockStep {
     multiply(c_fc_, normed, 0, part, own(channels_));
     wait_for_all_threads();
     widen(own(c_fc_.columns), parts);
-    multiply(mlp_c_proj_, wide_, 1, part, own(c_fc_.columns));
+    multiply(mlp_c_proj_, wide_, 1, part, own(mlp_c_proj_.inner));
     wait_for_all_threads();
     add_product(mlp_c_proj_, sum_, 1, parts, own(channels_));
     wait_for_all_threads();
@@ -134,19 +134,22 @@ class BlockStep {
     }
   }
 
-  // Completes the new query, key and value of some of all rows' heads, and attends with them.
-  void attend(Range heads, std::int64_t parts, float* scores) const {
-    for (std::int64_t i = heads.begin; i < heads.end; ++i) {
-      const std::int64_t row = i / n_head_, column = i % n_head_ * head_size_, last = lengths_[row];
-      float* const query = queries_ + i * head_size_;
-      float *const keys = keys_ + i * capacity_ * head_size_, *const values = values_ + i * capacity_ * head_size_;
-      std::int64_t first = column;
-      for (float* const target : {query, keys + last * head_size_, values + last * head_size_}) {
-        sum_shares(c_attn_, 0, parts, row, {first, first + head_size_}, target);
-        first += channels_;
+  // Completes the new key and value of some of all rows' heads of them, and the queries that share them, and attends.
+  void attend(Range shared_heads, std::int64_t parts, float* scores) const {
+    const std::int64_t size = heads_.head_size;
+    for (std::int64_t i = shared_heads.begin; i < shared_heads.end; ++i) {
+      const std::int64_t row = i / heads_.n_kv_head, number = i % heads_.n_kv_head, last = lengths_[row];
+      float *const keys = keys_ + i * capacity_ * size, *const values = values_ + i * capacity_ * size;
+      const auto complete = [&](std::int64_t head, float* target) {  // of the packed heads of this row
+        sum_shares(c_attn_, 0, parts, row, {head * size, (head + 1) * size}, target);
+      };
+      complete(heads_.n_head + number, keys + last * size);
+      complete(heads_.n_head + heads_.n_kv_head + number, values + last * size);
+      for (std::int64_t head = number * heads_.group(); head < (number + 1) * heads_.group(); ++head) {
+        const std::int64_t place = (row * heads_.n_head + head) * size;
+        complete(head, queries_ + place);
+        cpu_kernels().attend_cached(queries_ + place, keys, values, attended_ + place, scores, last + 1, size, size);
       }
-      cpu_kernels().attend_cached(query, keys, values, attended_ + row * channels_ + column, scores, last + 1,
-                                  head_size_, head_size_);
     }
   }
 
@@ -173,11 +176,12 @@ class BlockStep {
     }
   }
 
-  std::int64_t rows_, channels_, n_head_, head_size_;
+  std::int64_t rows_, channels_;
+  AttentionForm heads_;
   GeluForm form_;
   Matrix c_attn_, c_proj_, c_fc_, mlp_c_proj_;
   Norm inner_norm_, outer_norm_;
-  float *keys_, *values_;  // [B, H, capacity, D]
+  float *keys_, *values_;  // [B, n_kv_head, capacity, D]
   std::int64_t capacity_;
   const std::int64_t* lengths_;
   const float *x_, *normed_;

@@ -159,12 +159,13 @@ void attention_backward(const AttentionHead& head, const float* out, const float
     for_each_tile(0, block_end, [&]<std::int64_t rows>(std::int64_t key) {
       const std::int64_t first = key > block ? key : block;  // earlier queries do not see these keys
       const std::int64_t place = (first - block) * stride + key, count = block_end - first;
+      const bool add = key < block || !head.is_first_of_group;
       for (std::int64_t d = 0; d < size; d += lanes) {
         const std::int64_t width = size - d < lanes ? size - d : lanes, panel = d * time + first * lanes;
         store_tile(multiply_tile<rows>(dscores + place, 1, stride, queries + panel, count), dkeys + key * head.row + d,
-                   head.row, width, key < block);
+                   head.row, width, add);
         store_tile(multiply_tile<rows>(probabilities + place, 1, stride, upstream + panel, count),
-                   dvalues + key * head.row + d, head.row, width, key < block);
+                   dvalues + key * head.row + d, head.row, width, add);
       }
     });
   }

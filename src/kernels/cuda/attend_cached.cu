@@ -14,20 +14,28 @@ constexpr int largest_head = 1024;
 
 template <typename Element>
 struct CachedAttention {
-  const Element* qkv;           // [B, 3 C]
-  Element* keys;                // [B, H, block, D]
-  Element* values;              // [B, H, block, D]
+  const Element* qkv;           // [B, (H + 2 G) D], of H queries that share G keys and values
+  Element* keys;                // [B, G, block, D]
+  Element* values;              // [B, G, block, D]
   const std::int64_t* lengths;  // [B]
-  Element* out;                 // [B, C]
+  Element* out;                 // [B, H D]
   unsigned* arrivals;           // [B, H]: blocks that have written their piece; 0 before and after
   float* pieces;  // [B, H, chunks, D + 2]: the weighted sum of values, the largest score, the sum of weights
   std::int64_t block;
-  int heads, head_size, chunks;
+  int heads, shared_heads, head_size, chunks;
 
   // Of this block's head and sequence: blockIdx.y and blockIdx.z.
   __device__ std::int64_t head() const { return static_cast<std::int64_t>(blockIdx.z) * heads + blockIdx.y; }
-  __device__ const Element* packed(int which) const {
-    return qkv + (static_cast<std::int64_t>(blockIdx.z) * 3 + which) * heads * head_size + blockIdx.y * head_size;
+  __device__ int shared_head() const { return static_cast<int>(blockIdx.y) / (heads / shared_heads); }
+  __device__ const Element* packed(int number) const {
+    return qkv + (static_cast<std::int64_t>(blockIdx.z) * (heads + 2 * shared_heads) + number) * head_size;
+  }
+  __device__ const Element* query() const { return packed(static_cast<int>(blockIdx.y)); }
+  __device__ const Element* new_key() const { return packed(heads + shared_head()); }
+  __device__ const Element* new_value() const { return packed(heads + shared_heads + shared_head()); }
+  // Of the first cached key and value of this block's head.
+  __device__ std::int64_t cached() const {
+    return (static_cast<std::int64_t>(blockIdx.z) * shared_heads + shared_head()) * block * head_size;
   }
   __device__ float* piece(int chunk) const { return pieces + (head() * chunks + chunk) * (head_size + 2); }
 };
@@ -91,7 +99,8 @@ __device__ inline void join_chunks(const CachedAttention<Element>& attention, in
   }
 }
 
-// Chunk blockIdx.x. The chunk of the new position puts its key and value into the cache.
+// Chunk blockIdx.x. The chunk of the new position puts its key and value into the cache. Blocks whose heads share them
+// all write the same there, each before it reads them.
 template <typename Element, int width>
 __global__ void __launch_bounds__(threads) chunk_kernel(CachedAttention<Element> attention) {
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * attention_chunk;
@@ -99,11 +108,11 @@ __global__ void __launch_bounds__(threads) chunk_kernel(CachedAttention<Element>
   if (begin > length) return;                                 // the whole block
   const int size = attention.head_size;
   const int count = static_cast<int>(min(attention_chunk, length + 1 - begin));
-  const std::int64_t place = (attention.head() * attention.block + begin) * size;
+  const std::int64_t place = attention.cached() + begin * size;
   if (begin + count == length + 1) {
     for (int i = static_cast<int>(threadIdx.x); i < size; i += threads) {
-      attention.keys[place + (count - 1) * size + i] = attention.packed(1)[i];
-      attention.values[place + (count - 1) * size + i] = attention.packed(2)[i];
+      attention.keys[place + (count - 1) * size + i] = attention.new_key()[i];
+      attention.values[place + (count - 1) * size + i] = attention.new_value()[i];
     }
   }
   __syncthreads();  // the whole block reads them
@@ -115,7 +124,7 @@ __global__ void __launch_bounds__(threads) chunk_kernel(CachedAttention<Element>
     const Element* const key = attention.keys + place + t * size;
 #pragma unroll 4
     for (int i = first_half ? 0 : width; i < size; i += 2 * width) {
-      score += dot(load<width>(attention.packed(0) + i), load<width>(key + i));
+      score += dot(load<width>(attention.query() + i), load<width>(key + i));
     }
   }
   score = (score + __shfl_xor_sync(0xffffffffu, score, 1)) * rsqrtf(static_cast<float>(size));
@@ -136,8 +145,8 @@ __global__ void __launch_bounds__(threads) chunk_kernel(CachedAttention<Element>
 
 template <typename Element>
 void attend_cached(const Element* qkv, Element* keys, Element* values, const std::int64_t* lengths, Element* out,
-                   float* scratch, std::uint32_t* arrivals, std::int64_t batch, std::int64_t heads,
-                   std::int64_t head_size, std::int64_t block, Stream stream) {
+                   float* scratch, std::uint32_t* arrivals, std::int64_t batch, const AttentionForm& form,
+                   std::int64_t block, Stream stream) {
   const auto chunks = static_cast<unsigned>(divided_up(block, attention_chunk));
   CachedAttention<Element> attention = {};
   attention.qkv = qkv;
@@ -148,15 +157,16 @@ void attend_cached(const Element* qkv, Element* keys, Element* values, const std
   attention.arrivals = arrivals;
   attention.pieces = scratch;
   attention.block = block;
-  attention.heads = static_cast<int>(heads);
-  attention.head_size = static_cast<int>(head_size);
+  attention.heads = static_cast<int>(form.n_head);
+  attention.shared_heads = static_cast<int>(form.n_kv_head);
+  attention.head_size = static_cast<int>(form.head_size);
   attention.chunks = static_cast<int>(chunks);
-  if (head_size > largest_head) {
+  if (form.head_size > largest_head) {
     throw Error::environment("heads of more than " + std::to_string(largest_head) +
                              " channels have no CUDA kernel here: set runtime.kernels to reference");
   }
-  with_width<Element>(head_size, aligned(qkv, keys, values), [&](auto width) {
-    const dim3 grid(chunks, static_cast<unsigned>(heads), static_cast<unsigned>(batch));
+  with_width<Element>(form.head_size, aligned(qkv, keys, values), [&](auto width) {
+    const dim3 grid(chunks, static_cast<unsigned>(form.n_head), static_cast<unsigned>(batch));
     launch("attend_cached", chunk_kernel<Element, width()>, grid, threads, stream, attention);
   });
 }

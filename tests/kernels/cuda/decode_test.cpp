@@ -124,14 +124,15 @@ INKLING_ON_SHAPES(MatrixKernels, Shape{1, 1}, Shape{3, 7}, Shape{64, 65}, Shape{
 // Shape::rows is the capacity of the cache, Shape::channels the size of a head.
 class AttendCachedKernels : public DeviceKernels {
  protected:
-  static constexpr std::int64_t batch = 3, heads = 2;
+  static constexpr std::int64_t batch = 3, heads = 4;
+  std::int64_t shared = heads;  // keys and values
 
   std::vector<std::int64_t> lengths() const { return {rows - 1, rows / 2, 0}; }
   std::size_t in_cache(std::int64_t b, std::int64_t head, std::int64_t t) const {
-    return static_cast<std::size_t>(((b * heads + head) * rows + t) * channels);
+    return static_cast<std::size_t>(((b * shared + head) * rows + t) * channels);
   }
-  std::size_t in_qkv(std::int64_t b, std::int64_t head, std::int64_t which) const {
-    return static_cast<std::size_t>(((b * 3 + which) * heads + head) * channels);
+  std::size_t in_qkv(std::int64_t b, std::int64_t number) const {
+    return static_cast<std::size_t>((b * (heads + 2 * shared) + number) * channels);
   }
 
   // Attention of one query over keys and values 0 to `last`.
@@ -161,16 +162,16 @@ class AttendCachedKernels : public DeviceKernels {
   // Keys of the second chunk and on are `later` times as large.
   template <typename Element>
   void expect_attention(std::size_t misplaced, float later) const {
-    const auto qkv = normals<Element>(batch * 3 * heads * channels, 1);
-    auto keys = normals<Element>(batch * heads * rows * channels, 2),
-         values = normals<Element>(batch * heads * rows * channels, 3);
-    for (std::int64_t i = 0; i < batch * heads * rows * channels; ++i) {
+    const auto qkv = normals<Element>(batch * (heads + 2 * shared) * channels, 1);
+    auto keys = normals<Element>(batch * shared * rows * channels, 2),
+         values = normals<Element>(batch * shared * rows * channels, 3);
+    for (std::int64_t i = 0; i < batch * shared * rows * channels; ++i) {
       if (i / channels % rows >= attention_chunk) keys[static_cast<std::size_t>(i)] *= later;
     }
     const auto positions = lengths();
     // What the cache holds from the new position on must not matter.
     for (std::int64_t b = 0; b < batch; ++b) {
-      for (std::int64_t head = 0; head < heads; ++head) {
+      for (std::int64_t head = 0; head < shared; ++head) {
         const auto begin = static_cast<std::ptrdiff_t>(in_cache(b, head, positions[static_cast<std::size_t>(b)])),
                    end = static_cast<std::ptrdiff_t>(in_cache(b, head, rows));
         std::fill(keys.begin() + begin, keys.begin() + end, 1e30f);
@@ -187,7 +188,7 @@ class AttendCachedKernels : public DeviceKernels {
     const auto launch = [&] {
       cuda_kernels<Element>().attend_cached(device_qkv.get(), device_keys.get(), device_values.get(),
                                             device_lengths.get(), out.get(), scratch.get(), arrivals.get(), batch,
-                                            heads, channels, rows, nullptr);
+                                            {heads, shared, channels}, rows, nullptr);
     };
     launch();
     keys = cached_keys;
@@ -196,12 +197,14 @@ class AttendCachedKernels : public DeviceKernels {
     double largest_score = 0;
     for (std::int64_t b = 0; b < batch; ++b) {
       const std::int64_t last = positions[static_cast<std::size_t>(b)];
+      for (std::int64_t head = 0; head < shared; ++head) {
+        std::copy_n(qkv.data() + in_qkv(b, heads + head), channels, keys.data() + in_cache(b, head, last));
+        std::copy_n(qkv.data() + in_qkv(b, heads + shared + head), channels, values.data() + in_cache(b, head, last));
+      }
       for (std::int64_t head = 0; head < heads; ++head) {
-        std::copy_n(qkv.data() + in_qkv(b, head, 1), channels, keys.data() + in_cache(b, head, last));
-        std::copy_n(qkv.data() + in_qkv(b, head, 2), channels, values.data() + in_cache(b, head, last));
-        largest_score =
-            std::max(largest_score, attend(qkv.data() + in_qkv(b, head, 0), keys.data() + in_cache(b, head, 0),
-                                           values.data() + in_cache(b, head, 0), last, wanted));
+        const std::size_t cached = in_cache(b, head / (heads / shared), 0);
+        largest_score = std::max(largest_score, attend(qkv.data() + in_qkv(b, head), keys.data() + cached,
+                                                       values.data() + cached, last, wanted));
       }
     }
     EXPECT_EQ(device_keys.read(), keys);
@@ -218,7 +221,9 @@ class AttendCachedKernels : public DeviceKernels {
 };
 
 TEST_P(AttendCachedKernels, NewPositionsAreCachedAndAttendToAllBefore) {
-  on_every_layout([&]<typename Element>(std::size_t misplaced) { expect_attention<Element>(misplaced, 1.0f); });
+  for (shared = heads; shared > 0; shared /= 2) {
+    on_every_layout([&]<typename Element>(std::size_t misplaced) { expect_attention<Element>(misplaced, 1.0f); });
+  }
 }
 
 // So much larger that their exponentials are past the range of float32.
