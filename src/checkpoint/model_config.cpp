@@ -8,6 +8,8 @@
 namespace inkling {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr double layer_norm_epsilon = 1e-5;
 
 // Hugging Face's names for the two forms of GELU (Hendrycks, Gimpel 2016).
@@ -25,7 +27,7 @@ void require_flag(const JsonFields& config, const char* name, bool required, con
   config.refuse(str(name, " is ", required ? "false" : "true", ": ", meaning, " cannot be computed here"));
 }
 
-void check_architecture(const JsonFields& config, const GptShape& shape) {
+void check_gpt2(const JsonFields& config, const GptShape& shape) {
   if (config.has("n_inner") && config.whole("n_inner", 1, 1LL << 40) != 4 * shape.n_embd) {
     config.refuse(str("n_inner is not 4 * n_embd = ", 4 * shape.n_embd, ", the only width that can be computed here"));
   }
@@ -37,59 +39,96 @@ void check_architecture(const JsonFields& config, const GptShape& shape) {
   require_flag(config, "scale_attn_weights", true, "attention without its scale");
   require_flag(config, "scale_attn_by_inverse_layer_idx", false, "attention scaled by layer");
   require_flag(config, "add_cross_attention", false, "attention to an encoder");
-  if (config.has("quantization_config")) config.refuse("the weights are quantized, which cannot be computed here");
 }
 
-}  // namespace
-
-std::string print_model_config(const GptShape& shape, double dropout, std::optional<std::uint64_t> separator) {
-  nlohmann::ordered_json config = {
-      {"architectures", {"GPT2LMHeadModel"}},
-      {"model_type", "gpt2"},
-      {"vocab_size", shape.vocab_size},
-      {"n_positions", shape.block_size},
-      {"n_ctx", shape.block_size},
-      {"n_embd", shape.n_embd},
-      {"n_layer", shape.n_layer},
-      {"n_head", shape.n_head},
-      {"n_inner", nullptr},
-      {"activation_function", shape.gelu == GeluForm::tanh ? "gelu_new" : "gelu"},
-      {"layer_norm_epsilon", layer_norm_epsilon},
-      {"resid_pdrop", dropout},
-      {"embd_pdrop", dropout},
-      {"attn_pdrop", dropout},
-      {"initializer_range", 0.02},
-      {"scale_attn_weights", true},
-      {"scale_attn_by_inverse_layer_idx", false},
-      {"tie_word_embeddings", true},
-      {"use_cache", true},
-      {"bos_token_id", nullptr},
-      {"eos_token_id", nullptr},
-      {"torch_dtype", "float32"},
-  };
-  if (separator) config["bos_token_id"] = config["eos_token_id"] = *separator;
+Json gpt2_json(const GptShape& shape, double dropout) {
+  Json config = {{"architectures", {"GPT2LMHeadModel"}},
+                 {"model_type", "gpt2"},
+                 {"vocab_size", shape.vocab_size},
+                 {"n_positions", shape.block_size},
+                 {"n_ctx", shape.block_size},
+                 {"n_embd", shape.n_embd},
+                 {"n_layer", shape.n_layer},
+                 {"n_head", shape.n_head},
+                 {"n_inner", nullptr},
+                 {"activation_function", shape.gelu == GeluForm::tanh ? "gelu_new" : "gelu"},
+                 {"layer_norm_epsilon", layer_norm_epsilon},
+                 {"resid_pdrop", dropout},
+                 {"embd_pdrop", dropout},
+                 {"attn_pdrop", dropout},
+                 {"scale_attn_weights", true},
+                 {"scale_attn_by_inverse_layer_idx", false},
+                 {"tie_word_embeddings", true}};
   if (!shape.bias) config["inkling"] = {{"bias", false}};
-  return config.dump(2) + "\n";
+  return config;
 }
 
-GptShape read_model_config(const std::filesystem::path& folder) {
-  const JsonFields config(folder / "config.json", "fetch or save the model again, or choose another");
-  if (const std::string type = config.text("model_type"); type != "gpt2") {
-    config.refuse(str("model_type is ", quote(type), ", and only gpt2 can be opened here"));
-  }
+GptShape read_gpt2(const JsonFields& config) {
   GptShape shape;
   shape.n_layer = config.whole("n_layer", 1, 1000);
   shape.n_head = config.whole("n_head", 1, 1000);
   shape.n_embd = config.whole("n_embd", 1, 65'536);
   shape.block_size = config.whole("n_positions", 1, 65'536);
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
-  if (shape.n_embd % shape.n_head != 0) {
-    config.refuse(str("n_embd ", shape.n_embd, " is not divisible by n_head ", shape.n_head));
-  }
   shape.gelu = gelu_form(config);
   if (config.has("inkling")) shape.bias = config.section("inkling").optional_flag("bias").value_or(true);
-  check_architecture(config, shape);
+  check_gpt2(config, shape);
   return shape;
+}
+
+// Llama's names for sizes, and the names of our own settings for the rest.
+Json inkling_json(const GptShape& shape, double dropout) {
+  return {{"architectures", {"InklingForCausalLM"}},
+          {"model_type", "inkling"},
+          {"vocab_size", shape.vocab_size},
+          {"max_position_embeddings", shape.block_size},
+          {"hidden_size", shape.n_embd},
+          {"num_hidden_layers", shape.n_layer},
+          {"num_attention_heads", shape.n_head},
+          {"gelu", std::string(word_of(shape.gelu))},
+          {"bias", shape.bias},
+          {"dropout", dropout}};
+}
+
+GptShape read_inkling(const JsonFields& config) {
+  GptShape shape;
+  shape.n_layer = config.whole("num_hidden_layers", 1, 1000);
+  shape.n_head = config.whole("num_attention_heads", 1, 1000);
+  shape.n_embd = config.whole("hidden_size", 1, 65'536);
+  shape.block_size = config.whole("max_position_embeddings", 1, 65'536);
+  shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
+  shape.gelu = config.text("gelu") == "tanh" ? GeluForm::tanh : GeluForm::exact;
+  shape.bias = config.flag("bias");
+  return shape;
+}
+
+}  // namespace
+
+Family family_of(const GptShape&) { return Family::gpt2; }
+
+std::string print_model_config(const ModelDescription& model, double dropout, std::optional<std::uint64_t> separator) {
+  const bool is_gpt2 = model.family == Family::gpt2;
+  Json config = is_gpt2 ? gpt2_json(model.shape, dropout) : inkling_json(model.shape, dropout);
+  config["initializer_range"] = 0.02;
+  config["use_cache"] = true;
+  config["bos_token_id"] = config["eos_token_id"] = separator ? Json(*separator) : Json();
+  config["torch_dtype"] = config["dtype"] = "float32";  // transformers 4 reads the first, 5 the second
+  return config.dump(2) + "\n";
+}
+
+ModelDescription read_model_config(const std::filesystem::path& folder) {
+  const JsonFields config(folder / "config.json", "fetch or save the model again, or choose another");
+  const std::string type = config.text("model_type");
+  if (type != "gpt2" && type != "inkling") {
+    config.refuse(str("model_type is ", quote(type), ", and only gpt2 and inkling can be opened here"));
+  }
+  if (config.has("quantization_config")) config.refuse("the weights are quantized, which cannot be computed here");
+  const ModelDescription model = {.shape = type == "gpt2" ? read_gpt2(config) : read_inkling(config),
+                                  .family = type == "gpt2" ? Family::gpt2 : Family::inkling};
+  if (const GptShape& shape = model.shape; shape.n_embd % shape.n_head != 0) {
+    config.refuse(str("n_embd ", shape.n_embd, " is not divisible by n_head ", shape.n_head));
+  }
+  return model;
 }
 
 }  // namespace inkling

@@ -1,4 +1,4 @@
-// config.json of a Hugging Face model folder: the shape of a GPT2LMHeadModel.
+// config.json of a Hugging Face model folder: which family of models it is, and the model's shape.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,24 @@
 
 namespace inkling {
 
-// Returns JSON that transformers opens as it is. A model without biases is marked, as "inkling": {"bias": false}:
-// Hugging Face's GPT-2 always has them, so its folder holds zeros. Without a separator bos and eos are null, since
-// their default, 50256, lies outside most vocabularies.
-std::string print_model_config(const GptShape& shape, double dropout, std::optional<std::uint64_t> separator);
+// The families of models in Hugging Face's transformers that inkling reads and writes, and its own for every other.
+enum class Family { gpt2, inkling };
 
-// Returns the shape in folder/config.json. Throws Error input naming the field for what is missing or out of range, and
-// for every setting that this program would compute differently from transformers.
-GptShape read_model_config(const std::filesystem::path& folder);
+struct ModelDescription {
+  GptShape shape;
+  Family family = Family::gpt2;
+};
+
+// Returns the family that describes the model, so that other programs open its checkpoints as they stand.
+Family family_of(const GptShape& shape);
+
+// Returns JSON that transformers opens as it is. A GPT-2 without biases is marked, as "inkling": {"bias": false}:
+// Hugging Face's always has them, so its folder holds zeros. Without a separator bos and eos are null, since their
+// default, 50256, lies outside most vocabularies.
+std::string print_model_config(const ModelDescription& model, double dropout, std::optional<std::uint64_t> separator);
+
+// Returns what folder/config.json describes. Throws Error input naming the field for what is missing or out of range,
+// and for every setting that this program would compute differently from transformers.
+ModelDescription read_model_config(const std::filesystem::path& folder);
 
 }  // namespace inkling

@@ -4,24 +4,20 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "model/arena.h"
 #include "model/weights.h"
 
 namespace inkling {
 
-// In front of every parameter's name in the files of a checkpoint: that of a GPT2LMHeadModel.
-inline constexpr std::string_view weights_prefix = "transformer.";
-
-// Writes the tensors of a GPT2LMHeadModel in float32, with zeros for the biases that the model does not have, and
-// without an output head, because that is the token embedding.
+// Writes the tensors of the model's family in float32: GPT-2's with zeros for the biases that the model does not have.
+// A tied output head is not written, because it is the token embedding.
 void write_model_weights(const std::filesystem::path& path, const GptShape& shape, const ParameterArena& arena);
 
-// Returns the shape of the model in a checkpoint or any GPT-2 folder in Hugging Face's format, with or without the
-// "transformer." prefix, the mask buffers of old files and a copy of the tied head. Throws Error input naming file and
-// field or tensor for whatever is missing, left over, of the wrong shape or cannot be computed here. It reads no
-// tensor, so that a folder is refused before memory is taken for it.
+// Returns the shape of the model in a checkpoint or any folder of a known family in Hugging Face's format: in one file
+// or several with an index, with or without the prefix of the names, GPT-2's old mask buffers and a copy of a tied
+// head. Throws Error input naming file and field or tensor for whatever is missing, left over, of the wrong shape or
+// cannot be computed here. It reads no tensor, so that a folder is refused before memory is taken for it.
 GptShape read_shape(const std::filesystem::path& folder);
 
 // Fills the arena of a model of that shape: float32, float16 and bfloat16 are converted. It checks the same as

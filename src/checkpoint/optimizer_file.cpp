@@ -9,7 +9,6 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/model_weights.h"
 #include "checkpoint/tensor_files.h"
 #include "formats/safetensors.h"
 
@@ -19,9 +18,9 @@ namespace {
 constexpr std::string_view format_mark = "inkling-adamw";
 constexpr std::string_view format_version = "2", version_without_prefix = "1";
 
-// "moment1.transformer.h.0.ln_1.weight": a state goes by the name that its parameter has in model.safetensors.
+// "moment1.transformer.h.0.ln_1.weight": a state goes by the name that its parameter has in Hugging Face's GPT-2.
 std::string tensor_name(const OptimizerState& state, const Parameter& parameter, std::string_view version) {
-  return str(state.name, ".", version == version_without_prefix ? "" : weights_prefix, parameter.spec.name);
+  return str(state.name, ".", version == version_without_prefix ? "" : "transformer.", parameter.spec.name);
 }
 
 std::string_view version_of(const SafetensorsFile& file) { return file.header().metadata.at("version"); }
@@ -62,12 +61,12 @@ void check_tensors(const SafetensorsFile& file, const ParameterArena& arena, con
         check_tensor(file, *entry, parameter.spec.shape);
     }
   }
-  if (!missing.empty()) refuse_missing(file, missing);
+  if (!missing.empty()) refuse_missing(file.path(), missing);
   for (const TensorEntry& entry : file.header().tensors) {
     if (!known.contains(entry.name)) unknown.push_back(entry.name);
     if (entry.dtype != "F32") refuse(file, str("tensor ", quote(entry.name), " is ", entry.dtype, " instead of F32"));
   }
-  if (!unknown.empty()) refuse_unknown(file, unknown);
+  if (!unknown.empty()) refuse_unknown(file.path(), unknown);
 }
 
 }  // namespace
@@ -78,8 +77,8 @@ void write_optimizer(const fs::path& path, const ParameterArena& arena, const Op
   for (const OptimizerState& state : optimizer.states()) on_host.push_back(state.flat.cpu());
   for (const Parameter& parameter : arena.parameters()) {
     for (std::size_t i = 0; i < on_host.size(); ++i) {
-      tensors.push_back(
-          tensor_to_write(tensor_name(optimizer.states()[i], parameter, format_version), on_host[i], parameter));
+      tensors.push_back(tensor_to_write(tensor_name(optimizer.states()[i], parameter, format_version),
+                                        parameter.part_of(on_host[i])));
     }
   }
   write_safetensors(path, std::move(tensors),
@@ -99,7 +98,7 @@ void load_optimizer(const fs::path& folder, const ParameterArena& arena, Optimiz
   for (const OptimizerState& state : optimizer.states()) {
     for (const Parameter& parameter : arena.parameters()) {
       const at::Tensor stored = read_tensor(file, *file.find(tensor_name(state, parameter, version_of(file))));
-      state.flat.narrow(0, parameter.offset, parameter.count).view(parameter.spec.shape).copy_(stored);
+      parameter.part_of(state.flat).copy_(stored);
     }
   }
   optimizer.set_steps(steps);

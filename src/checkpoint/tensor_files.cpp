@@ -33,12 +33,12 @@ std::string first_of(std::span<const std::string> names) {
 
 }  // namespace
 
-TensorToWrite tensor_to_write(std::string name, const at::Tensor& flat, const Parameter& parameter) {
-  const std::span<const float> values(flat.const_data_ptr<float>() + parameter.offset,
-                                      static_cast<std::size_t>(parameter.count));
-  const auto& shape = parameter.spec.shape;
-  return {
-      .name = std::move(name), .dtype = "F32", .shape = {shape.begin(), shape.end()}, .bytes = std::as_bytes(values)};
+TensorToWrite tensor_to_write(std::string name, const at::Tensor& values) {
+  if (!values.is_contiguous() || values.scalar_type() != at::kFloat) throw Error::internal(str(name, " has gaps"));
+  return {.name = std::move(name),
+          .dtype = "F32",
+          .shape = {values.sizes().begin(), values.sizes().end()},
+          .bytes = std::as_bytes(std::span(values.const_data_ptr<float>(), static_cast<std::size_t>(values.numel())))};
 }
 
 void check_tensor(const SafetensorsFile& file, const TensorEntry& entry, std::span<const std::int64_t> shape) {
@@ -61,14 +61,14 @@ at::Tensor read_tensor(const SafetensorsFile& file, const TensorEntry& entry) {
   return tensor;
 }
 
-void refuse_missing(const SafetensorsFile& file, std::span<const std::string> names) {
-  throw Error::input(str(file.path().string(), ": has no tensor ", first_of(names),
+void refuse_missing(const std::filesystem::path& file, std::span<const std::string> names) {
+  throw Error::input(str(file.string(), ": has no tensor ", first_of(names),
                          ", which the model needs; check that the file and its config.json belong together"));
 }
 
-void refuse_unknown(const SafetensorsFile& file, std::span<const std::string> names) {
+void refuse_unknown(const std::filesystem::path& file, std::span<const std::string> names) {
   throw Error::input(
-      str(file.path().string(), ": holds the tensor ", first_of(names),
+      str(file.string(), ": holds the tensor ", first_of(names),
           ", which this model has no place for; check that the file and its config.json belong together"));
 }
 

@@ -52,10 +52,6 @@ std::int64_t ParameterLayout::parameter_count() const {
   return count;
 }
 
-at::Tensor ParameterArena::view(const at::Tensor& flat, const Parameter& parameter) const {
-  return flat.narrow(0, parameter.offset, parameter.count).view(parameter.spec.shape);
-}
-
 Weight ParameterArena::weight(std::string_view name) const {
   const Parameter& found = parameter(name);
   if (vectors_.defined() && found.spec.group == ParameterGroup::vector) {
@@ -63,9 +59,9 @@ Weight ParameterArena::weight(std::string_view name) const {
     return {.value = vectors_.narrow(0, offset, found.count).view(found.spec.shape)};
   }
   // detach: a view of its own that autograd sees as a leaf.
-  Weight weight{.value = view(compute_values_, found).detach()};
+  Weight weight{.value = found.part_of(compute_values_).detach()};
   if (compute_gradients_.defined()) {
-    weight.gradient = view(compute_gradients_, found);
+    weight.gradient = found.part_of(compute_gradients_);
     weight.is_fresh = &fresh_[static_cast<std::size_t>(&found - parameters().data())];
     weight.value.set_requires_grad(true);
     if (weight.gradient.scalar_type() == weight.value.scalar_type()) weight.value.mutable_grad() = weight.gradient;
@@ -73,7 +69,7 @@ Weight ParameterArena::weight(std::string_view name) const {
   return weight;
 }
 
-at::Tensor ParameterArena::master(std::string_view name) const { return view(values_, parameter(name)); }
+at::Tensor ParameterArena::master(std::string_view name) const { return parameter(name).part_of(values_); }
 
 void ParameterArena::begin_gradients() {
   if (!writers_ask_) {
@@ -95,7 +91,7 @@ void ParameterArena::collect_gradients() {
 
 void ParameterArena::zero_unwritten_gradients() {
   for (std::size_t i = 0; i < parameters().size(); ++i) {
-    if (fresh_[i]) view(gradients_, parameters()[i]).zero_();
+    if (fresh_[i]) parameters()[i].part_of(gradients_).zero_();
   }
 }
 

@@ -32,6 +32,9 @@ struct Parameter {
   ParameterSpec spec;
   std::int64_t offset = 0;
   std::int64_t count = 0;
+
+  // Returns the view of a tensor [arena.size()] that lies there, in the parameter's shape.
+  at::Tensor part_of(const at::Tensor& flat) const { return flat.narrow(0, offset, count).view(spec.shape); }
 };
 
 // Elements [begin, end) of the arena.
@@ -87,8 +90,6 @@ class ParameterArena : public ParameterLayout {
   void release_master(at::ScalarType dtype);
 
  private:
-  at::Tensor view(const at::Tensor& flat, const Parameter& parameter) const;
-
   at::Tensor values_, gradients_;
   at::Tensor compute_values_, compute_gradients_;  // the same as the two above where the compute dtype is float32
   at::Tensor vectors_;                             // the group `vector`, where release_master() has set it apart

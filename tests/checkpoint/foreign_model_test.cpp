@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_weights.h"
 #include "tests/checkpoint/tiny_run.h"
@@ -125,10 +126,48 @@ TEST_F(ForeignModel, ModelThatLearnedBiasesElsewhereIsRefused) {
                  {"model.safetensors", "transformer.h.1.ln_2.bias", "config.json"});
 }
 
-TEST_F(ForeignModel, SplitModelIsRefusedWithTheWayOut) {
-  fs::remove(weights());
-  overwrite(folder() / "model.safetensors.index.json", "{}");
-  expect_refused([&] { read_shape(folder()); }, {folder().string(), "several files", "max_shard_size"});
+// Half of the tensors in either file, and an index that says which.
+class SplitModel : public ForeignModel {
+ protected:
+  SplitModel() {
+    StoredTensors whole(weights()), first = whole, second = whole;
+    first.tensors.clear();
+    second.tensors.clear();
+    std::string map;
+    for (const auto& [name, tensor] : whole.tensors) {
+      const bool is_first = first.tensors.size() <= second.tensors.size();
+      (is_first ? first : second).tensors[name] = tensor;
+      map += str(map.empty() ? "" : ", ", quote(name), ": ", quote(is_first ? "1.safetensors" : "2.safetensors"));
+    }
+    first.write(folder() / "1.safetensors");
+    second.write(folder() / "2.safetensors");
+    fs::remove(weights());
+    overwrite(folder() / "model.safetensors.index.json", str("{\"metadata\": {}, \"weight_map\": {", map, "}}"));
+  }
+};
+
+TEST_F(SplitModel, IsReadFromAllItsFiles) {
+  load();
+  EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
+}
+
+TEST_F(SplitModel, WithAFileOrATensorMissingIsRefused) {
+  StoredTensors second(folder() / "2.safetensors");
+  const std::string name = second.tensors.begin()->first;
+  second.tensors.erase(name);
+  second.write(folder() / "2.safetensors");
+  expect_refused([&] { load(); }, {"1.safetensors", "no tensor", name});
+  fs::remove(folder() / "2.safetensors");
+  expect_refused([&] { load(); }, {"2.safetensors"});
+}
+
+TEST_F(SplitModel, WithAnIndexThatNamesNoFilesBesideItIsRefused) {
+  const fs::path index = folder() / "model.safetensors.index.json";
+  for (const char* text : {"{}", R"({"weight_map": {}})", R"({"weight_map": {"a": "../model/1.safetensors"}})",
+                           R"({"weight_map": {"a": ""}})", R"({"weight_map": 3})"}) {
+    overwrite(index, text);
+    expect_refused([&] { load(); }, {index.string(), "weight_map"});
+  }
 }
 
 TEST_F(ForeignModel, PickleIsRefusedWithTheReason) {

@@ -96,7 +96,7 @@ TEST(SaveCheckpoint, ConfigSaysWhatHuggingFaceNeeds) {
     "layer_norm_epsilon": 1e-5, "resid_pdrop": 0.125, "embd_pdrop": 0.125, "attn_pdrop": 0.125,
     "initializer_range": 0.02, "scale_attn_weights": true, "scale_attn_by_inverse_layer_idx": false,
     "tie_word_embeddings": true, "use_cache": true, "bos_token_id": null, "eos_token_id": null,
-    "torch_dtype": "float32", "inkling": {"bias": false}})");
+    "torch_dtype": "float32", "dtype": "float32", "inkling": {"bias": false}})");
   EXPECT_EQ(config, expected);
 }
 

@@ -30,7 +30,7 @@ class RecordedStep : public testing::TestWithParam<const char*> {
   RecordedStep() {
     tokens_.emplace(write_tokens("tokens.bin", 500));
     order_.emplace(WindowKind::random, 1, tokens_->count(), 16);
-    config_.model = {.n_layer = 2, .n_head = 2, .n_embd = 24, .block_size = 16, .dropout = 0.1};
+    config_.model = {{.n_layer = 2, .n_head = 2, .n_embd = 24, .block_size = 16}, 0.1};
     config_.training.batch_size = 6;
     config_.training.micro_batch_size = 2;
     config_.training.max_steps = 10;
@@ -237,7 +237,7 @@ TEST(RecordedEvaluation, QueuesARecordingForEachBatchAndReadsOneNumber) {
   const TemporaryFolder folder;
   const TokenSequence tokens({write_shard(folder / "tokens.bin", std::vector<Token>(200, 7))}, 30);
   Config config;
-  config.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 8, .dropout = 0.0};
+  config.model = {{.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 8}};
   config.training.batch_size = 4;
   config.training.micro_batch_size = 2;
   config.training.max_steps = 2;

@@ -26,7 +26,7 @@ TEST_P(TrainerMemory, NoTensorMemoryIsTakenFromTheSystemAfterTheSecondStep) {
   const TemporaryFolder folder;
   const TokenSequence tokens({write_shard(folder / "tokens.bin", std::vector<Token>(500, 7))}, 50);
   Config config;
-  config.model = {.n_layer = 3, .n_head = 3, .n_embd = 48, .block_size = 17, .dropout = GetParam()};
+  config.model = {{.n_layer = 3, .n_head = 3, .n_embd = 48, .block_size = 17}, GetParam()};
   config.training.batch_size = 6;
   config.training.micro_batch_size = 3;
   config.training.max_steps = 10;
@@ -72,7 +72,7 @@ TEST(DropoutKey, DiffersBySeedStepAndMicroBatch) {
 class Training : public testing::Test {
  protected:
   Training() {
-    config_.model = {.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 16};
+    config_.model = {{.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 16}};
     config_.training.batch_size = 2;
     config_.training.micro_batch_size = 2;
     config_.training.max_steps = 10;

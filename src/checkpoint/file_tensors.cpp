@@ -1,0 +1,79 @@
+#include "checkpoint/file_tensors.h"
+
+#include "base/strings.h"
+
+namespace inkling {
+namespace {
+
+// GPT-2's file has what the arena has, under the same names. It always has biases.
+std::vector<FileTensor> gpt2_tensors(GptShape shape) {
+  shape.bias = true;
+  std::vector<FileTensor> tensors;
+  for (const ParameterSpec& spec : gpt_parameters(shape)) {
+    tensors.push_back({.name = str(prefix_of(Family::gpt2), spec.name), .shape = spec.shape, .parameter = spec.name});
+  }
+  return tensors;
+}
+
+// Llama's file has queries, keys and values each for itself.
+class LlamaTensors {
+ public:
+  explicit LlamaTensors(const GptShape& shape) : shape_(shape) {
+    const AttentionForm heads = shape.attention();
+    whole("embed_tokens.weight", "wte.weight", {shape.vocab_size, shape.n_embd});
+    whole("embed_positions.weight", "wpe.weight", {shape.block_size, shape.n_embd});
+    for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
+      const std::string to = str("layers.", layer, "."), from = str("h.", layer, ".");
+      norm(to + "input_layernorm", from + "ln_1");
+      linear(to + "self_attn.q_proj", from + "attn.c_attn", 0, shape.n_embd, heads.queries());
+      linear(to + "self_attn.k_proj", from + "attn.c_attn", heads.queries(), shape.n_embd, heads.keys());
+      linear(to + "self_attn.v_proj", from + "attn.c_attn", heads.queries() + heads.keys(), shape.n_embd, heads.keys());
+      linear(to + "self_attn.o_proj", from + "attn.c_proj", 0, heads.queries(), shape.n_embd);
+      norm(to + "post_attention_layernorm", from + "ln_2");
+      linear(to + "mlp.up_proj", from + "mlp.c_fc", 0, shape.n_embd, shape.inner());
+      linear(to + "mlp.down_proj", from + "mlp.c_proj", 0, shape.inner(), shape.n_embd);
+    }
+    norm("norm", "ln_f");
+  }
+
+  std::vector<FileTensor> take() { return std::move(tensors_); }
+
+ private:
+  void whole(const std::string& name, const std::string& parameter, std::vector<std::int64_t> sizes) {
+    tensors_.push_back(
+        {.name = str(prefix_of(Family::inkling), name), .shape = std::move(sizes), .parameter = parameter});
+  }
+
+  void linear(const std::string& name, const std::string& parameter, std::int64_t first, std::int64_t in,
+              std::int64_t out) {
+    whole(name + ".weight", parameter + ".weight", {out, in});
+    tensors_.back().first = first;
+    tensors_.back().transposed = true;
+    if (!shape_.bias) return;
+    whole(name + ".bias", parameter + ".bias", {out});
+    tensors_.back().first = first;
+  }
+
+  void norm(const std::string& name, const std::string& parameter) {
+    whole(name + ".weight", parameter + ".weight", {shape_.n_embd});
+    if (shape_.bias) whole(name + ".bias", parameter + ".bias", {shape_.n_embd});
+  }
+
+  const GptShape& shape_;
+  std::vector<FileTensor> tensors_;
+};
+
+}  // namespace
+
+at::Tensor FileTensor::part_of(const at::Tensor& parameter_values) const {
+  const at::Tensor part = parameter_values.narrow(-1, first, transposed ? shape.front() : shape.back());
+  return transposed ? part.t() : part;
+}
+
+std::string_view prefix_of(Family family) { return family == Family::gpt2 ? "transformer." : "model."; }
+
+std::vector<FileTensor> file_tensors(const GptShape& shape, Family family) {
+  return family == Family::gpt2 ? gpt2_tensors(shape) : LlamaTensors(shape).take();
+}
+
+}  // namespace inkling
