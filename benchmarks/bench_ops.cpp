@@ -6,8 +6,8 @@
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
-#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/norm.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/randn_like.h>
@@ -83,7 +83,8 @@ class Operations {
          [&] { return at::embedding(table, tokens_) + positions.narrow(0, 0, tokens_.size(1)); }, 0, 5 * rows * c},
         {"add_norm", [&] { return add_norm(x_, branch_, block.ln_1, pass()).normed; },
          [&] {
-           return at::layer_norm(x_ + branch_, {shape_.n_embd}, other.ln_1.weight.value, other.ln_1.bias.value, 1e-5);
+           return at::layer_norm(x_ + branch_, {shape_.n_embd}, other.ln_1.weight.value, other.ln_1.bias.value,
+                                 other.ln_1.form.epsilon);
          },
          0, 7 * rows * c},
         {"linear (c_attn)", [&] { return linear(x_, block.c_attn, pass()); },

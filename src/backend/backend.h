@@ -109,7 +109,7 @@ struct Backend {
   void (*embedding_backward)(const at::Tensor& dout, const at::Tensor& tokens,
                              const EmbeddingWeights& weights) = nullptr;
 
-  // LayerNorm (Ba, Kiros, Hinton 2016; epsilon 1e-5) of x + branch, or of x where branch is undefined. x: [..., C].
+  // LayerNorm or RMSNorm, as weights.form says, of x + branch, or of x where branch is undefined. x: [..., C].
   Normalized (*norm)(const at::Tensor& x, const at::Tensor& branch, const NormWeights& weights) = nullptr;
   // dsum: the gradient that reaches the sum on the residual path, or undefined. Returns the gradient of x, which is
   // also that of branch.

@@ -35,6 +35,7 @@ struct LinearWeights {
 struct NormWeights {
   Weight weight;  // [C]
   Weight bias;    // [C] or undefined
+  NormForm form = {};
 };
 
 struct MlpWeights {

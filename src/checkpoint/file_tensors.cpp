@@ -56,7 +56,7 @@ class LlamaTensors {
 
   void norm(const std::string& name, const std::string& parameter) {
     whole(name + ".weight", parameter + ".weight", {shape_.n_embd});
-    if (shape_.bias) whole(name + ".bias", parameter + ".bias", {shape_.n_embd});
+    if (shape_.norm_bias()) whole(name + ".bias", parameter + ".bias", {shape_.n_embd});
   }
 
   const GptShape& shape_;

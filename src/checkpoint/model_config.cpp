@@ -1,6 +1,8 @@
 #include "checkpoint/model_config.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/strings.h"
 #include "formats/json_fields.h"
@@ -9,8 +11,6 @@ namespace inkling {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double layer_norm_epsilon = 1e-5;
 
 // Hugging Face's names for the two forms of GELU (Hendrycks, Gimpel 2016).
 GeluForm gelu_form(const JsonFields& config) {
@@ -22,6 +22,23 @@ GeluForm gelu_form(const JsonFields& config) {
                     "computed here"));
 }
 
+// Returns a norm's epsilon; 1e-5 where the field is missing.
+double epsilon(const JsonFields& config, const char* name) {
+  const double value = config.optional_real(name).value_or(1e-5);
+  if (value > 0 && value <= 1) return value;
+  config.refuse_value(name, "above 0 and at most 1");
+}
+
+// Returns the value of an enum that the field names by a word of our settings.
+template <class Enum>
+Enum named(const JsonFields& config, const char* name) {
+  const std::string word = config.text(name);
+  const std::vector<std::string> words(words_of<Enum>.begin(), words_of<Enum>.end());
+  const auto found = std::find(words.begin(), words.end(), word);
+  if (found != words.end()) return static_cast<Enum>(found - words.begin());
+  config.refuse(str(name, " is ", quote(word), ", and is one of ", join(words, ", ")));
+}
+
 void require_flag(const JsonFields& config, const char* name, bool required, const char* meaning) {
   if (config.optional_flag(name).value_or(required) == required) return;
   config.refuse(str(name, " is ", required ? "false" : "true", ": ", meaning, " cannot be computed here"));
@@ -30,10 +47,6 @@ void require_flag(const JsonFields& config, const char* name, bool required, con
 void check_gpt2(const JsonFields& config, const GptShape& shape) {
   if (config.has("n_inner") && config.whole("n_inner", 1, 1LL << 40) != 4 * shape.n_embd) {
     config.refuse(str("n_inner is not 4 * n_embd = ", 4 * shape.n_embd, ", the only width that can be computed here"));
-  }
-  const double epsilon = config.optional_real("layer_norm_epsilon").value_or(layer_norm_epsilon);
-  if (epsilon != layer_norm_epsilon) {
-    config.refuse(str("layer_norm_epsilon is ", format_shortest(epsilon), ", and only 1e-5 can be computed here"));
   }
   require_flag(config, "tie_word_embeddings", true, "an output head of its own");
   require_flag(config, "scale_attn_weights", true, "attention without its scale");
@@ -52,7 +65,7 @@ Json gpt2_json(const GptShape& shape, double dropout) {
                  {"n_head", shape.n_head},
                  {"n_inner", nullptr},
                  {"activation_function", shape.gelu == GeluForm::tanh ? "gelu_new" : "gelu"},
-                 {"layer_norm_epsilon", layer_norm_epsilon},
+                 {"layer_norm_epsilon", shape.norm_epsilon},
                  {"resid_pdrop", dropout},
                  {"embd_pdrop", dropout},
                  {"attn_pdrop", dropout},
@@ -71,6 +84,7 @@ GptShape read_gpt2(const JsonFields& config) {
   shape.block_size = config.whole("n_positions", 1, 65'536);
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
   shape.gelu = gelu_form(config);
+  shape.norm_epsilon = epsilon(config, "layer_norm_epsilon");
   if (config.has("inkling")) shape.bias = config.section("inkling").optional_flag("bias").value_or(true);
   check_gpt2(config, shape);
   return shape;
@@ -87,6 +101,8 @@ Json inkling_json(const GptShape& shape, double dropout) {
           {"num_attention_heads", shape.n_head},
           {"gelu", std::string(word_of(shape.gelu))},
           {"bias", shape.bias},
+          {"norm", std::string(word_of(shape.norm))},
+          {"norm_epsilon", shape.norm_epsilon},
           {"dropout", dropout}};
 }
 
@@ -97,14 +113,16 @@ GptShape read_inkling(const JsonFields& config) {
   shape.n_embd = config.whole("hidden_size", 1, 65'536);
   shape.block_size = config.whole("max_position_embeddings", 1, 65'536);
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
-  shape.gelu = config.text("gelu") == "tanh" ? GeluForm::tanh : GeluForm::exact;
+  shape.gelu = named<GeluForm>(config, "gelu");
+  shape.norm = named<NormKind>(config, "norm");
+  shape.norm_epsilon = epsilon(config, "norm_epsilon");
   shape.bias = config.flag("bias");
   return shape;
 }
 
 }  // namespace
 
-Family family_of(const GptShape&) { return Family::gpt2; }
+Family family_of(const GptShape& shape) { return shape.norm == NormKind::layernorm ? Family::gpt2 : Family::inkling; }
 
 std::string print_model_config(const ModelDescription& model, double dropout, std::optional<std::uint64_t> separator) {
   const bool is_gpt2 = model.family == Family::gpt2;

@@ -49,7 +49,10 @@ struct GptShape {
   std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256, vocab_size = 0;
   bool bias = true;
   GeluForm gelu = GeluForm::tanh;
+  NormKind norm = NormKind::layernorm;
+  double norm_epsilon = 1e-5;
 
+  bool norm_bias() const { return bias && norm == NormKind::layernorm; }
   AttentionForm attention() const { return {n_head, n_head, n_embd / n_head}; }
   std::int64_t inner() const { return 4 * n_embd; }  // channels between the two layers of the MLP
 
@@ -201,6 +204,7 @@ template <> inline constexpr Words<3> words_of<TokenizerKind>{"byte", "char", "s
 template <> inline constexpr Words<2> words_of<PieceModel>{"unigram", "bpe"};
 template <> inline constexpr Words<2> words_of<WindowKind>{"epoch", "random"};
 template <> inline constexpr Words<2> words_of<GeluForm>{"tanh", "exact"};
+template <> inline constexpr Words<2> words_of<NormKind>{"layernorm", "rmsnorm"};
 template <> inline constexpr Words<1> words_of<OptimizerName>{"adamw"};
 template <> inline constexpr Words<2> words_of<ScheduleName>{"cosine", "constant"};
 template <> inline constexpr Words<3> words_of<Recompute>{"none", "gelu", "block"};

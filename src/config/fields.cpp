@@ -135,8 +135,10 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("n_embd", c.n_embd, whole(1, 65'536), refuse, "Numbers that stand for one token inside the model (channels).");
   f.add("block_size", c.block_size, whole(2, 65'536), refuse, "Tokens the model sees at once (context).");
   f.add("dropout", c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");
-  f.add("bias", c.bias, TrueOrFalse{}, refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them.");
+  f.add("bias", c.bias, TrueOrFalse{}, refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them. RMSNorm has none.");
   f.add("gelu", c.gelu, its_words(), refuse, "Form of the activation: GPT-2's approximation by tanh, or exact as nanoGPT has it.");
+  f.add("norm", c.norm, its_words(), refuse, "What stands in front of attention and MLP: LayerNorm, or RMSNorm, which has no mean and no bias (Llama).");
+  f.add("norm_epsilon", c.norm_epsilon, above(0, 1), refuse, "Added to the variance that a norm divides by.");
 }
 
 void fields(Fields& f, OptimizerConfig& c) {

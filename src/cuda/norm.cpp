@@ -13,10 +13,10 @@ Normalized norm(const at::Tensor& x, const at::Tensor& branch, const NormWeights
                              .rstd = scratch(x, rows)};
   with_kernels(x, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
-    kernels.layer_norm_forward(elements<Element>(x), elements<Element>(branch), elements<Element>(result.sum),
-                               elements<Element>(result.out), floats(result.mean), floats(result.rstd),
-                               elements<Element>(weights.weight.value), elements<Element>(weights.bias.value), rows,
-                               channels, current_stream());
+    kernels.norm_forward(elements<Element>(x), elements<Element>(branch), elements<Element>(result.sum),
+                         elements<Element>(result.out), floats(result.mean), floats(result.rstd),
+                         elements<Element>(weights.weight.value), elements<Element>(weights.bias.value), weights.form,
+                         rows, channels, current_stream());
   });
   return result;
 }
@@ -29,10 +29,10 @@ at::Tensor norm_backward(const at::Tensor& dout, const at::Tensor& dsum, const N
   float* const dbias = floats(weights.bias.gradient_to_add_to());
   with_kernels(dx, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
-    kernels.layer_norm_backward(
-        elements<Element>(dout), elements<Element>(dsum), elements<Element>(forward.sum), floats(forward.mean),
-        floats(forward.rstd), elements<Element>(weights.weight.value), elements<Element>(dx), dweight, dbias,
-        floats(scratch(dx, layer_norm_scratch(channels))), dx.numel() / channels, channels, current_stream());
+    kernels.norm_backward(elements<Element>(dout), elements<Element>(dsum), elements<Element>(forward.sum),
+                          floats(forward.mean), floats(forward.rstd), elements<Element>(weights.weight.value),
+                          elements<Element>(dx), dweight, dbias, floats(scratch(dx, norm_scratch(channels))),
+                          weights.form, dx.numel() / channels, channels, current_stream());
   });
   return dx;
 }

@@ -33,16 +33,17 @@ struct AttentionHead {
 struct CpuKernels {
   const char* name;  // "avx512", "avx2", "baseline"
 
-  // sum = x + branch (branch may be null: then sum must be x itself), out = (sum - mean) * rstd * weight + bias.
-  // x, branch, sum, out: [rows, C]; mean, rstd: [rows]; weight, bias: [C], bias may be null.
-  // Ba, Kiros, Hinton 2016; epsilon 1e-5.
-  void (*layer_norm_forward)(const float* x, const float* branch, float* sum, float* out, float* mean, float* rstd,
-                             const float* weight, const float* bias, std::int64_t rows, std::int64_t channels);
+  // sum = x + branch (branch may be null: then sum must be x itself), out = (sum - mean) * rstd * weight + bias. For
+  // RMSNorm the mean counts as 0. x, branch, sum, out: [rows, C]; mean, rstd: [rows]; weight, bias: [C], bias may be
+  // null.
+  void (*norm_forward)(const float* x, const float* branch, float* sum, float* out, float* mean, float* rstd,
+                       const float* weight, const float* bias, const NormForm& form, std::int64_t rows,
+                       std::int64_t channels);
   // dx = d(loss)/d(sum) given dout, plus dsum (the gradient that reaches sum on the residual path; may be null).
   // Adds to dweight and dbias ([C], dbias may be null).
-  void (*layer_norm_backward)(const float* dout, const float* dsum, const float* sum, const float* mean,
-                              const float* rstd, const float* weight, float* dx, float* dweight, float* dbias,
-                              std::int64_t rows, std::int64_t channels);
+  void (*norm_backward)(const float* dout, const float* dsum, const float* sum, const float* mean, const float* rstd,
+                        const float* weight, float* dx, float* dweight, float* dbias, const NormForm& form,
+                        std::int64_t rows, std::int64_t channels);
 
   // pre += bias (may be null), out = gelu(pre). pre, out: [rows, C]. Hendrycks, Gimpel 2016.
   void (*gelu_forward)(float* pre, const float* bias, float* out, GeluForm form, std::int64_t rows,

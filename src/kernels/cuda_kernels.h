@@ -29,8 +29,8 @@ struct AdamWStep {
 constexpr std::int64_t column_parts = 256;
 // Floats, for sums over the rows of [rows, C].
 constexpr std::int64_t column_scratch(std::int64_t channels) { return column_parts * channels; }
-// Floats, for layer_norm_backward.
-constexpr std::int64_t layer_norm_scratch(std::int64_t channels) { return 2 * column_scratch(channels); }
+// Floats, for norm_backward.
+constexpr std::int64_t norm_scratch(std::int64_t channels) { return 2 * column_scratch(channels); }
 // Doubles, for sum_of_squares.
 constexpr std::int64_t square_parts = 1024;
 // Rows, in the order of their tokens, whose gradients one warp adds up; and floats of scratch, for embedding_backward.
@@ -49,15 +49,16 @@ constexpr std::int64_t attend_scratch(std::int64_t batch, std::int64_t heads, st
 template <typename Element>
 struct CudaKernels {
   // sum = x + branch (branch may be null: then sum is not written, and is x), out = (sum - mean) * rstd * weight +
-  // bias. x, branch, sum, out: [rows, C], C at most 8192; mean, rstd: [rows]; weight, bias: [C], bias may be null.
-  void (*layer_norm_forward)(const Element* x, const Element* branch, Element* sum, Element* out, float* mean,
-                             float* rstd, const Element* weight, const Element* bias, std::int64_t rows,
-                             std::int64_t channels, Stream stream);
+  // bias. For RMSNorm the mean counts as 0. x, branch, sum, out: [rows, C], C at most 8192; mean, rstd: [rows]; weight,
+  // bias: [C], bias may be null.
+  void (*norm_forward)(const Element* x, const Element* branch, Element* sum, Element* out, float* mean, float* rstd,
+                       const Element* weight, const Element* bias, const NormForm& form, std::int64_t rows,
+                       std::int64_t channels, Stream stream);
   // dx = d(loss)/d(sum) given dout, plus dsum (the gradient that reaches sum on the residual path; may be null).
-  // Adds to dweight and dbias ([C], dbias may be null). dx may be dout or dsum. scratch: layer_norm_scratch(C) floats.
-  void (*layer_norm_backward)(const Element* dout, const Element* dsum, const Element* sum, const float* mean,
-                              const float* rstd, const Element* weight, Element* dx, float* dweight, float* dbias,
-                              float* scratch, std::int64_t rows, std::int64_t channels, Stream stream);
+  // Adds to dweight and dbias ([C], dbias may be null). dx may be dout or dsum. scratch: norm_scratch(C) floats.
+  void (*norm_backward)(const Element* dout, const Element* dsum, const Element* sum, const float* mean,
+                        const float* rstd, const Element* weight, Element* dx, float* dweight, float* dbias,
+                        float* scratch, const NormForm& form, std::int64_t rows, std::int64_t channels, Stream stream);
 
   // pre += bias (may be null), out = gelu(pre). pre, out: [rows, C].
   void (*gelu_forward)(Element* pre, const Element* bias, Element* out, GeluForm form, std::int64_t rows,

@@ -7,6 +7,13 @@ namespace inkling {
 
 enum class GeluForm { tanh, exact };
 
+// LayerNorm (Ba, Kiros, Hinton 2016) or RMSNorm (Zhang, Sennrich 2019), which leaves the mean where it is.
+enum class NormKind { layernorm, rmsnorm };
+struct NormForm {
+  NormKind kind = NormKind::layernorm;
+  float epsilon = 1e-5f;  // added to the variance
+};
+
 // The heads of attention. n_head queries of head_size channels share n_kv_head keys and values: query head h reads
 // those of head h / group() (Ainslie et al. 2023, grouped queries). Packed, a token has all queries, then all keys,
 // then all values.

@@ -8,9 +8,10 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
-#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/norm.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/rms_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
@@ -36,7 +37,9 @@ at::Tensor project(const at::Tensor& x, const LinearWeights& weights) {
 }
 
 at::Tensor normalize(const at::Tensor& x, const NormWeights& weights) {
-  return at::layer_norm(x, {x.size(-1)}, weights.weight.value, weights.bias.value, 1e-5);
+  const auto& [weight, bias, form] = weights;
+  if (form.kind == NormKind::rmsnorm) return at::rms_norm(x, {x.size(-1)}, weight.value, form.epsilon);
+  return at::layer_norm(x, {x.size(-1)}, weight.value, bias.value, form.epsilon);
 }
 
 // mix64() of base/random.h, in place. int64 multiplies as uint64 does; the sign that its right shift copies is masked.
@@ -103,9 +106,10 @@ class Reference final : public Model {
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const override {
     Pass pass{backend(), training};
     const at::Tensor x = hidden(drop(embed(tokens), pass), causal(), pass);
-    // The softmax is taken in float32 whatever the dtype of the products is.
-    const at::Tensor logits = padded_logits(x.flatten(0, 1), table_).to(at::kFloat);
-    return at::cross_entropy_loss(logits, targets.flatten(), {}, 1 /* mean */, not_scored);
+    const at::Tensor logits = padded_logits(x.flatten(0, 1), table_);
+    // The softmax is taken in float32 where the products are in bfloat16.
+    const at::ScalarType dtype = c10::promoteTypes(logits.scalar_type(), at::kFloat);
+    return at::cross_entropy_loss(logits.to(dtype), targets.flatten(), {}, 1 /* mean */, not_scored);
   }
 
   at::Tensor logits(const at::Tensor& tokens) const override {

@@ -11,10 +11,14 @@
 namespace inkling {
 namespace {
 
-// Returns LinearWeights or NormWeights.
-template <typename Pair>
-Pair weights_of(const ParameterArena& arena, const std::string& name, bool bias) {
-  return {arena.weight(name + ".weight"), bias ? arena.weight(name + ".bias") : Weight{}};
+LinearWeights linear_weights(const ParameterArena& arena, const std::string& name, const GptShape& shape) {
+  return {arena.weight(name + ".weight"), shape.bias ? arena.weight(name + ".bias") : Weight{}};
+}
+
+NormWeights norm_weights(const ParameterArena& arena, const std::string& name, const GptShape& shape) {
+  return {arena.weight(name + ".weight"),
+          shape.norm_bias() ? arena.weight(name + ".bias") : Weight{},
+          {shape.norm, static_cast<float>(shape.norm_epsilon)}};
 }
 
 }  // namespace
@@ -41,7 +45,7 @@ std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
   };
   const auto norm = [&](const std::string& name) {
     vector(name + ".weight", channels);
-    if (shape.bias) vector(name + ".bias", channels);
+    if (shape.norm_bias()) vector(name + ".bias", channels);
   };
   table("wte", shape.vocab_size);
   table("wpe", shape.block_size);
@@ -59,16 +63,15 @@ std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
 }
 
 GptWeights::GptWeights(const GptShape& shape, const ParameterArena& arena)
-    : embedding{arena.weight("wte.weight"), arena.weight("wpe.weight")},
-      ln_f(weights_of<NormWeights>(arena, "ln_f", shape.bias)) {
+    : embedding{arena.weight("wte.weight"), arena.weight("wpe.weight")}, ln_f(norm_weights(arena, "ln_f", shape)) {
   for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
     const std::string prefix = str("h.", layer, ".");
-    blocks.push_back({.ln_1 = weights_of<NormWeights>(arena, prefix + "ln_1", shape.bias),
-                      .c_attn = weights_of<LinearWeights>(arena, prefix + "attn.c_attn", shape.bias),
-                      .c_proj = weights_of<LinearWeights>(arena, prefix + "attn.c_proj", shape.bias),
-                      .ln_2 = weights_of<NormWeights>(arena, prefix + "ln_2", shape.bias),
-                      .mlp = {.c_fc = weights_of<LinearWeights>(arena, prefix + "mlp.c_fc", shape.bias),
-                              .c_proj = weights_of<LinearWeights>(arena, prefix + "mlp.c_proj", shape.bias),
+    blocks.push_back({.ln_1 = norm_weights(arena, prefix + "ln_1", shape),
+                      .c_attn = linear_weights(arena, prefix + "attn.c_attn", shape),
+                      .c_proj = linear_weights(arena, prefix + "attn.c_proj", shape),
+                      .ln_2 = norm_weights(arena, prefix + "ln_2", shape),
+                      .mlp = {.c_fc = linear_weights(arena, prefix + "mlp.c_fc", shape),
+                              .c_proj = linear_weights(arena, prefix + "mlp.c_proj", shape),
                               .gelu = shape.gelu}});
   }
 }

@@ -17,7 +17,7 @@ GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size);
 std::vector<ParameterSpec> gpt_parameters(const GptShape& shape);
 
 // Sets GPT-2's initial values, from (seed, parameter, element) alone: N(0, 0.02) for matrices, N(0, 0.02 / sqrt(2
-// n_layer)) for the two projections that write to the residual stream, ones for LayerNorm weights, zeros for biases.
+// n_layer)) for the two projections that write to the residual stream, ones for the weights of norms, zeros for biases.
 void initialize(ParameterArena& arena, const GptShape& shape, std::uint64_t seed);
 
 struct GptWeights {

@@ -34,7 +34,7 @@ struct Pass {
 // V, T <= block_size -> [B, T, C]
 at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, const Pass& pass);
 
-// LayerNorm (Ba, Kiros, Hinton 2016; epsilon 1e-5). add_norm() makes the residual addition too: it returns {x + branch,
+// LayerNorm or RMSNorm, as weights.form says. add_norm() makes the residual addition too: it returns {x + branch,
 // norm(x + branch)}.
 at::Tensor norm(const at::Tensor& x, const NormWeights& weights, const Pass& pass);
 ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const NormWeights& weights, const Pass& pass);

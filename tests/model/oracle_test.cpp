@@ -14,16 +14,6 @@
 namespace inkling::test {
 namespace {
 
-struct Batch {
-  at::Tensor tokens, targets;
-};
-
-Batch make_batch(const GptShape& shape, std::int64_t rows, std::int64_t time) {
-  Batch batch{oracle::tokens(1, {rows, time}, shape.vocab_size), oracle::tokens(2, {rows, time}, shape.vocab_size)};
-  batch.targets.select(0, rows - 1).slice(0, time / 2).fill_(not_scored);
-  return batch;
-}
-
 // Every element of every weight: (loss(w + h) - loss(w - h)) / 2h in float64.
 TEST(Oracle, EveryGradientIsTheFiniteDifference) {
   at::set_num_threads(1);

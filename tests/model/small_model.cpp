@@ -25,6 +25,12 @@ SmallModel make_lively_model(const GptShape& shape, const SmallModelSettings& se
   return model;
 }
 
+Batch make_batch(const GptShape& shape, std::int64_t rows, std::int64_t time) {
+  Batch batch{oracle::tokens(1, {rows, time}, shape.vocab_size), oracle::tokens(2, {rows, time}, shape.vocab_size)};
+  batch.targets.select(0, rows - 1).slice(0, time / 2).fill_(not_scored);
+  return batch;
+}
+
 oracle::Weights oracle_weights(const ParameterArena& arena) {
   oracle::Weights weights;
   for (const Parameter& parameter : arena.parameters()) {
@@ -42,12 +48,14 @@ oracle::Gpt oracle_gpt(const GptShape& shape) {
 oracle::Roundings logits_roundings(const GptShape& shape, std::int64_t time) {
   using oracle::function_roundings, oracle::in_softmax;
   const auto layers = static_cast<double>(shape.n_layer), channels = static_cast<double>(shape.n_embd);
-  const double head_size = channels / static_cast<double>(shape.n_head);
-  constexpr double score = 2.4;  // queries and keys have a standard deviation of about 1.1, scores of 1.2
+  const AttentionForm form = shape.attention();
+  const auto head_size = static_cast<double>(form.head_size), heads = static_cast<double>(form.queries());
+  // Queries and keys have a standard deviation of 0.2 sqrt(C), so scores one of 0.04 C.
+  const double score = 2 * 0.04 * channels;
   const double norm = 2 * channels + function_roundings;
   const double attention =
-      channels + in_softmax(head_size, score) + static_cast<double>(time) + function_roundings + channels;
-  const double mlp = channels + 2 * function_roundings + 4 * channels;
+      channels + in_softmax(head_size, score) + static_cast<double>(time) + function_roundings + heads;
+  const double mlp = channels + 2 * function_roundings + static_cast<double>(shape.inner());
   // A block keeps both norms, three products and their biases, scores, probabilities, values, GELU and two sums.
   const double kept = 2 + 2 * 4 + in_softmax(1, score) + 2 + 1 + 2;
   return {layers * (2 * norm + attention + mlp + 2) + norm + channels, layers * kept + 3};

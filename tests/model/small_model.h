@@ -33,6 +33,11 @@ SmallModel make_small_model(const GptShape& shape, const SmallModelSettings& set
 // shows in its output.
 SmallModel make_lively_model(const GptShape& shape, const SmallModelSettings& settings = {});
 
+struct Batch {
+  at::Tensor tokens, targets;  // int64 [rows, time]; the end of the last row is not scored
+};
+Batch make_batch(const GptShape& shape, std::int64_t rows, std::int64_t time);
+
 // What the model computes with, in float64 on the CPU, each requiring its gradient.
 oracle::Weights oracle_weights(const ParameterArena& arena);
 

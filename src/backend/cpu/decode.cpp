@@ -40,9 +40,10 @@ struct Matrix {
 };
 
 struct Norm {
-  explicit Norm(const NormWeights& weights) : weight(weights.weight), bias(weights.bias) {}
+  explicit Norm(const NormWeights& weights) : weight(weights.weight), bias(weights.bias), form(weights.form) {}
 
   FloatVector weight, bias;
+  NormForm form;
 };
 
 // One block's step, shared by all threads.
@@ -164,8 +165,8 @@ class BlockStep {
   }
 
   void normalize(const Norm& norm, float* out, float* statistics) const {
-    cpu_kernels().layer_norm_forward(sum_, nullptr, sum_, out, statistics, statistics + rows_, norm.weight.at,
-                                     norm.bias.at, rows_, channels_);
+    cpu_kernels().norm_forward(sum_, nullptr, sum_, out, statistics, statistics + rows_, norm.weight.at, norm.bias.at,
+                               norm.form, rows_, channels_);
   }
 
   void widen(Range columns, std::int64_t parts) const {

@@ -23,9 +23,9 @@ Normalized norm(const at::Tensor& x, const at::Tensor& branch, const NormWeights
   const at::Tensor weight = in_float32(weights.weight), bias = in_float32(weights.bias);
   parallel_parts(rows, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t offset = begin * channels;
-    cpu_kernels().layer_norm_forward(floats(x) + offset, at_offset(floats(branch), offset), floats(result.sum) + offset,
-                                     floats(result.out) + offset, floats(result.mean) + begin,
-                                     floats(result.rstd) + begin, floats(weight), floats(bias), end - begin, channels);
+    cpu_kernels().norm_forward(floats(x) + offset, at_offset(floats(branch), offset), floats(result.sum) + offset,
+                               floats(result.out) + offset, floats(result.mean) + begin, floats(result.rstd) + begin,
+                               floats(weight), floats(bias), weights.form, end - begin, channels);
   });
   return result;
 }
@@ -40,10 +40,10 @@ at::Tensor norm_backward(const at::Tensor& dout, const at::Tensor& dsum, const N
   add_over_parts(sum.numel() / channels, {dweight, dbias}, channels,
                  [&](std::int64_t begin, std::int64_t end, float* const* sums) {
                    const std::int64_t offset = begin * channels;
-                   cpu_kernels().layer_norm_backward(floats(dout) + offset, at_offset(floats(dsum), offset),
-                                                     floats(sum) + offset, floats(forward.mean) + begin,
-                                                     floats(forward.rstd) + begin, floats(weights.weight.value),
-                                                     floats(dx) + offset, sums[0], sums[1], end - begin, channels);
+                   cpu_kernels().norm_backward(
+                       floats(dout) + offset, at_offset(floats(dsum), offset), floats(sum) + offset,
+                       floats(forward.mean) + begin, floats(forward.rstd) + begin, floats(weights.weight.value),
+                       floats(dx) + offset, sums[0], sums[1], weights.form, end - begin, channels);
                  });
   return dx;
 }

@@ -6,7 +6,7 @@ namespace {
 template <typename Element>
 CudaKernels<Element> filled_table() {
   CudaKernels<Element> table = {};
-  cuda::fill_layer_norm(table);
+  cuda::fill_norm(table);
   cuda::fill_gelu(table);
   cuda::fill_cross_entropy(table);
   cuda::fill_embedding(table);

@@ -6,7 +6,7 @@
 namespace inkling::cuda {
 
 template <typename Element>
-void fill_layer_norm(CudaKernels<Element>& table);
+void fill_norm(CudaKernels<Element>& table);
 template <typename Element>
 void fill_gelu(CudaKernels<Element>& table);
 template <typename Element>

@@ -7,7 +7,7 @@
 #include "kernels/cpu/embedding.h"
 #include "kernels/cpu/flat_memory.h"
 #include "kernels/cpu/gelu.h"
-#include "kernels/cpu/layer_norm.h"
+#include "kernels/cpu/norm.h"
 #include "kernels/cpu_kernels.h"
 
 #define INKLING_STRINGIZE(name) #name
@@ -18,8 +18,8 @@ namespace inkling::INKLING_ISA {
 extern const CpuKernels kernels;
 const CpuKernels kernels = {
     .name = INKLING_NAME(INKLING_ISA),
-    .layer_norm_forward = layer_norm_forward,
-    .layer_norm_backward = layer_norm_backward,
+    .norm_forward = norm_forward,
+    .norm_backward = norm_backward,
     .gelu_forward = gelu_forward,
     .gelu_backward = gelu_backward,
     .attention_forward = attention_forward,

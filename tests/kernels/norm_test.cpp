@@ -8,17 +8,20 @@ struct Row {
   double mean = 0.0, rstd = 0.0;
 };
 
-// Ba, Kiros, Hinton 2016, equation 3, in double precision.
-Row normalize(const float* x, const float* branch, const std::vector<float>& weight, const float* bias) {
+constexpr NormForm forms[] = {{}, {NormKind::rmsnorm, 1e-3f}};
+
+// Ba, Kiros, Hinton 2016, equation 3, or Zhang, Sennrich 2019, equation 4, in double precision.
+Row normalize(const float* x, const float* branch, const std::vector<float>& weight, const float* bias,
+              const NormForm& form) {
   const std::size_t channels = weight.size();
   Row row;
   for (std::size_t i = 0; i < channels; ++i) {
     row.sum.push_back(static_cast<double>(x[i]) + (branch == nullptr ? 0.0 : static_cast<double>(branch[i])));
-    row.mean += row.sum.back() / static_cast<double>(channels);
+    if (form.kind == NormKind::layernorm) row.mean += row.sum.back() / static_cast<double>(channels);
   }
   double variance = 0.0;
   for (double value : row.sum) variance += (value - row.mean) * (value - row.mean) / static_cast<double>(channels);
-  row.rstd = 1.0 / std::sqrt(variance + 1e-5);
+  row.rstd = 1.0 / std::sqrt(variance + form.epsilon);
   for (std::size_t i = 0; i < channels; ++i) {
     row.normalized.push_back((row.sum[i] - row.mean) * row.rstd);
     row.out.push_back(row.normalized[i] * weight[i] + (bias == nullptr ? 0.0 : bias[i]));
@@ -27,14 +30,15 @@ Row normalize(const float* x, const float* branch, const std::vector<float>& wei
 }
 
 // The derivative of out with respect to sum, as a matrix, applied to dout: no algebra shared with the loop.
-std::vector<double> input_gradient(const Row& row, const float* dout, const std::vector<float>& weight) {
+std::vector<double> input_gradient(const Row& row, const float* dout, const std::vector<float>& weight,
+                                   const NormForm& form) {
   const std::size_t channels = weight.size();
   const auto n = static_cast<double>(channels);
   std::vector<double> gradient(channels, 0.0);
   for (std::size_t out = 0; out < channels; ++out) {
     for (std::size_t in = 0; in < channels; ++in) {
-      const double same = out == in ? 1.0 : 0.0;
-      const double slope = row.rstd * (same - 1.0 / n - row.normalized[out] * row.normalized[in] / n);
+      const double same = out == in ? 1.0 : 0.0, of_mean = form.kind == NormKind::layernorm ? 1.0 / n : 0.0;
+      const double slope = row.rstd * (same - of_mean - row.normalized[out] * row.normalized[in] / n);
       gradient[in] += static_cast<double>(dout[out]) * weight[out] * slope;
     }
   }
@@ -43,11 +47,13 @@ std::vector<double> input_gradient(const Row& row, const float* dout, const std:
 
 struct Case {
   std::int64_t rows, channels;
+  NormForm form;
   std::vector<float> x, branch, weight, bias, dout, dsum;
 
-  Case(std::int64_t row_count, std::int64_t width)
+  Case(std::int64_t row_count, std::int64_t width, const NormForm& norm_form)
       : rows(row_count),
         channels(width),
+        form(norm_form),
         x(normal_numbers(1, rows * channels, 2.0)),
         branch(normal_numbers(2, rows * channels)),
         weight(normal_numbers(3, channels)),
@@ -58,7 +64,7 @@ struct Case {
   Row row(std::int64_t index, bool with_branch, bool with_bias) const {
     const std::int64_t offset = index * channels;
     return normalize(x.data() + offset, with_branch ? branch.data() + offset : nullptr, weight,
-                     with_bias ? bias.data() : nullptr);
+                     with_bias ? bias.data() : nullptr, form);
   }
 };
 
@@ -72,20 +78,20 @@ Output run_forward(const CpuKernels& loops, Case& given, bool with_branch, bool 
   result.mean.resize(static_cast<std::size_t>(given.rows));
   result.rstd.resize(static_cast<std::size_t>(given.rows));
   if (!with_branch) result.sum = given.x;
-  loops.layer_norm_forward(with_branch ? given.x.data() : result.sum.data(),
-                           with_branch ? given.branch.data() : nullptr, result.sum.data(), result.out.data(),
-                           result.mean.data(), result.rstd.data(), given.weight.data(),
-                           with_bias ? given.bias.data() : nullptr, given.rows, given.channels);
+  loops.norm_forward(with_branch ? given.x.data() : result.sum.data(), with_branch ? given.branch.data() : nullptr,
+                     result.sum.data(), result.out.data(), result.mean.data(), result.rstd.data(), given.weight.data(),
+                     with_bias ? given.bias.data() : nullptr, given.form, given.rows, given.channels);
   return result;
 }
 
-class LayerNormLoop : public OnEveryInstructionSet {};
+class NormLoop : public OnEveryInstructionSet {};
 
-TEST_P(LayerNormLoop, ForwardIsTheFormula) {
+TEST_P(NormLoop, ForwardIsTheFormula) {
   for (const std::int64_t channels : odd_widths) {
     for (const bool with_branch : {false, true}) {
-      for (const bool with_bias : {false, true}) {
-        Case given(3, channels);
+      for (const auto& [form, with_bias] :
+           {std::pair(forms[0], false), std::pair(forms[0], true), std::pair(forms[1], false)}) {
+        Case given(3, channels, form);
         const Output actual = run_forward(loops(), given, with_branch, with_bias);
         std::vector<double> sum, out, mean, rstd;
         for (std::int64_t r = 0; r < given.rows; ++r) {
@@ -106,17 +112,18 @@ TEST_P(LayerNormLoop, ForwardIsTheFormula) {
   }
 }
 
-TEST_P(LayerNormLoop, BackwardIsTheJacobianAndAddsToTheWeightGradients) {
+TEST_P(NormLoop, BackwardIsTheJacobianAndAddsToTheWeightGradients) {
   for (const std::int64_t channels : odd_widths) {
-    for (const bool with_rest : {false, true}) {  // a residual gradient and a bias, or neither
-      Case given(3, channels);
+    for (const auto& [form, with_rest] : {std::pair(forms[0], false), std::pair(forms[0], true),
+                                          std::pair(forms[1], true)}) {  // a residual gradient and a bias, or neither
+      Case given(3, channels, form);
       const Output forward = run_forward(loops(), given, true, with_rest);
       const auto width = static_cast<std::size_t>(channels);
       std::vector<double> dx, dweight(width, 0.5), dbias(width, with_rest ? 0.25 : 0.0);
       for (std::int64_t r = 0; r < given.rows; ++r) {
         const Row row = given.row(r, true, with_rest);
         const float* const dout = given.dout.data() + r * channels;
-        const std::vector<double> gradient = input_gradient(row, dout, given.weight);
+        const std::vector<double> gradient = input_gradient(row, dout, given.weight, form);
         for (std::size_t i = 0; i < width; ++i) {
           dx.push_back(gradient[i] + (with_rest ? given.dsum[static_cast<std::size_t>(r) * width + i] : 0.0));
           dweight[i] += static_cast<double>(dout[i]) * row.normalized[i];
@@ -125,10 +132,10 @@ TEST_P(LayerNormLoop, BackwardIsTheJacobianAndAddsToTheWeightGradients) {
       }
       std::vector<float> actual_dx(given.x.size()), actual_dweight(width, 0.5f),
           actual_dbias(width, with_rest ? 0.25f : 0.0f);
-      loops().layer_norm_backward(given.dout.data(), with_rest ? given.dsum.data() : nullptr, forward.sum.data(),
-                                  forward.mean.data(), forward.rstd.data(), given.weight.data(), actual_dx.data(),
-                                  actual_dweight.data(), with_rest ? actual_dbias.data() : nullptr, given.rows,
-                                  channels);
+      loops().norm_backward(given.dout.data(), with_rest ? given.dsum.data() : nullptr, forward.sum.data(),
+                            forward.mean.data(), forward.rstd.data(), given.weight.data(), actual_dx.data(),
+                            actual_dweight.data(), with_rest ? actual_dbias.data() : nullptr, form, given.rows,
+                            channels);
       SCOPED_TRACE(testing::Message() << channels << " channels, residual and bias " << with_rest);
       const double forward_sums = 2 * static_cast<double>(channels) + function_roundings;
       // A row of one channel has rstd 316, and terms that large, of which nothing is left.
@@ -143,9 +150,9 @@ TEST_P(LayerNormLoop, BackwardIsTheJacobianAndAddsToTheWeightGradients) {
 }
 
 // Decoding relies on it: a row in a batch is the row alone, wherever it lies in memory.
-TEST_P(LayerNormLoop, ARowsBitsDoNotDependOnTheOtherRows) {
+TEST_P(NormLoop, ARowsBitsDoNotDependOnTheOtherRows) {
   for (const std::int64_t channels : odd_widths) {
-    Case batch(5, channels);
+    Case batch(5, channels, forms[0]);
     const Output together = run_forward(loops(), batch, true, true);
     for (std::int64_t r = 0; r < batch.rows; ++r) {
       const auto begin = static_cast<std::ptrdiff_t>(r * channels);
@@ -159,7 +166,7 @@ TEST_P(LayerNormLoop, ARowsBitsDoNotDependOnTheOtherRows) {
   }
 }
 
-INKLING_ON_EVERY_INSTRUCTION_SET(LayerNormLoop);
+INKLING_ON_EVERY_INSTRUCTION_SET(NormLoop);
 
 }  // namespace
 }  // namespace inkling::test

@@ -1,13 +1,20 @@
-// LayerNorm with the residual addition in front of it, forward and backward.
+// LayerNorm and RMSNorm with the residual addition in front, forward and backward. `centered`: around the mean.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/kernel_settings.h"
+
 namespace {
 
-void layer_norm_forward(const float* x, const float* branch, float* sum, float* out, float* mean, float* rstd,
-                        const float* weight, const float* bias, std::int64_t rows, std::int64_t channels) {
+using inkling::NormForm;
+using inkling::NormKind;
+
+template <bool centered>
+void norm_forward_rows(const float* x, const float* branch, float* sum, float* out, float* mean, float* rstd,
+                       const float* weight, const float* bias, float epsilon, std::int64_t rows,
+                       std::int64_t channels) {
   const float inverse = 1.0f / static_cast<float>(channels);
   for (std::int64_t row = 0; row < rows; ++row) {
     const float* values = x + row * channels;
@@ -22,15 +29,15 @@ void layer_norm_forward(const float* x, const float* branch, float* sum, float* 
         total += written[i];
       }
       values = written;
-    } else {
+    } else if (centered) {
 #pragma omp simd reduction(+ : total)
       for (std::int64_t i = 0; i < channels; ++i) total += values[i];
     }
-    const float center = total * inverse;
+    const float center = centered ? total * inverse : 0.0f;
     float squares = 0.0f;
 #pragma omp simd reduction(+ : squares)
     for (std::int64_t i = 0; i < channels; ++i) squares += (values[i] - center) * (values[i] - center);
-    const float scale = 1.0f / std::sqrt(squares * inverse + 1e-5f);
+    const float scale = 1.0f / std::sqrt(squares * inverse + epsilon);
     if (bias != nullptr) {
 #pragma omp simd
       for (std::int64_t i = 0; i < channels; ++i) result[i] = (values[i] - center) * scale * weight[i] + bias[i];
@@ -43,10 +50,19 @@ void layer_norm_forward(const float* x, const float* branch, float* sum, float* 
   }
 }
 
-// With n = (sum - mean) * rstd and g = dout * weight: dx = rstd * (g - mean(g) - n * mean(g * n)) + dsum.
-void layer_norm_backward(const float* dout, const float* dsum, const float* sum, const float* mean, const float* rstd,
-                         const float* weight, float* dx, float* dweight, float* dbias, std::int64_t rows,
-                         std::int64_t channels) {
+void norm_forward(const float* x, const float* branch, float* sum, float* out, float* mean, float* rstd,
+                  const float* weight, const float* bias, const NormForm& form, std::int64_t rows,
+                  std::int64_t channels) {
+  const auto forward = form.kind == NormKind::layernorm ? norm_forward_rows<true> : norm_forward_rows<false>;
+  forward(x, branch, sum, out, mean, rstd, weight, bias, form.epsilon, rows, channels);
+}
+
+// With n = (sum - mean) * rstd and g = dout * weight: dx = rstd * (g - mean(g) - n * mean(g * n)) + dsum, without
+// mean(g) where nothing is centered.
+template <bool centered>
+void norm_backward_rows(const float* dout, const float* dsum, const float* sum, const float* mean, const float* rstd,
+                        const float* weight, float* dx, float* dweight, float* dbias, std::int64_t rows,
+                        std::int64_t channels) {
   const float inverse = 1.0f / static_cast<float>(channels);
   for (std::int64_t row = 0; row < rows; ++row) {
     const float* const upstream = dout + row * channels;
@@ -64,7 +80,7 @@ void layer_norm_backward(const float* dout, const float* dsum, const float* sum,
       mean_gn += g * normalized;
       dweight[i] += upstream[i] * normalized;
     }
-    mean_g *= inverse;
+    mean_g *= centered ? inverse : 0.0f;
     mean_gn *= inverse;
     if (dbias != nullptr) {
 #pragma omp simd
@@ -85,6 +101,13 @@ void layer_norm_backward(const float* dout, const float* dsum, const float* sum,
       }
     }
   }
+}
+
+void norm_backward(const float* dout, const float* dsum, const float* sum, const float* mean, const float* rstd,
+                   const float* weight, float* dx, float* dweight, float* dbias, const NormForm& form,
+                   std::int64_t rows, std::int64_t channels) {
+  const auto backward = form.kind == NormKind::layernorm ? norm_backward_rows<true> : norm_backward_rows<false>;
+  backward(dout, dsum, sum, mean, rstd, weight, dx, dweight, dbias, rows, channels);
 }
 
 }  // namespace

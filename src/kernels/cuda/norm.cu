@@ -1,5 +1,5 @@
-// LayerNorm with the residual addition in front of it. A row belongs to a warp, or to a block where it is too long, and
-// stays in registers: `packs` packs of `width` values a thread.
+// LayerNorm and RMSNorm with the residual addition in front. A row belongs to a warp, or to a block where it is too
+// long, and stays in registers: `packs` packs of `width` values a thread.
 #include "kernels/cuda/column_sums.h"
 #include "kernels/cuda/reductions.h"
 #include "kernels/cuda/tables.h"
@@ -19,7 +19,7 @@ __device__ inline int column_of(int pack) {
 template <typename Element, int width, int packs, int threads>
 __global__ void __launch_bounds__(block_size)
     forward_kernel(const Element* x, const Element* branch, Element* sum, Element* out, float* mean, float* rstd,
-                   const Element* weight, const Element* bias, std::int64_t rows, int channels) {
+                   const Element* weight, const Element* bias, NormForm form, std::int64_t rows, int channels) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * (block_size / threads) + threadIdx.x / threads;
   if (row >= rows) return;  // all threads of a row
   const std::int64_t offset = row * channels;
@@ -44,14 +44,15 @@ __global__ void __launch_bounds__(block_size)
     }
     for (int i = 0; i < width; ++i) total += values[p].at[i];
   }
-  const float center = group_sum<threads>(total) / static_cast<float>(channels);
+  const bool centered = form.kind == NormKind::layernorm;
+  const float center = centered ? group_sum<threads>(total) / static_cast<float>(channels) : 0.0f;
   float squares = 0.0f;
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
     if (column_of<width, threads>(p) >= channels) continue;
     for (int i = 0; i < width; ++i) squares += (values[p].at[i] - center) * (values[p].at[i] - center);
   }
-  const float scale = rsqrtf(group_sum<threads>(squares) / static_cast<float>(channels) + 1e-5f);
+  const float scale = rsqrtf(group_sum<threads>(squares) / static_cast<float>(channels) + form.epsilon);
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
     const int column = column_of<width, threads>(p);
@@ -70,11 +71,12 @@ __global__ void __launch_bounds__(block_size)
 }
 
 // One row of the backward pass: writes dx and adds to the column sums that this thread keeps. With
-// n = (sum - mean) * rstd and g = dout * weight: dx = rstd * (g - mean(g) - n * mean(g * n)) + dsum.
+// n = (sum - mean) * rstd and g = dout * weight: dx = rstd * (g - mean(g) - n * mean(g * n)) + dsum, without mean(g)
+// where nothing is centered.
 template <typename Element, int width, int packs, int threads>
 __device__ inline void backward_row(const Element* dout, const Element* dsum, const Element* sum, float center,
                                     float scale, const Element* weight, Element* dx, Pack<width> (&dweight)[packs],
-                                    Pack<width> (&dbias)[packs], int channels) {
+                                    Pack<width> (&dbias)[packs], bool centered, int channels) {
   Pack<width> g[packs], normalized[packs];
   Pack<2> totals = {};
 #pragma unroll
@@ -94,7 +96,7 @@ __device__ inline void backward_row(const Element* dout, const Element* dsum, co
     }
   }
   totals = group_sums<threads>(totals);
-  const float mean_g = totals.at[0] / static_cast<float>(channels);
+  const float mean_g = centered ? totals.at[0] / static_cast<float>(channels) : 0.0f;
   const float mean_gn = totals.at[1] / static_cast<float>(channels);
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
@@ -113,7 +115,7 @@ __device__ inline void backward_row(const Element* dout, const Element* dsum, co
 template <typename Element, int width, int packs, int threads>
 __global__ void __launch_bounds__(block_size)
     backward_kernel(const Element* dout, const Element* dsum, const Element* sum, const float* mean, const float* rstd,
-                    const Element* weight, Element* dx, float* parts, std::int64_t rows, int channels) {
+                    const Element* weight, Element* dx, float* parts, bool centered, std::int64_t rows, int channels) {
   constexpr int groups = block_size / threads;
   const int group = static_cast<int>(threadIdx.x) / threads;
   Pack<width> dweight[packs], dbias[packs];
@@ -123,7 +125,8 @@ __global__ void __launch_bounds__(block_size)
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * groups + group; row < rows; row += stride) {
     const std::int64_t offset = row * channels;
     backward_row<Element, width, packs, threads>(dout + offset, dsum == nullptr ? nullptr : dsum + offset, sum + offset,
-                                                 mean[row], rstd[row], weight, dx + offset, dweight, dbias, channels);
+                                                 mean[row], rstd[row], weight, dx + offset, dweight, dbias, centered,
+                                                 channels);
   }
   if constexpr (groups > 1) {
     __shared__ float shared[packs * width * warp_size];
@@ -144,7 +147,7 @@ __global__ void __launch_bounds__(block_size)
 template <int width, typename Function>
 void with_row_shape(std::int64_t channels, Function&& function) {
   if (channels > longest_of_block) {
-    throw Error::environment("LayerNorm of more than " + std::to_string(longest_of_block) +
+    throw Error::environment("a norm of more than " + std::to_string(longest_of_block) +
                              " channels has no CUDA kernel here: set runtime.kernels to reference");
   }
   const auto with_packs = [&](auto threads) {
@@ -159,28 +162,29 @@ void with_row_shape(std::int64_t channels, Function&& function) {
 }
 
 template <typename Element>
-void layer_norm_forward(const Element* x, const Element* branch, Element* sum, Element* out, float* mean, float* rstd,
-                        const Element* weight, const Element* bias, std::int64_t rows, std::int64_t channels,
-                        Stream stream) {
+void norm_forward(const Element* x, const Element* branch, Element* sum, Element* out, float* mean, float* rstd,
+                  const Element* weight, const Element* bias, const NormForm& form, std::int64_t rows,
+                  std::int64_t channels, Stream stream) {
   with_width<Element>(channels, aligned(x, branch, sum, out, weight, bias), [&](auto width) {
     with_row_shape<width()>(channels, [&](auto packs, auto threads) {
-      launch("layer_norm_forward", forward_kernel<Element, width(), packs(), threads()>,
+      launch("norm_forward", forward_kernel<Element, width(), packs(), threads()>,
              blocks_for(rows, block_size / threads()), block_size, stream, x, branch, sum, out, mean, rstd, weight,
-             bias, rows, static_cast<int>(channels));
+             bias, form, rows, static_cast<int>(channels));
     });
   });
 }
 
 template <typename Element>
-void layer_norm_backward(const Element* dout, const Element* dsum, const Element* sum, const float* mean,
-                         const float* rstd, const Element* weight, Element* dx, float* dweight, float* dbias,
-                         float* scratch, std::int64_t rows, std::int64_t channels, Stream stream) {
+void norm_backward(const Element* dout, const Element* dsum, const Element* sum, const float* mean, const float* rstd,
+                   const Element* weight, Element* dx, float* dweight, float* dbias, float* scratch,
+                   const NormForm& form, std::int64_t rows, std::int64_t channels, Stream stream) {
   unsigned parts = 0;  // blocks
   with_width<Element>(channels, aligned(dout, dsum, sum, weight, dx, scratch), [&](auto width) {
     with_row_shape<width()>(channels, [&](auto packs, auto threads) {
       parts = static_cast<unsigned>(std::min<std::int64_t>(column_parts, divided_up(rows, block_size / threads())));
-      launch("layer_norm_backward", backward_kernel<Element, width(), packs(), threads()>, parts, block_size, stream,
-             dout, dsum, sum, mean, rstd, weight, dx, scratch, rows, static_cast<int>(channels));
+      launch("norm_backward", backward_kernel<Element, width(), packs(), threads()>, parts, block_size, stream, dout,
+             dsum, sum, mean, rstd, weight, dx, scratch, form.kind == NormKind::layernorm, rows,
+             static_cast<int>(channels));
     });
   });
   add_parts(scratch, parts, dweight, dbias, channels, stream);
@@ -189,11 +193,11 @@ void layer_norm_backward(const Element* dout, const Element* dsum, const Element
 }  // namespace
 
 template <typename Element>
-void fill_layer_norm(CudaKernels<Element>& table) {
-  table.layer_norm_forward = layer_norm_forward<Element>;
-  table.layer_norm_backward = layer_norm_backward<Element>;
+void fill_norm(CudaKernels<Element>& table) {
+  table.norm_forward = norm_forward<Element>;
+  table.norm_backward = norm_backward<Element>;
 }
-template void fill_layer_norm(CudaKernels<float>&);
-template void fill_layer_norm(CudaKernels<BFloat16>&);
+template void fill_norm(CudaKernels<float>&);
+template void fill_norm(CudaKernels<BFloat16>&);
 
 }  // namespace inkling::cuda

@@ -1,0 +1,194 @@
+// Every setting of model: against the reference model in float64, and that against finite differences: each switch
+// alone, and many together.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "tests/model/small_model.h"
+#include "tests/oracle/tensors.h"
+#include "tests/oracle/tolerances.h"
+
+namespace inkling::test {
+namespace {
+
+struct NamedShape {
+  std::string name;
+  GptShape shape;
+};
+
+// The small GPT-2 with one thing changed.
+std::vector<NamedShape> single_switches() {
+  std::vector<NamedShape> all;
+  const auto add = [&](const std::string& name, auto&& change) {
+    all.push_back({name, small_shape});
+    change(all.back().shape);
+  };
+  add("norm: rmsnorm", [](GptShape& s) { s.norm = NormKind::rmsnorm; });
+  add("norm_epsilon", [](GptShape& s) { s.norm_epsilon = 0.1; });
+  return all;
+}
+
+// A draw for each switch, from (seed, how many have been drawn).
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed) : key_(mix64(seed + golden_gamma)) {}
+
+  std::int64_t below(std::int64_t n) {
+    return static_cast<std::int64_t>(random_below(key_, place_++, static_cast<std::uint64_t>(n)));
+  }
+  bool coin() { return below(2) == 1; }
+  template <class Enum>
+  Enum any() {
+    return static_cast<Enum>(below(static_cast<std::int64_t>(words_of<Enum>.size())));
+  }
+
+ private:
+  std::uint64_t key_, place_ = 0;
+};
+
+GptShape random_shape(std::uint64_t seed) {
+  Draws draw(seed);
+  GptShape shape = {.n_layer = 1 + draw.below(2), .block_size = 20, .vocab_size = 30 + draw.below(20)};
+  shape.n_head = 1 + draw.below(4);
+  shape.n_embd = shape.n_head * 2 * (3 + draw.below(3));
+  shape.bias = draw.coin();
+  shape.gelu = draw.any<GeluForm>();
+  shape.norm = draw.any<NormKind>();
+  shape.norm_epsilon = draw.coin() ? 1e-5 : 1e-2;
+  return shape;
+}
+
+std::string described(const GptShape& shape) {
+  Config config;
+  static_cast<GptShape&>(config.model) = shape;
+  config.data.source = {"none"};
+  const std::string all = print_config(config);
+  const std::size_t begin = all.find("model:"), end = all.find("optimizer:");
+  return all.substr(begin, end - begin);
+}
+
+// The reference model in float64 with the values that `arena` computes with.
+SmallModel judge_of(const GptShape& shape, const ParameterArena& arena) {
+  const at::NoGradGuard no_gradients;
+  SmallModel judge =
+      make_small_model(shape, {.runtime = {.dtype = at::kDouble, .kernels = Kernels::reference, .threads = 1}});
+  for (const Parameter& parameter : arena.parameters()) {
+    const std::string& name = parameter.spec.name;
+    judge.arena->weight(name).value.copy_(arena.weight(name).value);
+  }
+  return judge;
+}
+
+double judged_loss(const SmallModel& judge, const Batch& batch) {
+  return judge.model->loss(batch.tokens, batch.targets).item<double>();
+}
+
+// Every element of every weight: (loss(w + h) - loss(w - h)) / 2h.
+void expect_finite_differences(const GptShape& shape) {
+  SCOPED_TRACE(described(shape));
+  const SmallModel judge = judge_of(shape, *make_lively_model(shape).arena);
+  const Batch batch = make_batch(shape, 2, 3);
+  judge.model->loss(batch.tokens, batch.targets).backward();
+  const at::NoGradGuard no_gradients;
+  for (const Parameter& parameter : judge.arena->parameters()) {
+    const Weight weight = judge.arena->weight(parameter.spec.name);
+    double* const values = weight.value.data_ptr<double>();
+    const double* const gradient = weight.gradient.data_ptr<double>();
+    for (std::int64_t i = 0; i < parameter.count; ++i) {
+      const double value = values[i], h = 1e-5;
+      values[i] = value + h;
+      const double above = judged_loss(judge, batch);
+      values[i] = value - h;
+      const double below = judged_loss(judge, batch);
+      values[i] = value;
+      ASSERT_NEAR(gradient[i], (above - below) / (2.0 * h), 2e-8) << parameter.spec.name << " element " << i;
+    }
+  }
+}
+
+GptShape tiny(GptShape shape) {
+  shape.n_layer = 1;
+  shape.n_embd = shape.n_embd * 2 / 5;
+  shape.block_size = 3;
+  shape.vocab_size = 5;
+  return shape;
+}
+
+TEST(Reference, EveryGradientIsTheFiniteDifference) {
+  for (const NamedShape& each : single_switches()) expect_finite_differences(tiny(each.shape));
+}
+
+class Switches : public oracle::OnEverySetting {
+ protected:
+  void expect_reference(const GptShape& shape, double dropout = 0.0) const {
+    SCOPED_TRACE(described(shape));
+    constexpr std::int64_t rows = 3, time = 17;
+    const SmallModel model = make_lively_model(shape, {.runtime = runtime()});
+    const SmallModel judge = judge_of(shape, *model.arena);
+    const Batch batch = make_batch(shape, rows, time);
+    const at::Device device = options().device();
+    const std::uint64_t key = random_key(3, Purpose::dropout, 5);
+
+    model.arena->begin_gradients();
+    const at::Tensor loss =
+        model.model->loss(batch.tokens.to(device), batch.targets.to(device), training(dropout, key));
+    loss.backward();
+    model.arena->collect_gradients();
+    const TrainingPass judged = {.dropout = dropout,
+                                 .dropout_key = at::full({1}, static_cast<std::int64_t>(key), at::kLong)};
+    const at::Tensor expected = judge.model->loss(batch.tokens, batch.targets, judged);
+    expected.backward();
+    EXPECT_LT(oracle::error(loss, expected), tolerance(logits_roundings(shape, time)));
+    for (const Parameter& parameter : model.arena->parameters()) {
+      const at::Tensor wanted = judge.arena->weight(parameter.spec.name).gradient;
+      EXPECT_LT(oracle::error(parameter.part_of(model.arena->gradients()), wanted),
+                tolerance(gradient_roundings(shape, time, rows * time)))
+          << parameter.spec.name;
+    }
+    if (dropout == 0.0) expect_generation(shape, model, judge, batch.tokens);
+  }
+
+  // All at once, and one after the other behind a prompt.
+  void expect_generation(const GptShape& shape, const SmallModel& model, const SmallModel& judge,
+                         const at::Tensor& text) const {
+    const at::NoGradGuard no_gradients;
+    const double allowed = tolerance(logits_roundings(shape, text.size(1)));
+    const at::Tensor expected = judge.model->logits(text), ours = text.to(options().device());
+    EXPECT_LT(oracle::error(model.model->logits(ours), expected), allowed);
+    KeyValueCache cache(shape, text.size(0), options().dtype(backend().activation_dtype(setting().dtype)));
+    const std::int64_t prompt = 5;
+    model.model->prefill(ours.slice(1, 0, prompt), at::full({text.size(0)}, prompt, ours.options()), cache);
+    for (std::int64_t t = prompt; t < text.size(1); ++t) {
+      EXPECT_LT(oracle::error(model.model->decode(ours.select(1, t), cache), expected.select(1, t)), allowed) << t;
+    }
+  }
+};
+
+TEST_P(Switches, EachAloneAgreesWithTheReference) {
+  for (const NamedShape& each : single_switches()) {
+    SCOPED_TRACE(each.name);
+    expect_reference(each.shape);
+    if (numbers_are_ours()) expect_reference(each.shape, 0.15);
+  }
+}
+
+TEST_P(Switches, RandomCombinationsAgreeWithTheReference) {
+  const std::uint64_t count = setting().gpu == oracle::Setting::real ? 200 : 60;  // fibers take their time
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    expect_reference(random_shape(seed));
+    if (HasFailure()) return;
+  }
+}
+
+INKLING_ON_EVERY_SETTING(Switches);
+
+}  // namespace
+}  // namespace inkling::test
