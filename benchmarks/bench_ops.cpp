@@ -102,7 +102,8 @@ class Operations {
         {"mlp", [&] { return mlp(x_, block.mlp, pass()); },
          [&] {
            const at::Tensor wide = composed_linear(x_, other.mlp.c_fc);
-           return composed_linear(at::gelu(wide, shape_.gelu == GeluForm::tanh ? "tanh" : "none"), other.mlp.c_proj);
+           return composed_linear(at::gelu(wide, shape_.activation == Activation::gelu_tanh ? "tanh" : "none"),
+                                  other.mlp.c_proj);
          },
          48 * rows * c * c, 20 * rows * c + 24 * c * c},
         {"head_loss", [&] { return head_loss(x_, ours.embedding.tokens, targets_, pass()); },

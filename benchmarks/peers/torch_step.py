@@ -18,7 +18,7 @@ from torch.nn import functional as F
 class Block(nn.Module):
     def __init__(self, width, heads, bias, gelu):
         super().__init__()
-        self.heads, self.gelu = heads, gelu
+        self.heads, self.activation = heads, gelu
         self.norm_1 = nn.LayerNorm(width, bias=bias)
         self.qkv = nn.Linear(width, 3 * width, bias=bias)
         self.out = nn.Linear(width, width, bias=bias)

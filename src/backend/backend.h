@@ -43,7 +43,7 @@ struct Normalized {
 
 struct Widened {
   at::Tensor out;        // [rows, C]
-  at::Tensor pre, wide;  // [rows, F]: before and after GELU
+  at::Tensor pre, wide;  // [rows, F]: before and after the activation
 };
 
 struct Attended {
@@ -121,7 +121,8 @@ struct Backend {
   // Returns the gradient of x.
   at::Tensor (*linear_backward)(const at::Tensor& dout, const at::Tensor& x, const LinearWeights& weights) = nullptr;
 
-  // gelu(x W + b) W' + b'. With `repeatable`, `wide` has the bits that mlp_backward() gets when it computes it again.
+  // activation(x W + b) W' + b'. With `repeatable`, `wide` has the bits that mlp_backward() gets when it computes it
+  // again.
   Widened (*mlp)(const at::Tensor& x, const MlpWeights& weights, bool repeatable) = nullptr;
   // wide: undefined where it was not kept; then it is computed again from `pre`. Returns the gradient of x.
   at::Tensor (*mlp_backward)(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,

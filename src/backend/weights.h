@@ -41,7 +41,7 @@ struct NormWeights {
 struct MlpWeights {
   LinearWeights c_fc;    // [C, F]
   LinearWeights c_proj;  // [F, C]
-  GeluForm gelu = GeluForm::tanh;
+  Activation activation = Activation::gelu_tanh;
 };
 
 struct EmbeddingWeights {

@@ -12,14 +12,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Hugging Face's names for the two forms of GELU (Hendrycks, Gimpel 2016).
-GeluForm gelu_form(const JsonFields& config) {
+// Hugging Face's names for activations; the first of an activation is the one that is written.
+constexpr std::pair<std::string_view, Activation> activation_names[] = {{"gelu_new", Activation::gelu_tanh},
+                                                                        {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                                        {"gelu", Activation::gelu},
+                                                                        {"relu", Activation::relu},
+                                                                        {"relu2", Activation::relu_squared}};
+
+std::string name_of(Activation activation) {
+  const auto* found = std::find_if(std::begin(activation_names), std::end(activation_names),
+                                   [&](const auto& each) { return each.second == activation; });
+  return std::string(found->first);
+}
+
+Activation gpt2_activation(const JsonFields& config) {
   const std::string name = config.optional_text("activation_function").value_or("gelu_new");
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return GeluForm::tanh;
-  if (name == "gelu") return GeluForm::exact;
-  config.refuse(str("activation_function is ", quote(name),
-                    ", and only gelu_new, gelu_pytorch_tanh and gelu can be "
-                    "computed here"));
+  std::vector<std::string> known;
+  for (const auto& [each, activation] : activation_names) {
+    if (each == name) return activation;
+    known.emplace_back(each);
+  }
+  config.refuse(str("activation_function is ", quote(name), ", and can be computed here as ", join(known, ", ")));
 }
 
 // Returns a norm's epsilon; 1e-5 where the field is missing.
@@ -64,7 +77,7 @@ Json gpt2_json(const GptShape& shape, double dropout) {
                  {"n_layer", shape.n_layer},
                  {"n_head", shape.n_head},
                  {"n_inner", nullptr},
-                 {"activation_function", shape.gelu == GeluForm::tanh ? "gelu_new" : "gelu"},
+                 {"activation_function", name_of(shape.activation)},
                  {"layer_norm_epsilon", shape.norm_epsilon},
                  {"resid_pdrop", dropout},
                  {"embd_pdrop", dropout},
@@ -83,7 +96,7 @@ GptShape read_gpt2(const JsonFields& config) {
   shape.n_embd = config.whole("n_embd", 1, 65'536);
   shape.block_size = config.whole("n_positions", 1, 65'536);
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
-  shape.gelu = gelu_form(config);
+  shape.activation = gpt2_activation(config);
   shape.norm_epsilon = epsilon(config, "layer_norm_epsilon");
   if (config.has("inkling")) shape.bias = config.section("inkling").optional_flag("bias").value_or(true);
   check_gpt2(config, shape);
@@ -99,7 +112,7 @@ Json inkling_json(const GptShape& shape, double dropout) {
           {"hidden_size", shape.n_embd},
           {"num_hidden_layers", shape.n_layer},
           {"num_attention_heads", shape.n_head},
-          {"gelu", std::string(word_of(shape.gelu))},
+          {"activation", std::string(word_of(shape.activation))},
           {"bias", shape.bias},
           {"norm", std::string(word_of(shape.norm))},
           {"norm_epsilon", shape.norm_epsilon},
@@ -113,7 +126,7 @@ GptShape read_inkling(const JsonFields& config) {
   shape.n_embd = config.whole("hidden_size", 1, 65'536);
   shape.block_size = config.whole("max_position_embeddings", 1, 65'536);
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
-  shape.gelu = named<GeluForm>(config, "gelu");
+  shape.activation = named<Activation>(config, "activation");
   shape.norm = named<NormKind>(config, "norm");
   shape.norm_epsilon = epsilon(config, "norm_epsilon");
   shape.bias = config.flag("bias");

@@ -98,8 +98,8 @@ class ConfigReader {
         if (value.kind != YamlNode::Kind::section) refuse_as_section(value, key);
         read_section(value, key);
       } else if (const Setting* setting = list_.find(key)) {
-        set(*setting, value);
-        places_.files[key] = value.place;
+        set(*setting, value, key);
+        places_.files[setting->key] = value.place;
       } else {
         refuse_unknown(node.keys[i].place, key);
       }
@@ -118,13 +118,17 @@ class ConfigReader {
     }
     const Setting* setting = list_.find(key);
     if (setting == nullptr) refuse_unknown(place, key);
-    set(*setting, flag_value(*setting, place, value));
-    places_.flags[key] = place;
+    set(*setting, flag_value(*setting, place, value), key);
+    places_.flags[setting->key] = place;
   }
 
-  void set(const Setting& setting, const YamlNode& node) {
+  void set(const Setting& setting, const YamlNode& node, const std::string& written_key) {
     assign(setting, node);
-    if (auto note = note_of_old_word(setting, node)) notes_.insert(std::move(*note));
+    if (written_key != setting.key) {
+      notes_.insert(
+          str(written_key, ": ", node.text, " is called ", setting.key, ": ", value_as_yaml(setting), " now"));
+    } else if (auto note = note_of_old_word(setting, node))
+      notes_.insert(std::move(*note));
   }
 
   YamlNode flag_value(const Setting& setting, const std::string& place, const std::string& value) const {

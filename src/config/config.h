@@ -48,7 +48,7 @@ struct DataConfig {
 struct GptShape {
   std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256, vocab_size = 0;
   bool bias = true;
-  GeluForm gelu = GeluForm::tanh;
+  Activation activation = Activation::gelu_tanh;
   NormKind norm = NormKind::layernorm;
   double norm_epsilon = 1e-5;
 
@@ -203,7 +203,7 @@ template <class Enum> inline constexpr Words<0> words_of{};
 template <> inline constexpr Words<3> words_of<TokenizerKind>{"byte", "char", "sentencepiece"};
 template <> inline constexpr Words<2> words_of<PieceModel>{"unigram", "bpe"};
 template <> inline constexpr Words<2> words_of<WindowKind>{"epoch", "random"};
-template <> inline constexpr Words<2> words_of<GeluForm>{"tanh", "exact"};
+template <> inline constexpr Words<4> words_of<Activation>{"gelu_tanh", "gelu", "relu", "relu_squared"};
 template <> inline constexpr Words<2> words_of<NormKind>{"layernorm", "rmsnorm"};
 template <> inline constexpr Words<1> words_of<OptimizerName>{"adamw"};
 template <> inline constexpr Words<2> words_of<ScheduleName>{"cosine", "constant"};

@@ -69,7 +69,8 @@ void set_member(Member& member, const Value& value) {
 class Fields {
  public:
   template <class Member>
-  void add(const std::string& name, Member& member, Allowed allowed, OnResume on_resume, const std::string& about) {
+  void add(const std::string& name, Member& member, Allowed allowed, OnResume on_resume, const std::string& about,
+           const std::string& old_name = {}) {
     using Inner = typename Optional<Member>::Inner;
     if constexpr (std::is_enum_v<Inner>) {
       std::get<OneOf>(allowed).words.assign(words_of<Inner>.begin(), words_of<Inner>.end());
@@ -79,6 +80,7 @@ class Fields {
                               .takes_auto = Optional<Member>::value,
                               .on_resume = on_resume,
                               .about = about,
+                              .old_key = old_name.empty() ? "" : prefix_ + old_name,
                               .get = [&member] { return value_of(member); },
                               .set = [&member](const Value& value) { set_member(member, value); }});
   }
@@ -136,7 +138,7 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("block_size", c.block_size, whole(2, 65'536), refuse, "Tokens the model sees at once (context).");
   f.add("dropout", c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");
   f.add("bias", c.bias, TrueOrFalse{}, refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them. RMSNorm has none.");
-  f.add("gelu", c.gelu, its_words(), refuse, "Form of the activation: GPT-2's approximation by tanh, or exact as nanoGPT has it.");
+  f.add("activation", c.activation, its_words({{"tanh", "gelu_tanh"}, {"exact", "gelu"}}), refuse, "Function between the two layers of the MLP: GELU, approximated by tanh as in GPT-2 or exact as in nanoGPT, ReLU, or its square.", "gelu");
   f.add("norm", c.norm, its_words(), refuse, "What stands in front of attention and MLP: LayerNorm, or RMSNorm, which has no mean and no bias (Llama).");
   f.add("norm_epsilon", c.norm_epsilon, above(0, 1), refuse, "Added to the variance that a norm divides by.");
 }
@@ -215,7 +217,8 @@ void fields(Fields& f, Config& c) {
 }  // namespace
 
 const Setting* Settings::find(const std::string& key) const {
-  const auto found = std::find_if(settings.begin(), settings.end(), [&](const Setting& s) { return s.key == key; });
+  const auto has_it = [&](const Setting& setting) { return setting.key == key || setting.old_key == key; };
+  const auto found = std::find_if(settings.begin(), settings.end(), has_it);
   return found == settings.end() ? nullptr : &*found;
 }
 

@@ -50,6 +50,7 @@ struct Setting {
   bool takes_auto;
   OnResume on_resume;
   std::string about;
+  std::string old_key;                    // is still read; empty if the setting never had another
   std::function<Value()> get;             // from the struct that the list was made of
   std::function<void(const Value&)> set;  // into it; the value is one that is allowed
 };
@@ -67,7 +68,7 @@ struct Settings {
   std::vector<Section> sections;  // in order; a nested section after its parent
   std::vector<Setting> settings;  // in order, so that those of one section stand together or around a nested one
 
-  const Setting* find(const std::string& key) const;  // null if there is none
+  const Setting* find(const std::string& key) const;  // by its key or its old one; null if there is none
   bool has_section(const std::string& key) const;
 };
 

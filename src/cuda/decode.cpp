@@ -8,17 +8,18 @@
 namespace inkling::cuda {
 namespace {
 
-// x W + b of a few rows [B, 1, in]; with a form, the GELU of it.
-at::Tensor few_rows_linear(const at::Tensor& x, const LinearWeights& weights, std::optional<GeluForm> form = {}) {
+// x W + b of a few rows [B, 1, in]; with an activation, that of it.
+at::Tensor few_rows_linear(const at::Tensor& x, const LinearWeights& weights,
+                           std::optional<Activation> activation = {}) {
   const std::int64_t count = x.size(0), inner = x.size(2), columns = weights.weight.value.size(1);
   const at::Tensor out = at::empty({count, 1, columns}, x.options());
   with_kernels(x, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
     const auto *const in = elements<Element>(x), *const weight = elements<Element>(weights.weight.value),
                       *const bias = elements<Element>(weights.bias.value);
-    if (form) {
-      kernels.rows_times_matrix_gelu(in, weight, bias, elements<Element>(out), *form, count, inner, columns,
-                                     current_stream());
+    if (activation) {
+      kernels.rows_times_matrix_activated(in, weight, bias, elements<Element>(out), *activation, count, inner, columns,
+                                          current_stream());
     } else {
       kernels.rows_times_matrix(in, weight, bias, elements<Element>(out), count, inner, columns, current_stream());
     }
@@ -46,7 +47,7 @@ ResidualStream decode_block(const ResidualStream& in, const DecodedBlock& block)
   const auto& [ln_1, c_attn, c_proj, ln_2, mlp_weights] = block.weights;
   const at::Tensor attended = few_rows_linear(attend_cached(few_rows_linear(in.normed, c_attn), block), c_proj);
   const Normalized middle = norm(in.x, attended, ln_2);
-  const at::Tensor wide = few_rows_linear(middle.out, mlp_weights.c_fc, mlp_weights.gelu);
+  const at::Tensor wide = few_rows_linear(middle.out, mlp_weights.c_fc, mlp_weights.activation);
   const Normalized last = norm(middle.sum, few_rows_linear(wide, mlp_weights.c_proj), block.next_norm);
   return {last.sum, last.out};
 }

@@ -13,23 +13,24 @@ at::Tensor output(const at::Tensor& x, const at::Tensor& matrix) {
   return at::empty({x.size(0), matrix.size(1)}, x.options().requires_grad(false));
 }
 
-// pre += bias (may be undefined). Writes gelu(pre) to `out`.
-void gelu_forward(const at::Tensor& pre, const at::Tensor& bias, const at::Tensor& out, GeluForm form) {
+// pre += bias (may be undefined). Writes activation(pre) to `out`.
+void activation_forward(const at::Tensor& pre, const at::Tensor& bias, const at::Tensor& out, Activation activation) {
   with_kernels(pre, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
-    kernels.gelu_forward(elements<Element>(pre), elements<Element>(bias), elements<Element>(out), form, pre.size(0),
-                         pre.size(1), current_stream());
+    kernels.activation_forward(elements<Element>(pre), elements<Element>(bias), elements<Element>(out), activation,
+                               pre.size(0), pre.size(1), current_stream());
   });
 }
 
-// gradient *= gelu'(pre), and its column sums are added to bias_gradient (may be undefined).
-void gelu_backward(const at::Tensor& gradient, const at::Tensor& pre, const at::Tensor& bias_gradient, GeluForm form) {
+// gradient *= activation'(pre), and its column sums are added to bias_gradient (may be undefined).
+void activation_backward(const at::Tensor& gradient, const at::Tensor& pre, const at::Tensor& bias_gradient,
+                         Activation activation) {
   const std::int64_t rows = pre.size(0), channels = pre.size(1);
   with_kernels(pre, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
-    kernels.gelu_backward(elements<Element>(gradient), elements<Element>(pre), elements<Element>(gradient),
-                          floats(bias_gradient), floats(scratch(pre, column_scratch(channels))), form, rows, channels,
-                          current_stream());
+    kernels.activation_backward(elements<Element>(gradient), elements<Element>(pre), elements<Element>(gradient),
+                                floats(bias_gradient), floats(scratch(pre, column_scratch(channels))), activation, rows,
+                                channels, current_stream());
   });
 }
 
@@ -66,9 +67,9 @@ at::Tensor input_gradient(const at::Tensor& dout, const Weight& weight) {
   return dx;
 }
 
-at::Tensor gelu_again(const at::Tensor& pre, GeluForm form) {
+at::Tensor activated_again(const at::Tensor& pre, Activation activation) {
   const at::Tensor out = at::empty_like(pre);
-  gelu_forward(pre, {}, out, form);
+  activation_forward(pre, {}, out, activation);
   return out;
 }
 
@@ -91,26 +92,27 @@ Widened mlp(const at::Tensor& x, const MlpWeights& weights, bool repeatable) {
   const at::Tensor pre = output(x, weight.value), wide = at::empty_like(pre);
   const Epilogue gelu = {.kind = Epilogue::Kind::gelu, .vector = bias.value, .pre = pre};
   // cublasLt takes the GELU of its sums before it rounds them, so its bits cannot be computed again from `pre`.
-  const bool in_product = !repeatable && weights.gelu == GeluForm::tanh && try_multiply(x, weight.value, wide, gelu);
+  const bool in_product =
+      !repeatable && weights.activation == Activation::gelu_tanh && try_multiply(x, weight.value, wide, gelu);
   if (!in_product) {
     multiply(x, weight.value, pre);
-    gelu_forward(pre, bias.value, wide, weights.gelu);
+    activation_forward(pre, bias.value, wide, weights.activation);
   }
   return {.out = linear(wide, weights.c_proj), .pre = pre, .wide = wide};
 }
 
 at::Tensor mlp_backward(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,
                         const MlpWeights& weights) {
-  add_gradients(dout, wide.defined() ? wide : gelu_again(pre, weights.gelu), weights.c_proj);
+  add_gradients(dout, wide.defined() ? wide : activated_again(pre, weights.activation), weights.c_proj);
   const Weight& c_proj = weights.c_proj.weight;
   at::Tensor dpre = at::empty_like(pre);
   const Epilogue through_gelu = {.kind = Epilogue::Kind::gelu_gradient, .pre = pre};
-  if (weights.gelu == GeluForm::tanh && try_multiply(dout, c_proj.value.t(), dpre, through_gelu)) {
+  if (weights.activation == Activation::gelu_tanh && try_multiply(dout, c_proj.value.t(), dpre, through_gelu)) {
     add_gradients(dpre, x, weights.c_fc);
   } else {
     dpre = input_gradient(dout, c_proj);
-    gelu_backward(dpre, pre, weights.c_fc.bias.gradient_to_add_to(), weights.gelu);
-    add_gradients(dpre, x, {weights.c_fc.weight, {}});  // the bias's gradient comes from gelu_backward()
+    activation_backward(dpre, pre, weights.c_fc.bias.gradient_to_add_to(), weights.activation);
+    add_gradients(dpre, x, {weights.c_fc.weight, {}});  // the bias's gradient comes from activation_backward()
   }
   return input_gradient(dpre, weights.c_fc.weight);
 }

@@ -45,12 +45,12 @@ struct CpuKernels {
                         const float* weight, float* dx, float* dweight, float* dbias, const NormForm& form,
                         std::int64_t rows, std::int64_t channels);
 
-  // pre += bias (may be null), out = gelu(pre). pre, out: [rows, C]. Hendrycks, Gimpel 2016.
-  void (*gelu_forward)(float* pre, const float* bias, float* out, GeluForm form, std::int64_t rows,
-                       std::int64_t channels);
-  // dpre = dout * gelu'(pre). dpre may be dout. Adds the column sums of dpre to dbias ([C], may be null).
-  void (*gelu_backward)(const float* dout, const float* pre, float* dpre, float* dbias, GeluForm form,
-                        std::int64_t rows, std::int64_t channels);
+  // pre += bias (may be null), out = activation(pre). pre, out: [rows, C].
+  void (*activation_forward)(float* pre, const float* bias, float* out, Activation activation, std::int64_t rows,
+                             std::int64_t channels);
+  // dpre = dout * activation'(pre). dpre may be dout. Adds the column sums of dpre to dbias ([C], may be null).
+  void (*activation_backward)(const float* dout, const float* pre, float* dpre, float* dbias, Activation activation,
+                              std::int64_t rows, std::int64_t channels);
 
   // Causal attention (Vaswani et al. 2017, with scores / sqrt(D)). out: [T, D]; logsumexp: [T], of each query's scores.
   // scratch: attention_scratch() floats.

@@ -60,13 +60,13 @@ struct CudaKernels {
                         const float* rstd, const Element* weight, Element* dx, float* dweight, float* dbias,
                         float* scratch, const NormForm& form, std::int64_t rows, std::int64_t channels, Stream stream);
 
-  // pre += bias (may be null), out = gelu(pre). pre, out: [rows, C].
-  void (*gelu_forward)(Element* pre, const Element* bias, Element* out, GeluForm form, std::int64_t rows,
-                       std::int64_t channels, Stream stream);
-  // dpre = dout * gelu'(pre); dpre may be dout. Adds the column sums of dpre to dbias ([C], may be null).
+  // pre += bias (may be null), out = activation(pre). pre, out: [rows, C].
+  void (*activation_forward)(Element* pre, const Element* bias, Element* out, Activation activation, std::int64_t rows,
+                             std::int64_t channels, Stream stream);
+  // dpre = dout * activation'(pre); dpre may be dout. Adds the column sums of dpre to dbias ([C], may be null).
   // scratch: column_scratch(C) floats.
-  void (*gelu_backward)(const Element* dout, const Element* pre, Element* dpre, float* dbias, float* scratch,
-                        GeluForm form, std::int64_t rows, std::int64_t channels, Stream stream);
+  void (*activation_backward)(const Element* dout, const Element* pre, Element* dpre, float* dbias, float* scratch,
+                              Activation activation, std::int64_t rows, std::int64_t channels, Stream stream);
 
   // Adds the column sums of x [rows, C] to sums [C]. scratch: column_scratch(C) floats.
   void (*add_column_sums)(const Element* x, float* sums, float* scratch, std::int64_t rows, std::int64_t channels,
@@ -108,10 +108,10 @@ struct CudaKernels {
   // null; out: [rows, columns].
   void (*rows_times_matrix)(const Element* x, const Element* weight, const Element* bias, Element* out,
                             std::int64_t rows, std::int64_t inner, std::int64_t columns, Stream stream);
-  // The GELU of the same, taken of the float32 sums.
-  void (*rows_times_matrix_gelu)(const Element* x, const Element* weight, const Element* bias, Element* out,
-                                 GeluForm form, std::int64_t rows, std::int64_t inner, std::int64_t columns,
-                                 Stream stream);
+  // The activation of the same, taken of the float32 sums.
+  void (*rows_times_matrix_activated)(const Element* x, const Element* weight, const Element* bias, Element* out,
+                                      Activation activation, std::int64_t rows, std::int64_t inner,
+                                      std::int64_t columns, Stream stream);
   // The product for weight [columns, inner]: out[r, j] = sum over k of x[r, k] * weight[j, k], as float32.
   void (*rows_times_transposed)(const Element* x, const Element* weight, float* out, std::int64_t rows,
                                 std::int64_t inner, std::int64_t columns, Stream stream);

@@ -5,7 +5,8 @@
 
 namespace inkling {
 
-enum class GeluForm { tanh, exact };
+// Of the MLP: GELU (Hendrycks, Gimpel 2016) by tanh or exact, ReLU, or its square (So et al. 2021).
+enum class Activation { gelu_tanh, gelu, relu, relu_squared };
 
 // LayerNorm (Ba, Kiros, Hinton 2016) or RMSNorm (Zhang, Sennrich 2019), which leaves the mean where it is.
 enum class NormKind { layernorm, rmsnorm };

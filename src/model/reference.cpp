@@ -8,9 +8,10 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/norm.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
@@ -40,6 +41,12 @@ at::Tensor normalize(const at::Tensor& x, const NormWeights& weights) {
   const auto& [weight, bias, form] = weights;
   if (form.kind == NormKind::rmsnorm) return at::rms_norm(x, {x.size(-1)}, weight.value, form.epsilon);
   return at::layer_norm(x, {x.size(-1)}, weight.value, bias.value, form.epsilon);
+}
+
+at::Tensor activate(const at::Tensor& x, Activation activation) {
+  if (activation == Activation::relu) return at::relu(x);
+  if (activation == Activation::relu_squared) return at::relu(x).square();
+  return at::gelu(x, activation == Activation::gelu_tanh ? "tanh" : "none");
 }
 
 // mix64() of base/random.h, in place. int64 multiplies as uint64 does; the sign that its right shift copies is masked.
@@ -155,8 +162,7 @@ class Reference final : public Model {
     const at::Tensor heads = attend(project(normalize(in, block.ln_1), block.c_attn), layer, pass);
     const at::Tensor x = in + drop(project(heads, block.c_proj), pass);
     const at::Tensor wide = project(normalize(x, block.ln_2), block.mlp.c_fc);
-    const at::Tensor active = at::gelu(wide, block.mlp.gelu == GeluForm::tanh ? "tanh" : "none");
-    return x + drop(project(active, block.mlp.c_proj), pass);
+    return x + drop(project(activate(wide, block.mlp.activation), block.mlp.c_proj), pass);
   }
 
   at::Tensor hidden(at::Tensor x, const Attend& attend, Pass& pass) const {

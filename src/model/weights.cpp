@@ -72,7 +72,7 @@ GptWeights::GptWeights(const GptShape& shape, const ParameterArena& arena)
                       .ln_2 = norm_weights(arena, prefix + "ln_2", shape),
                       .mlp = {.c_fc = linear_weights(arena, prefix + "mlp.c_fc", shape),
                               .c_proj = linear_weights(arena, prefix + "mlp.c_proj", shape),
-                              .gelu = shape.gelu}});
+                              .activation = shape.activation}});
   }
 }
 

@@ -348,7 +348,7 @@ TEST_F(Damage, ModelThatWouldBeComputedDifferentlyIsRefused) {
   };
   refused("\"gpt2\"", "\"llama\"", {"config.json", "model_type", "llama"});
   refused("\"n_inner\": null", "\"n_inner\": 33", {"n_inner", "32"});
-  refused("gelu_new", "relu", {"activation_function", "relu", "gelu_new"});
+  refused("gelu_new", "silu", {"activation_function", "silu", "gelu_new"});
   refused("1e-05", "0", {"layer_norm_epsilon", "above 0"});
   refused("1e-05", "\"small\"", {"layer_norm_epsilon", "small"});
   refused("inverse_layer_idx\": false", "inverse_layer_idx\": true", {"scale_attn_by_inverse_layer_idx"});

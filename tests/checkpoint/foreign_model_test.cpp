@@ -109,9 +109,9 @@ TEST_F(ForeignModel, ConfigNeedsOnlyTheSizes) {
 
 TEST_F(ForeignModel, FormOfGeluFollowsTheConfig) {
   edit(folder() / "config.json", "\"gelu_new\"", "\"gelu\"");
-  EXPECT_EQ(read_shape(folder()).gelu, GeluForm::exact);
+  EXPECT_EQ(read_shape(folder()).activation, Activation::gelu);
   edit(folder() / "config.json", "\"gelu\"", "\"gelu_pytorch_tanh\"");
-  EXPECT_EQ(read_shape(folder()).gelu, GeluForm::tanh);
+  EXPECT_EQ(read_shape(folder()).activation, Activation::gelu_tanh);
 }
 
 TEST_F(ForeignModel, ModelThatLearnedBiasesElsewhereIsRefused) {

@@ -41,7 +41,7 @@ TEST_P(RoundTrip, WeightsMomentsAndStateReturnBitForBit) {
   const TemporaryFolder folder;
   GptShape shape = tiny_shape;
   shape.bias = GetParam();
-  shape.gelu = shape.bias ? GeluForm::tanh : GeluForm::exact;
+  shape.activation = shape.bias ? Activation::gelu_tanh : Activation::gelu;
   const TinyRun saved(shape);
   saved.save(folder / "a");
 

@@ -244,7 +244,7 @@ model:
   block_size: 256
   dropout: 0
   bias: true
-  gelu: tanh
+  activation: gelu_tanh
 optimizer:
   name: adamw
   learning_rate: 6e-04
@@ -353,7 +353,7 @@ TEST(ShippedConfigs, OfShakespeareHaveTheValuesOfNanoGpt) {
   EXPECT_EQ(cpu.training.max_steps, 2000);
   EXPECT_EQ(cpu.training.batch_size, 12);
   EXPECT_EQ(cpu.data.order, WindowKind::random);
-  EXPECT_EQ(cpu.model.gelu, GeluForm::exact);
+  EXPECT_EQ(cpu.model.activation, Activation::gelu);
   EXPECT_FALSE(cpu.model.bias);
 }
 

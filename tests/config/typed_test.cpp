@@ -53,8 +53,10 @@ TEST(Enums, ReturnFromTheirWords) {
                                             [](const Config& c) { return c.data.tokenizer.model_type; }});
   expect_every_value_to_return<WindowKind>(
       {"data.order", {WindowKind::epoch, WindowKind::random}, [](const Config& c) { return c.data.order; }});
-  expect_every_value_to_return<GeluForm>(
-      {"model.gelu", {GeluForm::tanh, GeluForm::exact}, [](const Config& c) { return c.model.gelu; }});
+  expect_every_value_to_return<Activation>(
+      {"model.activation",
+       {Activation::gelu_tanh, Activation::gelu, Activation::relu, Activation::relu_squared},
+       [](const Config& c) { return c.model.activation; }});
   expect_every_value_to_return<OptimizerName>(
       {"optimizer.name", {OptimizerName::adamw}, [](const Config& c) { return c.optimizer.name; }});
   expect_every_value_to_return<ScheduleName>({"schedule.name",
@@ -76,7 +78,7 @@ TEST(Enums, HaveTheWordsThatFilesHold) {
   EXPECT_EQ(word_of(TokenizerKind::sentencepiece), "sentencepiece");
   EXPECT_EQ(word_of(PieceModel::bpe), "bpe");
   EXPECT_EQ(word_of(WindowKind::random), "random");
-  EXPECT_EQ(word_of(GeluForm::exact), "exact");
+  EXPECT_EQ(word_of(Activation::gelu), "exact");
   EXPECT_EQ(word_of(ScheduleName::constant), "constant");
   EXPECT_EQ(word_of(Recompute::block), "block");
   EXPECT_EQ(word_of(Dtype::bfloat16), "bfloat16");
@@ -166,6 +168,16 @@ TEST(OldWords, AreNoChangeOnAResume) {
       source + "schedule: {decay_steps: auto}\nruntime: {kernels: reference, memory_limit_gib: auto}\n";
   const Config before = parse_config(old_file, "old.yaml", {}), after = parse_config(new_file, "new.yaml", {});
   EXPECT_TRUE(compare_configs(before, after).empty());
+}
+
+TEST(OldWords, OfASettingsNameIsReadAsTheNewOneAndTold) {
+  Config config;
+  const std::string lines = told([&] { config = parse_config(source + "model: {gelu: exact}\n", "run.yaml", {}); });
+  EXPECT_EQ(config.model.activation, Activation::gelu);
+  EXPECT_EQ(count(lines, "model.gelu: exact is called model.activation: gelu now"), 1u) << lines;
+  EXPECT_EQ(with("model.gelu=tanh").model.activation, Activation::gelu_tanh);
+  EXPECT_EQ(config_reference().find("`gelu`:"), std::string::npos);
+  EXPECT_TRUE(compare_configs(config, with("model.activation=gelu")).empty());
 }
 
 TEST(OldWords, AreNotAdvertised) {

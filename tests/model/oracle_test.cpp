@@ -17,8 +17,9 @@ namespace {
 // Every element of every weight: (loss(w + h) - loss(w - h)) / 2h in float64.
 TEST(Oracle, EveryGradientIsTheFiniteDifference) {
   at::set_num_threads(1);
-  for (const GeluForm gelu : {GeluForm::tanh, GeluForm::exact}) {
-    const GptShape shape = {.n_layer = 1, .n_head = 2, .n_embd = 4, .block_size = 3, .vocab_size = 5, .gelu = gelu};
+  for (const Activation activation : {Activation::gelu_tanh, Activation::gelu}) {
+    const GptShape shape = {
+        .n_layer = 1, .n_head = 2, .n_embd = 4, .block_size = 3, .vocab_size = 5, .activation = activation};
     oracle::Weights weights = oracle_weights(*make_lively_model(shape).arena);
     const oracle::Gpt gpt = oracle_gpt(shape);
     const Batch batch = make_batch(shape, 2, 3);
@@ -97,11 +98,11 @@ class ModelMatchesOracle : public oracle::OnEverySetting {
 
 TEST_P(ModelMatchesOracle, LossLogitsAndEveryGradient) {
   for (const bool bias : {true, false}) {
-    for (const GeluForm gelu : {GeluForm::tanh, GeluForm::exact}) {
+    for (const Activation activation : {Activation::gelu_tanh, Activation::gelu}) {
       GptShape shape = small_shape;
       shape.bias = bias;
-      shape.gelu = gelu;
-      SCOPED_TRACE(testing::Message() << "bias " << bias << ", exact " << (gelu == GeluForm::exact));
+      shape.activation = activation;
+      SCOPED_TRACE(testing::Message() << "bias " << bias << ", exact " << (activation == Activation::gelu));
       expect_same_model(shape, make_batch(shape, 3, 17), 0.0);
     }
   }

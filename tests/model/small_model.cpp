@@ -42,7 +42,7 @@ oracle::Weights oracle_weights(const ParameterArena& arena) {
 }
 
 oracle::Gpt oracle_gpt(const GptShape& shape) {
-  return {.n_layer = shape.n_layer, .form = shape.attention(), .exact_gelu = shape.gelu == GeluForm::exact};
+  return {.n_layer = shape.n_layer, .form = shape.attention(), .exact_gelu = shape.activation == Activation::gelu};
 }
 
 oracle::Roundings logits_roundings(const GptShape& shape, std::int64_t time) {
@@ -55,7 +55,9 @@ oracle::Roundings logits_roundings(const GptShape& shape, std::int64_t time) {
   const double norm = 2 * channels + function_roundings;
   const double attention =
       channels + in_softmax(head_size, score) + static_cast<double>(time) + function_roundings + heads;
-  const double mlp = channels + 2 * function_roundings + static_cast<double>(shape.inner());
+  // A square has twice its root's relative error, which counts like four times the roundings.
+  const double activated = (channels + function_roundings) * (shape.activation == Activation::relu_squared ? 4 : 1);
+  const double mlp = activated + function_roundings + static_cast<double>(shape.inner());
   // A block keeps both norms, three products and their biases, scores, probabilities, values, GELU and two sums.
   const double kept = 2 + 2 * 4 + in_softmax(1, score) + 2 + 1 + 2;
   return {layers * (2 * norm + attention + mlp + 2) + norm + channels, layers * kept + 3};

@@ -51,9 +51,10 @@ class OpMatchesOracle : public oracle::OnEverySetting {
   }
 
   // weights: the matrix and bias of either layer.
-  static at::Tensor plain_mlp(const at::Tensor& x, const std::array<TestWeight, 4>& weights, GeluForm form, bool bias) {
+  static at::Tensor plain_mlp(const at::Tensor& x, const std::array<TestWeight, 4>& weights, Activation activation,
+                              bool bias) {
     const auto shift = [&](std::size_t i) { return bias ? weights[i].plain : at::Tensor(); };
-    const at::Tensor wide = oracle::gelu(oracle::linear(x, weights[0].plain, shift(1)), form == GeluForm::exact);
+    const at::Tensor wide = oracle::gelu(oracle::linear(x, weights[0].plain, shift(1)), activation == Activation::gelu);
     return oracle::linear(wide, weights[2].plain, shift(3));
   }
 
@@ -145,10 +146,10 @@ constexpr Roundings mlp_forward = {.sums = 25 + 2 * function_roundings + 41, .ke
 constexpr Roundings mlp_inner = {.sums = 25 + 4 * function_roundings + 24, .kept = 5};
 
 TEST_P(OpMatchesOracle, Mlp) {
-  for (const auto& [form, bias, recompute] : {std::tuple(GeluForm::tanh, true, Recompute::none),
-                                              {GeluForm::tanh, false, Recompute::gelu},
-                                              {GeluForm::exact, true, Recompute::gelu},
-                                              {GeluForm::exact, false, Recompute::none}}) {
+  for (const auto& [form, bias, recompute] : {std::tuple(Activation::gelu_tanh, true, Recompute::none),
+                                              {Activation::gelu_tanh, false, Recompute::gelu},
+                                              {Activation::gelu, true, Recompute::gelu},
+                                              {Activation::gelu, false, Recompute::none}}) {
     const Input x = input(1, {3, 17, 24});
     const TestWeight in = weight(2, {24, 40}), in_shift = weight(3, {40}), out = weight(4, {40, 24}),
                      out_shift = weight(5, {24});

@@ -53,7 +53,7 @@ class BlockStep {
       : rows_(in.x.size(0)),
         channels_(in.x.size(-1)),
         heads_(block.form),
-        form_(block.weights.mlp.gelu),
+        activation_(block.weights.mlp.activation),
         c_attn_(block.weights.c_attn),
         c_proj_(block.weights.c_proj),
         c_fc_(block.weights.mlp.c_fc),
@@ -173,13 +173,13 @@ class BlockStep {
     for (std::int64_t row = 0; row < rows_; ++row) {
       float* const wide = wide_ + row * c_fc_.columns + columns.begin;
       sum_shares(c_fc_, 0, parts, row, columns, wide);
-      cpu_kernels().gelu_forward(wide, nullptr, wide, form_, 1, columns.end - columns.begin);
+      cpu_kernels().activation_forward(wide, nullptr, wide, activation_, 1, columns.end - columns.begin);
     }
   }
 
   std::int64_t rows_, channels_;
   AttentionForm heads_;
-  GeluForm form_;
+  Activation activation_;
   Matrix c_attn_, c_proj_, c_fc_, mlp_c_proj_;
   Norm inner_norm_, outer_norm_;
   float *keys_, *values_;  // [B, n_kv_head, capacity, D]

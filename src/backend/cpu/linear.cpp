@@ -10,25 +10,27 @@
 namespace inkling::cpu {
 namespace {
 
-// pre += bias (may be undefined) -> gelu(pre).
-at::Tensor gelu_forward(const at::Tensor& pre, const at::Tensor& bias, GeluForm form) {
+// pre += bias (may be undefined) -> activation(pre).
+at::Tensor activation_forward(const at::Tensor& pre, const at::Tensor& bias, Activation activation) {
   const at::Tensor out = at::empty_like(pre);
   const std::int64_t rows = pre.size(0), channels = pre.size(1);
   parallel_parts(rows, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    cpu_kernels().gelu_forward(floats(pre) + begin * channels, floats(bias), floats(out) + begin * channels, form,
-                               end - begin, channels);
+    cpu_kernels().activation_forward(floats(pre) + begin * channels, floats(bias), floats(out) + begin * channels,
+                                     activation, end - begin, channels);
   });
   return out;
 }
 
-// gradient *= gelu'(pre), and its column sums are added to bias_gradient (may be undefined).
-void gelu_backward(const at::Tensor& gradient, const at::Tensor& pre, const at::Tensor& bias_gradient, GeluForm form) {
+// gradient *= activation'(pre), and its column sums are added to bias_gradient (may be undefined).
+void activation_backward(const at::Tensor& gradient, const at::Tensor& pre, const at::Tensor& bias_gradient,
+                         Activation activation) {
   const std::int64_t rows = pre.size(0), channels = pre.size(1);
-  add_over_parts(
-      rows, {floats(bias_gradient)}, channels, [&](std::int64_t begin, std::int64_t end, float* const* sums) {
-        float* const part = floats(gradient) + begin * channels;
-        cpu_kernels().gelu_backward(part, floats(pre) + begin * channels, part, sums[0], form, end - begin, channels);
-      });
+  add_over_parts(rows, {floats(bias_gradient)}, channels,
+                 [&](std::int64_t begin, std::int64_t end, float* const* sums) {
+                   float* const part = floats(gradient) + begin * channels;
+                   cpu_kernels().activation_backward(part, floats(pre) + begin * channels, part, sums[0], activation,
+                                                     end - begin, channels);
+                 });
 }
 
 // dW = beta dW + x^T dout
@@ -63,15 +65,15 @@ at::Tensor linear_backward(const at::Tensor& dout, const at::Tensor& x, const Li
 
 Widened mlp(const at::Tensor& x, const MlpWeights& weights, bool) {
   const at::Tensor pre = at::mm(x, in_float32(weights.c_fc.weight));
-  const at::Tensor wide = gelu_forward(pre, in_float32(weights.c_fc.bias), weights.gelu);
+  const at::Tensor wide = activation_forward(pre, in_float32(weights.c_fc.bias), weights.activation);
   return {.out = linear(wide, weights.c_proj), .pre = pre, .wide = wide};
 }
 
 at::Tensor mlp_backward(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,
                         const MlpWeights& weights) {
-  add_gradients(dout, wide.defined() ? wide : gelu_forward(pre, {}, weights.gelu), weights.c_proj);
+  add_gradients(dout, wide.defined() ? wide : activation_forward(pre, {}, weights.activation), weights.c_proj);
   const at::Tensor dpre = at::mm(dout, weights.c_proj.weight.value.t());
-  gelu_backward(dpre, pre, weights.c_fc.bias.gradient_to_add_to(), weights.gelu);
+  activation_backward(dpre, pre, weights.c_fc.bias.gradient_to_add_to(), weights.activation);
   add_weight_gradient(dpre, x, weights.c_fc.weight);
   return at::mm(dpre, weights.c_fc.weight.value.t());
 }

@@ -1,6 +1,6 @@
 // A few rows times a matrix, where reading the matrix is all the work. Sums run in an order that does not depend on the
 // number of rows, so that a row's bits are its own.
-#include "kernels/cuda/gelu_parts.h"
+#include "kernels/cuda/activation_parts.h"
 #include "kernels/cuda/reductions.h"
 #include "kernels/cuda/tables.h"
 
@@ -43,10 +43,10 @@ __device__ inline float sum_over_groups(Pack<width> values, int& place) {
 // Tile blockIdx.x, rows blockIdx.y * held and on. The threads of a group take one line at a time, all groups a run of
 // lines; then warps and the block add up what the groups have. The 1 of the bounds: else the compiler saves registers
 // and has one load in flight.
-template <typename Element, int width, int held, bool with_gelu>
+template <typename Element, int width, int held, bool with_activation>
 __global__ void __launch_bounds__(matrix_threads, 1)
-    matrix_kernel(const Element* x, const Element* weight, const Element* bias, Element* out, GeluForm form, int rows,
-                  int inner, int columns) {
+    matrix_kernel(const Element* x, const Element* weight, const Element* bias, Element* out, Activation activation,
+                  int rows, int inner, int columns) {
   constexpr int tile = tile_columns<Element>;
   constexpr int lanes = tile / width;
   constexpr int groups = matrix_threads / lanes;
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(matrix_threads, 1)
   float sum = bias == nullptr ? 0.0f : to_float(bias[own_column]);
 #pragma unroll
   for (int warp = 0; warp < matrix_warps; ++warp) sum += shared[row][warp][thread % tile];
-  if (with_gelu) sum = gelu(sum, form).value;
+  if (with_activation) sum = activate(sum, activation).value;
   out[static_cast<std::int64_t>(first_row + row) * columns + own_column] = from_float<Element>(sum);
 }
 
@@ -142,14 +142,15 @@ void with_rows_held(std::int64_t rows, Function&& function) {
   function(std::integral_constant<int, 8>{});
 }
 
-template <bool with_gelu, typename Element>
-void launch_matrix(const Element* x, const Element* weight, const Element* bias, Element* out, GeluForm form,
+template <bool with_activation, typename Element>
+void launch_matrix(const Element* x, const Element* weight, const Element* bias, Element* out, Activation activation,
                    std::int64_t rows, std::int64_t inner, std::int64_t columns, Stream stream) {
   with_width<Element>(columns, aligned(weight), [&](auto width) {
     with_rows_held(rows, [&](auto held) {
       const dim3 grid(blocks_for(columns, tile_columns<Element>), blocks_for(rows, held()));
-      launch("rows_times_matrix", matrix_kernel<Element, width(), held(), with_gelu>, grid, matrix_threads, stream, x,
-             weight, bias, out, form, static_cast<int>(rows), static_cast<int>(inner), static_cast<int>(columns));
+      launch("rows_times_matrix", matrix_kernel<Element, width(), held(), with_activation>, grid, matrix_threads,
+             stream, x, weight, bias, out, activation, static_cast<int>(rows), static_cast<int>(inner),
+             static_cast<int>(columns));
     });
   });
 }
@@ -157,13 +158,14 @@ void launch_matrix(const Element* x, const Element* weight, const Element* bias,
 template <typename Element>
 void rows_times_matrix(const Element* x, const Element* weight, const Element* bias, Element* out, std::int64_t rows,
                        std::int64_t inner, std::int64_t columns, Stream stream) {
-  launch_matrix<false>(x, weight, bias, out, GeluForm::tanh, rows, inner, columns, stream);
+  launch_matrix<false>(x, weight, bias, out, Activation::gelu_tanh, rows, inner, columns, stream);
 }
 
 template <typename Element>
-void rows_times_matrix_gelu(const Element* x, const Element* weight, const Element* bias, Element* out, GeluForm form,
-                            std::int64_t rows, std::int64_t inner, std::int64_t columns, Stream stream) {
-  launch_matrix<true>(x, weight, bias, out, form, rows, inner, columns, stream);
+void rows_times_matrix_activated(const Element* x, const Element* weight, const Element* bias, Element* out,
+                                 Activation activation, std::int64_t rows, std::int64_t inner, std::int64_t columns,
+                                 Stream stream) {
+  launch_matrix<true>(x, weight, bias, out, activation, rows, inner, columns, stream);
 }
 
 template <typename Element>
@@ -183,7 +185,7 @@ void rows_times_transposed(const Element* x, const Element* weight, float* out, 
 template <typename Element>
 void fill_decode(CudaKernels<Element>& table) {
   table.rows_times_matrix = rows_times_matrix<Element>;
-  table.rows_times_matrix_gelu = rows_times_matrix_gelu<Element>;
+  table.rows_times_matrix_activated = rows_times_matrix_activated<Element>;
   table.rows_times_transposed = rows_times_transposed<Element>;
 }
 template void fill_decode(CudaKernels<float>&);

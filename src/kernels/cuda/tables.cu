@@ -7,7 +7,7 @@ template <typename Element>
 CudaKernels<Element> filled_table() {
   CudaKernels<Element> table = {};
   cuda::fill_norm(table);
-  cuda::fill_gelu(table);
+  cuda::fill_activation(table);
   cuda::fill_cross_entropy(table);
   cuda::fill_embedding(table);
   cuda::fill_flat_memory(table);

@@ -8,7 +8,7 @@ namespace inkling::cuda {
 template <typename Element>
 void fill_norm(CudaKernels<Element>& table);
 template <typename Element>
-void fill_gelu(CudaKernels<Element>& table);
+void fill_activation(CudaKernels<Element>& table);
 template <typename Element>
 void fill_cross_entropy(CudaKernels<Element>& table);
 template <typename Element>

@@ -1,12 +1,12 @@
 // Compiled once per instruction set (src/CMakeLists.txt): INKLING_ISA is its name. Only loops may be in here, no
 // inline function of the standard library that the linker could hand to another file and so to an older processor.
 #include "base/random.h"
+#include "kernels/cpu/activation.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/cross_entropy.h"
 #include "kernels/cpu/decode.h"
 #include "kernels/cpu/embedding.h"
 #include "kernels/cpu/flat_memory.h"
-#include "kernels/cpu/gelu.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu_kernels.h"
 
@@ -20,8 +20,8 @@ const CpuKernels kernels = {
     .name = INKLING_NAME(INKLING_ISA),
     .norm_forward = norm_forward,
     .norm_backward = norm_backward,
-    .gelu_forward = gelu_forward,
-    .gelu_backward = gelu_backward,
+    .activation_forward = activation_forward,
+    .activation_backward = activation_backward,
     .attention_forward = attention_forward,
     .attention_backward = attention_backward,
     .attention_scratch = attention_scratch,

@@ -11,18 +11,18 @@ namespace {
 // Shape::rows are the lines of the matrix (inner).
 class MatrixKernels : public DeviceKernels {
  protected:
-  // With the GELU of `form`, or without.
+  // With the GELU of `activation`, or without.
   template <typename Element>
   std::vector<float> times_matrix(const std::vector<float>& x, const std::vector<float>& weight,
                                   const std::vector<float>& bias, std::size_t misplaced,
-                                  std::optional<GeluForm> form = {}) const {
+                                  std::optional<Activation> activation = {}) const {
     const std::int64_t inner = rows, count = static_cast<std::int64_t>(x.size()) / inner;
     const DeviceArray<Element> device_x(x, misplaced), device_weight(weight, misplaced), device_bias(bias, misplaced),
         out(count * channels, misplaced);
     const Element* const shift = bias.empty() ? nullptr : device_bias.get();
-    if (form) {
-      cuda_kernels<Element>().rows_times_matrix_gelu(device_x.get(), device_weight.get(), shift, out.get(), *form,
-                                                     count, inner, channels, nullptr);
+    if (activation) {
+      cuda_kernels<Element>().rows_times_matrix_activated(device_x.get(), device_weight.get(), shift, out.get(),
+                                                          *activation, count, inner, channels, nullptr);
     } else {
       cuda_kernels<Element>().rows_times_matrix(device_x.get(), device_weight.get(), shift, out.get(), count, inner,
                                                 channels, nullptr);
@@ -87,17 +87,17 @@ TEST_P(MatrixKernels, RowsTimesMatrixGeluIsTheGeluOfTheirProduct) {
     for (const std::int64_t count : {1, 5}) {
       const auto x = normals<Element>(count * rows, 3);
       const auto pre = product(x, weight, bias, channels, 1);
-      for (const GeluForm form : {GeluForm::tanh, GeluForm::exact}) {
+      for (const Activation activation : {Activation::gelu_tanh, Activation::gelu}) {
         std::vector<double> wanted;
         for (const double v : pre) {
-          wanted.push_back(form == GeluForm::tanh
+          wanted.push_back(activation == Activation::gelu_tanh
                                ? 0.5 * v * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)))
                                : 0.5 * v * std::erfc(-v / std::numbers::sqrt2));
         }
-        const auto out = times_matrix<Element>(x, weight, bias, misplaced, form);
+        const auto out = times_matrix<Element>(x, weight, bias, misplaced, activation);
         expect_near<Element>(out, wanted, rounding_error(2 * function_roundings) + 2 * product_error(), "out");
         const std::vector<float> last(x.end() - rows, x.end());
-        EXPECT_EQ(times_matrix<Element>(last, weight, bias, misplaced, form),
+        EXPECT_EQ(times_matrix<Element>(last, weight, bias, misplaced, activation),
                   std::vector<float>(out.end() - channels, out.end()));
       }
     }

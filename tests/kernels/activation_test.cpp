@@ -5,27 +5,31 @@
 namespace inkling::test {
 namespace {
 
-// Hendrycks, Gimpel 2016: x Phi(x), or its approximation by tanh.
-double gelu(double x, GeluForm form) {
-  if (form == GeluForm::exact) return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+// GELU is x Phi(x), or its approximation by tanh (Hendrycks, Gimpel 2016).
+double activate(double x, Activation activation) {
+  const double positive = x > 0.0 ? x : 0.0;
+  if (activation == Activation::relu) return positive;
+  if (activation == Activation::relu_squared) return positive * positive;
+  if (activation == Activation::gelu) return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
   return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
 
-double gelu_slope(double x, GeluForm form) {
+double slope_of(double x, Activation activation) {
   const double h = 1e-5;
-  return (gelu(x + h, form) - gelu(x - h, form)) / (2.0 * h);
+  return (activate(x + h, activation) - activate(x - h, activation)) / (2.0 * h);
 }
 
 // An exponential and a division (tanh) or a series (erf); its slope has another exponential.
 const double forward_error = rounding_error(2 * function_roundings);
 const double slope_error = rounding_error(4 * function_roundings);
 
-constexpr GeluForm forms[] = {GeluForm::tanh, GeluForm::exact};
+constexpr Activation all_activations[] = {Activation::gelu_tanh, Activation::gelu, Activation::relu,
+                                          Activation::relu_squared};
 
-class GeluLoop : public OnEveryInstructionSet {};
+class ActivationLoop : public OnEveryInstructionSet {};
 
-TEST_P(GeluLoop, ForwardAddsTheBiasAndIsTheFormula) {
-  for (const GeluForm form : forms) {
+TEST_P(ActivationLoop, ForwardAddsTheBiasAndIsTheFormula) {
+  for (const Activation activation : all_activations) {
     for (const std::int64_t channels : odd_widths) {
       for (const bool with_bias : {false, true}) {
         const std::int64_t rows = 3;
@@ -34,10 +38,11 @@ TEST_P(GeluLoop, ForwardAddsTheBiasAndIsTheFormula) {
         std::vector<double> shifted, expected;
         for (std::size_t i = 0; i < pre.size(); ++i) {
           shifted.push_back(pre[i] + (with_bias ? bias[i % bias.size()] : 0.0f));
-          expected.push_back(gelu(shifted.back(), form));
+          expected.push_back(activate(shifted.back(), activation));
         }
         std::vector<float> out(pre.size());
-        loops().gelu_forward(pre.data(), with_bias ? bias.data() : nullptr, out.data(), form, rows, channels);
+        loops().activation_forward(pre.data(), with_bias ? bias.data() : nullptr, out.data(), activation, rows,
+                                   channels);
         EXPECT_LT(largest_error(pre, shifted), rounding_error(1)) << "pre must hold x W + b for the backward pass";
         EXPECT_LT(largest_error(out, expected), forward_error) << channels << " channels, bias " << with_bias;
       }
@@ -45,58 +50,58 @@ TEST_P(GeluLoop, ForwardAddsTheBiasAndIsTheFormula) {
   }
 }
 
-TEST_P(GeluLoop, BackwardIsTheSlopeAndAddsTheBiasGradient) {
-  for (const GeluForm form : forms) {
+TEST_P(ActivationLoop, BackwardIsTheSlopeAndAddsTheBiasGradient) {
+  for (const Activation activation : all_activations) {
     for (const std::int64_t channels : odd_widths) {
       const std::int64_t rows = 3;
       const std::vector<float> pre = normal_numbers(1, rows * channels, 3.0);
       const std::vector<float> dout = normal_numbers(2, rows * channels);
       std::vector<double> expected, expected_bias(static_cast<std::size_t>(channels), 0.5);
       for (std::size_t i = 0; i < pre.size(); ++i) {
-        expected.push_back(dout[i] * gelu_slope(pre[i], form));
+        expected.push_back(dout[i] * slope_of(pre[i], activation));
         expected_bias[i % expected_bias.size()] += expected.back();
       }
       std::vector<float> dpre = dout;  // in place is allowed
       std::vector<float> dbias(static_cast<std::size_t>(channels), 0.5f);
-      loops().gelu_backward(dpre.data(), pre.data(), dpre.data(), dbias.data(), form, rows, channels);
+      loops().activation_backward(dpre.data(), pre.data(), dpre.data(), dbias.data(), activation, rows, channels);
       const double error = slope_error * largest(dout);
       EXPECT_LT(largest_error(dpre, expected), error) << channels;
       EXPECT_LT(largest_error(dbias, expected_bias), static_cast<double>(rows) * error) << channels;
 
       std::vector<float> without_bias(pre.size());
-      loops().gelu_backward(dout.data(), pre.data(), without_bias.data(), nullptr, form, rows, channels);
+      loops().activation_backward(dout.data(), pre.data(), without_bias.data(), nullptr, activation, rows, channels);
       EXPECT_EQ(without_bias, dpre);
     }
   }
 }
 
-TEST_P(GeluLoop, FarFromZeroItIsTheIdentityOrNothing) {
-  for (const GeluForm form : forms) {
+TEST_P(ActivationLoop, FarFromZeroGeluIsTheIdentityOrNothing) {
+  for (const Activation activation : {Activation::gelu_tanh, Activation::gelu}) {
     std::vector<float> pre = {-1e6f, -300.0f, -40.0f, 40.0f, 300.0f, 1e6f};
     const std::vector<float> ones(pre.size(), 1.0f);
     std::vector<float> out(pre.size()), slope(pre.size());
-    loops().gelu_forward(pre.data(), nullptr, out.data(), form, 1, 6);
-    loops().gelu_backward(ones.data(), pre.data(), slope.data(), nullptr, form, 1, 6);
+    loops().activation_forward(pre.data(), nullptr, out.data(), activation, 1, 6);
+    loops().activation_backward(ones.data(), pre.data(), slope.data(), nullptr, activation, 1, 6);
     EXPECT_LT(largest_error(out, std::vector<float>{0, 0, 0, 40, 300, 1e6}), forward_error);
     EXPECT_LT(largest_error(slope, std::vector<float>{0, 0, 0, 1, 1, 1}), slope_error);
   }
 }
 
 // Decoding runs all rows as one long row: an element's bits must not depend on where in a vector it falls.
-TEST_P(GeluLoop, AnElementsBitsDoNotDependOnItsPlace) {
-  for (const GeluForm form : forms) {
+TEST_P(ActivationLoop, AnElementsBitsDoNotDependOnItsPlace) {
+  for (const Activation activation : all_activations) {
     std::vector<float> pre = normal_numbers(7, 100, 2.0);
     std::vector<float> together(pre.size());
-    loops().gelu_forward(pre.data(), nullptr, together.data(), form, 1, 100);
+    loops().activation_forward(pre.data(), nullptr, together.data(), activation, 1, 100);
     for (std::size_t i = 0; i < pre.size(); ++i) {
       float alone = 0.0f;
-      loops().gelu_forward(&pre[i], nullptr, &alone, form, 1, 1);
+      loops().activation_forward(&pre[i], nullptr, &alone, activation, 1, 1);
       EXPECT_EQ(alone, together[i]) << i;
     }
   }
 }
 
-INKLING_ON_EVERY_INSTRUCTION_SET(GeluLoop);
+INKLING_ON_EVERY_INSTRUCTION_SET(ActivationLoop);
 
 }  // namespace
 }  // namespace inkling::test

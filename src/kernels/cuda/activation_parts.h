@@ -1,4 +1,4 @@
-// GELU and its derivative, in registers.
+// The activations of the MLP and their derivatives, in registers.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,13 +9,18 @@
 
 namespace inkling::cuda {
 
-struct GeluParts {
+struct ActivationParts {
   float value, derivative;
 };
 
-// The same formulas as kernels/cpu/gelu.h. __expf and __fdividef: a few units in the last place.
-__device__ inline GeluParts gelu(float x, GeluForm form) {
-  if (form == GeluForm::tanh) {
+// The same formulas as kernels/cpu/activation.h. __expf and __fdividef: a few units in the last place.
+__device__ inline ActivationParts activate(float x, Activation activation) {
+  if (activation == Activation::relu) return {fmaxf(x, 0.0f), x > 0.0f ? 1.0f : 0.0f};
+  if (activation == Activation::relu_squared) {
+    const float positive = fmaxf(x, 0.0f);
+    return {positive * positive, 2.0f * positive};
+  }
+  if (activation == Activation::gelu_tanh) {
     const float u2 = 1.5957691216057308f * (x + 0.044715f * x * x * x);
     const float logistic = __fdividef(1.0f, 1.0f + __expf(-u2));
     const float du2 = 1.5957691216057308f * (1.0f + 3.0f * 0.044715f * x * x);

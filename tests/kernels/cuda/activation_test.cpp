@@ -1,15 +1,18 @@
-// GELU with its bias, and sums over rows.
+// The activations of the MLP with their bias, and sums over rows.
 #include "device_array.h"
 
 namespace inkling {
 namespace {
 
-double gelu(double x, GeluForm form) {
-  if (form == GeluForm::exact) return 0.5 * x * std::erfc(-x * M_SQRT1_2);
+double activate(double x, Activation activation) {
+  const double positive = x > 0.0 ? x : 0.0;
+  if (activation == Activation::relu) return positive;
+  if (activation == Activation::relu_squared) return positive * positive;
+  if (activation == Activation::gelu) return 0.5 * x * std::erfc(-x * M_SQRT1_2);
   return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
 }
-double gelu_derivative(double x, GeluForm form) {
-  return (gelu(x + 1e-5, form) - gelu(x - 1e-5, form)) / 2e-5;  // right to 1e-10
+double derivative_of(double x, Activation activation) {
+  return (activate(x + 1e-5, activation) - activate(x - 1e-5, activation)) / 2e-5;  // right to 1e-10
 }
 
 // An exponential and a division (tanh) or a series (erf); its derivative has another exponential.
@@ -17,9 +20,10 @@ const double forward_roundings = 2 * function_roundings, backward_roundings = 4 
 
 class ColumnKernels : public DeviceKernels {};
 
-TEST_P(ColumnKernels, GeluForwardAddsTheBias) {
+TEST_P(ColumnKernels, ActivationForwardAddsTheBias) {
   on_every_layout([&]<typename Element>(std::size_t misplaced) {
-    for (const GeluForm form : {GeluForm::tanh, GeluForm::exact}) {
+    for (const Activation activation :
+         {Activation::gelu_tanh, Activation::gelu, Activation::relu, Activation::relu_squared}) {
       auto pre = normals<Element>(rows * channels, 1);
       const auto bias = normals<Element>(channels, 2);
       const DeviceArray<Element> device_pre(pre, misplaced), device_bias(bias, misplaced),
@@ -27,42 +31,45 @@ TEST_P(ColumnKernels, GeluForwardAddsTheBias) {
       std::vector<double> wanted;
       for (std::size_t i = 0; i < pre.size(); ++i) {
         pre[i] = rounded_to<Element>(pre[i] + bias[i % bias.size()]);
-        wanted.push_back(gelu(pre[i], form));
+        wanted.push_back(activate(pre[i], activation));
       }
-      cuda_kernels<Element>().gelu_forward(device_pre.get(), device_bias.get(), out.get(), form, rows, channels,
-                                           nullptr);
+      cuda_kernels<Element>().activation_forward(device_pre.get(), device_bias.get(), out.get(), activation, rows,
+                                                 channels, nullptr);
       EXPECT_EQ(device_pre.read(), pre);
       expect_near<Element>(out.read(), wanted, rounding_error(forward_roundings), "out");
 
-      cuda_kernels<Element>().gelu_forward(device_pre.get(), nullptr, out.get(), form, rows, channels, nullptr);
+      cuda_kernels<Element>().activation_forward(device_pre.get(), nullptr, out.get(), activation, rows, channels,
+                                                 nullptr);
       EXPECT_EQ(device_pre.read(), pre);
       expect_near<Element>(out.read(), wanted, rounding_error(forward_roundings), "out without a bias");
     }
   });
 }
 
-TEST_P(ColumnKernels, GeluBackwardAddsToTheGradientOfTheBias) {
+TEST_P(ColumnKernels, ActivationBackwardAddsToTheGradientOfTheBias) {
   on_every_layout([&]<typename Element>(std::size_t misplaced) {
-    for (const GeluForm form : {GeluForm::tanh, GeluForm::exact}) {
+    for (const Activation activation :
+         {Activation::gelu_tanh, Activation::gelu, Activation::relu, Activation::relu_squared}) {
       const auto pre = normals<Element>(rows * channels, 1), dout = normals<Element>(rows * channels, 2);
       const auto dbias = normals<float>(channels, 3);
       std::vector<double> wanted, sums(dbias.begin(), dbias.end());
       for (std::size_t i = 0; i < pre.size(); ++i) {
-        wanted.push_back(dout[i] * gelu_derivative(pre[i], form));
+        wanted.push_back(dout[i] * derivative_of(pre[i], activation));
         sums[i % sums.size()] += wanted.back();
       }
       const DeviceArray<Element> device_pre(pre, misplaced), device_dout(dout, misplaced);
       const DeviceArray<float> device_dbias(dbias), scratch(column_scratch(channels));
-      cuda_kernels<Element>().gelu_backward(device_dout.get(), device_pre.get(), device_dout.get(), device_dbias.get(),
-                                            scratch.get(), form, rows, channels, nullptr);
+      cuda_kernels<Element>().activation_backward(device_dout.get(), device_pre.get(), device_dout.get(),
+                                                  device_dbias.get(), scratch.get(), activation, rows, channels,
+                                                  nullptr);
       expect_near<Element>(device_dout.read(), wanted, rounding_error(backward_roundings) * largest(dout), "dpre");
       expect_near<float>(device_dbias.read(), sums,
                          sum_error(static_cast<double>(rows + 1), backward_roundings) * largest(dout), "dbias");
       scratch.read();  // its guards
 
       const DeviceArray<Element> again(dout, misplaced), dpre(rows * channels, misplaced);
-      cuda_kernels<Element>().gelu_backward(again.get(), device_pre.get(), dpre.get(), nullptr, nullptr, form, rows,
-                                            channels, nullptr);
+      cuda_kernels<Element>().activation_backward(again.get(), device_pre.get(), dpre.get(), nullptr, nullptr,
+                                                  activation, rows, channels, nullptr);
       EXPECT_EQ(dpre.read(), device_dout.read());
     }
   });

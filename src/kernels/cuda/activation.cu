@@ -1,7 +1,7 @@
-// GELU with its bias, and sums over rows. A block takes a tile of 32 packs by some rows: each
+// The activations of the MLP with their bias, and sums over rows. A block takes a tile of 32 packs by some rows: each
 // warp reads neighbouring packs of a row, and a thread keeps to its columns.
+#include "kernels/cuda/activation_parts.h"
 #include "kernels/cuda/column_sums.h"
-#include "kernels/cuda/gelu_parts.h"
 #include "kernels/cuda/reductions.h"
 #include "kernels/cuda/tables.h"
 
@@ -12,8 +12,9 @@ constexpr int rows_at_once = 4;  // loads in flight per thread
 
 // blockIdx.x: rows_at_once rows for each warp; blockIdx.y: the tile of columns.
 template <typename Element, int width>
-__global__ void __launch_bounds__(block_size) gelu_forward_kernel(Element* pre, const Element* bias, Element* out,
-                                                                  GeluForm form, std::int64_t rows, int channels) {
+__global__ void __launch_bounds__(block_size)
+    activation_forward_kernel(Element* pre, const Element* bias, Element* out, Activation activation, std::int64_t rows,
+                              int channels) {
   const int column = (static_cast<int>(blockIdx.y) * warp_size + lane_of_thread()) * width;
   if (column >= channels) return;
   const std::int64_t warp = static_cast<std::int64_t>(blockIdx.x) * warps_per_block + threadIdx.x / warp_size;
@@ -31,7 +32,7 @@ __global__ void __launch_bounds__(block_size) gelu_forward_kernel(Element* pre, 
     add(values[i], shift);
     if (bias != nullptr) store(pre + row * channels + column, values[i]);
     // Of the value as it is stored, which is what the backward pass will see.
-    for (int j = 0; j < width; ++j) values[i].at[j] = gelu(rounded<Element>(values[i].at[j]), form).value;
+    for (int j = 0; j < width; ++j) values[i].at[j] = activate(rounded<Element>(values[i].at[j]), activation).value;
     store(out + row * channels + column, values[i]);
   }
 }
@@ -66,20 +67,20 @@ __device__ inline void sum_terms(float* parts, std::int64_t rows, int channels, 
 }
 
 template <int width>
-struct GeluInput {
+struct ActivationInput {
   Pack<width> dout, pre;
 };
 
 template <typename Element, int width>
 __global__ void __launch_bounds__(block_size)
-    gelu_backward_kernel(const Element* dout, const Element* pre, Element* dpre, float* parts, GeluForm form,
-                         std::int64_t rows, int channels) {
-  sum_terms<width, GeluInput<width>>(
+    activation_backward_kernel(const Element* dout, const Element* pre, Element* dpre, float* parts,
+                               Activation activation, std::int64_t rows, int channels) {
+  sum_terms<width, ActivationInput<width>>(
       parts, rows, channels,
-      [=](std::int64_t place) { return GeluInput<width>{load<width>(dout + place), load<width>(pre + place)}; },
-      [=](const GeluInput<width>& in, std::int64_t place) {
+      [=](std::int64_t place) { return ActivationInput<width>{load<width>(dout + place), load<width>(pre + place)}; },
+      [=](const ActivationInput<width>& in, std::int64_t place) {
         Pack<width> result;
-        for (int j = 0; j < width; ++j) result.at[j] = in.dout.at[j] * gelu(in.pre.at[j], form).derivative;
+        for (int j = 0; j < width; ++j) result.at[j] = in.dout.at[j] * activate(in.pre.at[j], activation).derivative;
         store(dpre + place, result);
         return result;
       });
@@ -111,23 +112,23 @@ dim3 grid_of_sums(std::int64_t rows, std::int64_t channels, int width) {
 }
 
 template <typename Element>
-void gelu_forward(Element* pre, const Element* bias, Element* out, GeluForm form, std::int64_t rows,
-                  std::int64_t channels, Stream stream) {
+void activation_forward(Element* pre, const Element* bias, Element* out, Activation activation, std::int64_t rows,
+                        std::int64_t channels, Stream stream) {
   with_width<Element>(channels, aligned(pre, bias, out), [&](auto width) {
     const dim3 grid(blocks_for(rows, warps_per_block * rows_at_once), blocks_for(channels, warp_size * width()));
-    launch("gelu_forward", gelu_forward_kernel<Element, width()>, grid, block_size, stream, pre, bias, out, form, rows,
-           static_cast<int>(channels));
+    launch("activation_forward", activation_forward_kernel<Element, width()>, grid, block_size, stream, pre, bias, out,
+           activation, rows, static_cast<int>(channels));
   });
 }
 
 template <typename Element>
-void gelu_backward(const Element* dout, const Element* pre, Element* dpre, float* dbias, float* scratch, GeluForm form,
-                   std::int64_t rows, std::int64_t channels, Stream stream) {
+void activation_backward(const Element* dout, const Element* pre, Element* dpre, float* dbias, float* scratch,
+                         Activation activation, std::int64_t rows, std::int64_t channels, Stream stream) {
   float* const parts = dbias == nullptr ? nullptr : scratch;
   with_width<Element>(channels, aligned(dout, pre, dpre, parts), [&](auto width) {
     const dim3 grid = grid_of_sums(rows, channels, width());
-    launch("gelu_backward", gelu_backward_kernel<Element, width()>, grid, block_size, stream, dout, pre, dpre, parts,
-           form, rows, static_cast<int>(channels));
+    launch("activation_backward", activation_backward_kernel<Element, width()>, grid, block_size, stream, dout, pre,
+           dpre, parts, activation, rows, static_cast<int>(channels));
     if (dbias != nullptr) add_parts(parts, grid.x, dbias, nullptr, channels, stream);
   });
 }
@@ -152,12 +153,12 @@ void add_parts(const float* parts, std::int64_t count, float* sums, float* more_
 }
 
 template <typename Element>
-void fill_gelu(CudaKernels<Element>& table) {
-  table.gelu_forward = gelu_forward<Element>;
-  table.gelu_backward = gelu_backward<Element>;
+void fill_activation(CudaKernels<Element>& table) {
+  table.activation_forward = activation_forward<Element>;
+  table.activation_backward = activation_backward<Element>;
   table.add_column_sums = add_column_sums<Element>;
 }
-template void fill_gelu(CudaKernels<float>&);
-template void fill_gelu(CudaKernels<BFloat16>&);
+template void fill_activation(CudaKernels<float>&);
+template void fill_activation(CudaKernels<BFloat16>&);
 
 }  // namespace inkling::cuda
