@@ -12,6 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::int64_t largest_inner = 1 << 20;
+
 // Hugging Face's names for activations; the first of an activation is the one that is written.
 constexpr std::pair<std::string_view, Activation> activation_names[] = {{"gelu_new", Activation::gelu_tanh},
                                                                         {"gelu_pytorch_tanh", Activation::gelu_tanh},
@@ -57,10 +59,7 @@ void require_flag(const JsonFields& config, const char* name, bool required, con
   config.refuse(str(name, " is ", required ? "false" : "true", ": ", meaning, " cannot be computed here"));
 }
 
-void check_gpt2(const JsonFields& config, const GptShape& shape) {
-  if (config.has("n_inner") && config.whole("n_inner", 1, 1LL << 40) != 4 * shape.n_embd) {
-    config.refuse(str("n_inner is not 4 * n_embd = ", 4 * shape.n_embd, ", the only width that can be computed here"));
-  }
+void check_gpt2(const JsonFields& config) {
   require_flag(config, "tie_word_embeddings", true, "an output head of its own");
   require_flag(config, "scale_attn_weights", true, "attention without its scale");
   require_flag(config, "scale_attn_by_inverse_layer_idx", false, "attention scaled by layer");
@@ -76,7 +75,7 @@ Json gpt2_json(const GptShape& shape, double dropout) {
                  {"n_embd", shape.n_embd},
                  {"n_layer", shape.n_layer},
                  {"n_head", shape.n_head},
-                 {"n_inner", nullptr},
+                 {"n_inner", shape.inner() == 4 * shape.n_embd ? Json() : Json(shape.inner())},
                  {"activation_function", name_of(shape.activation)},
                  {"layer_norm_epsilon", shape.norm_epsilon},
                  {"resid_pdrop", dropout},
@@ -96,10 +95,11 @@ GptShape read_gpt2(const JsonFields& config) {
   shape.n_embd = config.whole("n_embd", 1, 65'536);
   shape.block_size = config.whole("n_positions", 1, 65'536);
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
+  if (config.has("n_inner")) shape.n_inner = config.whole("n_inner", 1, largest_inner);
   shape.activation = gpt2_activation(config);
   shape.norm_epsilon = epsilon(config, "layer_norm_epsilon");
   if (config.has("inkling")) shape.bias = config.section("inkling").optional_flag("bias").value_or(true);
-  check_gpt2(config, shape);
+  check_gpt2(config);
   return shape;
 }
 
@@ -112,6 +112,7 @@ Json inkling_json(const GptShape& shape, double dropout) {
           {"hidden_size", shape.n_embd},
           {"num_hidden_layers", shape.n_layer},
           {"num_attention_heads", shape.n_head},
+          {"intermediate_size", shape.inner()},
           {"activation", std::string(word_of(shape.activation))},
           {"bias", shape.bias},
           {"norm", std::string(word_of(shape.norm))},
@@ -126,6 +127,7 @@ GptShape read_inkling(const JsonFields& config) {
   shape.n_embd = config.whole("hidden_size", 1, 65'536);
   shape.block_size = config.whole("max_position_embeddings", 1, 65'536);
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
+  shape.n_inner = config.whole("intermediate_size", 1, largest_inner);
   shape.activation = named<Activation>(config, "activation");
   shape.norm = named<NormKind>(config, "norm");
   shape.norm_epsilon = epsilon(config, "norm_epsilon");

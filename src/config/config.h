@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "kernels/kernel_settings.h"
@@ -48,15 +49,21 @@ struct DataConfig {
 struct GptShape {
   std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256, vocab_size = 0;
   bool bias = true;
+  std::optional<std::int64_t> n_inner = {};  // channels between the two layers of the MLP
   Activation activation = Activation::gelu_tanh;
   NormKind norm = NormKind::layernorm;
   double norm_epsilon = 1e-5;
 
   bool norm_bias() const { return bias && norm == NormKind::layernorm; }
   AttentionForm attention() const { return {n_head, n_head, n_embd / n_head}; }
-  std::int64_t inner() const { return 4 * n_embd; }  // channels between the two layers of the MLP
+  std::int64_t inner() const { return n_inner.value_or(4 * n_embd); }
+  std::int64_t widened() const { return inner(); }  // what the first layer of the MLP makes, before the activation
 
-  bool operator==(const GptShape&) const = default;
+  auto all() const {
+    return std::tuple(n_layer, n_head, n_embd, block_size, vocab_size, bias, inner(), activation, norm, norm_epsilon);
+  }
+  // Compares what `auto` comes to.
+  bool operator==(const GptShape& other) const { return all() == other.all(); }
 };
 
 struct ModelConfig : GptShape {

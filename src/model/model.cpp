@@ -9,9 +9,12 @@ namespace {
 
 bool is_reference(const Runtime& runtime) { return runtime.kernels == Kernels::reference; }
 
-// What one layer of the reference model keeps, in elements per token and channel: the inputs of the two norms, their
-// outputs, qkv, attention's output, the MLP before and after GELU. The second number is what it holds while it runs.
-constexpr std::int64_t kept_by_reference = 2 + 2 + 3 + 1 + 4 + 4, held_by_reference = 15;
+// Elements per token that one layer of the reference model keeps (the inputs of the two norms, their outputs, qkv,
+// attention's output, the MLP before and after the activation) and holds while it runs.
+std::int64_t kept_by_reference(const GptShape& shape) {
+  return 4 * shape.n_embd + shape.attention().packed() + shape.attention().queries() + shape.widened() + shape.inner();
+}
+std::int64_t held_by_reference(const GptShape& shape) { return 3 * shape.n_embd + 2 * shape.widened() + shape.inner(); }
 
 TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uint64_t element,
                               const TrainingPass& training) {
@@ -20,8 +23,8 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
     return static_cast<std::uint64_t>(rows * elements) * each;
   };
   const std::uint64_t block = bytes(shape.n_embd, element), scores = bytes(shape.block_size * shape.n_head, element);
-  std::uint64_t layer = block * kept_by_reference;
-  std::uint64_t at_work = block * held_by_reference;
+  std::uint64_t layer = bytes(kept_by_reference(shape), element);
+  std::uint64_t at_work = bytes(held_by_reference(shape), element);
   if (training.dropout > 0) {
     const std::uint64_t numbers = bytes(shape.block_size * shape.n_head, 1), channels = bytes(shape.n_embd, 1);
     layer += 2 * scores + numbers + 2 * channels;  // the probabilities, their dropped copy, and what was dropped where

@@ -55,7 +55,7 @@ std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
     linear_layer(prefix + "attn.c_attn", channels, heads.packed());
     linear_layer(prefix + "attn.c_proj", heads.queries(), channels);
     norm(prefix + "ln_2");
-    linear_layer(prefix + "mlp.c_fc", channels, shape.inner());
+    linear_layer(prefix + "mlp.c_fc", channels, shape.widened());
     linear_layer(prefix + "mlp.c_proj", shape.inner(), channels);
   }
   norm("ln_f");

@@ -59,16 +59,16 @@ at::Tensor dropout(const at::Tensor& x, Pass& pass);
 at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor& targets, const Pass& pass);
 
 // Elements per token that operations keep for their backward passes. norm keeps the sum; linear x; attention qkv and
-// its result; mlp x, and what goes into GELU and what comes out of it.
+// its result; mlp x, and what goes into the activation and what comes out.
 constexpr std::int64_t kept_by_norm(std::int64_t channels) { return channels; }
 constexpr std::int64_t kept_by_linear(std::int64_t in) { return in; }
 constexpr std::int64_t kept_by_attention(const AttentionForm& form) { return form.packed() + form.queries(); }
-constexpr std::int64_t kept_by_mlp(std::int64_t channels, std::int64_t inner, Recompute recompute) {
-  return channels + (recompute == Recompute::gelu ? 1 : 2) * inner;
+inline std::int64_t kept_by_mlp(const GptShape& shape, Recompute recompute) {
+  return shape.n_embd + shape.widened() + (recompute == Recompute::gelu ? 0 : shape.inner());
 }
 
-// Elements per token that exist while the MLP runs, which needs the most: both sides of GELU, and beside them x, the
-// result and the residual stream.
-constexpr std::int64_t held_by_mlp(std::int64_t channels, std::int64_t inner) { return 2 * inner + 3 * channels; }
+// Elements per token that exist while the MLP runs, which needs the most: both sides of the activation, and beside them
+// x, the result and the residual stream.
+inline std::int64_t held_by_mlp(const GptShape& shape) { return shape.widened() + shape.inner() + 3 * shape.n_embd; }
 
 }  // namespace inkling

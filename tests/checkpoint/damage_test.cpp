@@ -347,7 +347,8 @@ TEST_F(Damage, ModelThatWouldBeComputedDifferentlyIsRefused) {
     overwrite(file("config.json"), whole);
   };
   refused("\"gpt2\"", "\"llama\"", {"config.json", "model_type", "llama"});
-  refused("\"n_inner\": null", "\"n_inner\": 33", {"n_inner", "32"});
+  refused("\"n_inner\": null", "\"n_inner\": 0", {"n_inner is 0"});
+  refused("\"n_inner\": null", "\"n_inner\": 33", {"mlp.c_fc", "[8, 33]"});
   refused("gelu_new", "silu", {"activation_function", "silu", "gelu_new"});
   refused("1e-05", "0", {"layer_norm_epsilon", "above 0"});
   refused("1e-05", "\"small\"", {"layer_norm_epsilon", "small"});

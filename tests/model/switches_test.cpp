@@ -32,6 +32,7 @@ std::vector<NamedShape> single_switches() {
   };
   add("norm: rmsnorm", [](GptShape& s) { s.norm = NormKind::rmsnorm; });
   add("norm_epsilon", [](GptShape& s) { s.norm_epsilon = 0.1; });
+  add("n_inner", [](GptShape& s) { s.n_inner = 35; });
   add("activation: gelu", [](GptShape& s) { s.activation = Activation::gelu; });
   add("activation: relu", [](GptShape& s) { s.activation = Activation::relu; });
   add("activation: relu_squared", [](GptShape& s) { s.activation = Activation::relu_squared; });
@@ -62,6 +63,7 @@ GptShape random_shape(std::uint64_t seed) {
   shape.n_head = 1 + draw.below(4);
   shape.n_embd = shape.n_head * 2 * (3 + draw.below(3));
   shape.bias = draw.coin();
+  if (draw.coin()) shape.n_inner = 1 + draw.below(70);
   shape.activation = draw.any<Activation>();
   shape.norm = draw.any<NormKind>();
   shape.norm_epsilon = draw.coin() ? 1e-5 : 1e-2;
