@@ -43,7 +43,7 @@ struct Normalized {
 
 struct Widened {
   at::Tensor out;        // [rows, C]
-  at::Tensor pre, wide;  // [rows, F]: before and after the activation
+  at::Tensor pre, wide;  // [rows, F]: before (twice as wide if it is gated) and after the activation
 };
 
 struct Attended {

@@ -39,7 +39,7 @@ struct NormWeights {
 };
 
 struct MlpWeights {
-  LinearWeights c_fc;    // [C, F]
+  LinearWeights c_fc;    // [C, F], or [C, 2 F] for a gated activation
   LinearWeights c_proj;  // [F, C]
   Activation activation = Activation::gelu_tanh;
 };

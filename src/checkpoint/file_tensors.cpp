@@ -30,7 +30,8 @@ class LlamaTensors {
       linear(to + "self_attn.v_proj", from + "attn.c_attn", heads.queries() + heads.keys(), shape.n_embd, heads.keys());
       linear(to + "self_attn.o_proj", from + "attn.c_proj", 0, heads.queries(), shape.n_embd);
       norm(to + "post_attention_layernorm", from + "ln_2");
-      linear(to + "mlp.up_proj", from + "mlp.c_fc", 0, shape.n_embd, shape.inner());
+      if (is_gated(shape.activation)) linear(to + "mlp.gate_proj", from + "mlp.c_fc", 0, shape.n_embd, shape.inner());
+      linear(to + "mlp.up_proj", from + "mlp.c_fc", shape.widened() - shape.inner(), shape.n_embd, shape.inner());
       linear(to + "mlp.down_proj", from + "mlp.c_proj", 0, shape.inner(), shape.n_embd);
     }
     norm("norm", "ln_f");

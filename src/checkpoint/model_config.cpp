@@ -137,7 +137,10 @@ GptShape read_inkling(const JsonFields& config) {
 
 }  // namespace
 
-Family family_of(const GptShape& shape) { return shape.norm == NormKind::layernorm ? Family::gpt2 : Family::inkling; }
+Family family_of(const GptShape& shape) {
+  const bool is_gpt2 = shape.norm == NormKind::layernorm && !is_gated(shape.activation);
+  return is_gpt2 ? Family::gpt2 : Family::inkling;
+}
 
 std::string print_model_config(const ModelDescription& model, double dropout, std::optional<std::uint64_t> separator) {
   const bool is_gpt2 = model.family == Family::gpt2;

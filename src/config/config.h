@@ -56,8 +56,11 @@ struct GptShape {
 
   bool norm_bias() const { return bias && norm == NormKind::layernorm; }
   AttentionForm attention() const { return {n_head, n_head, n_embd / n_head}; }
-  std::int64_t inner() const { return n_inner.value_or(4 * n_embd); }
-  std::int64_t widened() const { return inner(); }  // what the first layer of the MLP makes, before the activation
+  // For a gated MLP, which has three matrices, 8 C / 3 rounded up to a multiple of 64 gives as many weights as 4 C.
+  std::int64_t inner() const {
+    return n_inner.value_or(is_gated(activation) ? (8 * n_embd + 191) / 192 * 64 : 4 * n_embd);
+  }
+  std::int64_t widened() const { return inkling::widened(activation, inner()); }
 
   auto all() const {
     return std::tuple(n_layer, n_head, n_embd, block_size, vocab_size, bias, inner(), activation, norm, norm_epsilon);
@@ -210,7 +213,7 @@ template <class Enum> inline constexpr Words<0> words_of{};
 template <> inline constexpr Words<3> words_of<TokenizerKind>{"byte", "char", "sentencepiece"};
 template <> inline constexpr Words<2> words_of<PieceModel>{"unigram", "bpe"};
 template <> inline constexpr Words<2> words_of<WindowKind>{"epoch", "random"};
-template <> inline constexpr Words<4> words_of<Activation>{"gelu_tanh", "gelu", "relu", "relu_squared"};
+template <> inline constexpr Words<6> words_of<Activation>{"gelu_tanh", "gelu", "relu", "relu_squared", "swiglu", "geglu"};
 template <> inline constexpr Words<2> words_of<NormKind>{"layernorm", "rmsnorm"};
 template <> inline constexpr Words<1> words_of<OptimizerName>{"adamw"};
 template <> inline constexpr Words<2> words_of<ScheduleName>{"cosine", "constant"};

@@ -27,6 +27,19 @@ at::Tensor few_rows_linear(const at::Tensor& x, const LinearWeights& weights,
   return out;
 }
 
+// The first half of the MLP. A gated activation needs two columns of the product for each of its own.
+at::Tensor widen(const at::Tensor& x, const MlpWeights& weights) {
+  if (!is_gated(weights.activation)) return few_rows_linear(x, weights.c_fc, weights.activation);
+  const at::Tensor pre = few_rows_linear(x, weights.c_fc);
+  const at::Tensor out = at::empty({pre.size(0), 1, pre.size(2) / 2}, pre.options());
+  with_kernels(pre, [&](const auto& kernels, auto element) {
+    using Element = decltype(element);
+    kernels.activation_forward(elements<Element>(pre), static_cast<const Element*>(nullptr), elements<Element>(out),
+                               weights.activation, out.size(0), out.size(2), current_stream());
+  });
+  return out;
+}
+
 at::Tensor attend_cached(const at::Tensor& qkv, const DecodedBlock& block) {
   const CachedLayer& cache = block.cache;
   const std::int64_t batch = qkv.size(0), capacity = cache.keys.size(2);
@@ -47,7 +60,7 @@ ResidualStream decode_block(const ResidualStream& in, const DecodedBlock& block)
   const auto& [ln_1, c_attn, c_proj, ln_2, mlp_weights] = block.weights;
   const at::Tensor attended = few_rows_linear(attend_cached(few_rows_linear(in.normed, c_attn), block), c_proj);
   const Normalized middle = norm(in.x, attended, ln_2);
-  const at::Tensor wide = few_rows_linear(middle.out, mlp_weights.c_fc, mlp_weights.activation);
+  const at::Tensor wide = widen(middle.out, mlp_weights);
   const Normalized last = norm(middle.sum, few_rows_linear(wide, mlp_weights.c_proj), block.next_norm);
   return {last.sum, last.out};
 }

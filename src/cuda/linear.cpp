@@ -18,20 +18,26 @@ void activation_forward(const at::Tensor& pre, const at::Tensor& bias, const at:
   with_kernels(pre, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
     kernels.activation_forward(elements<Element>(pre), elements<Element>(bias), elements<Element>(out), activation,
-                               pre.size(0), pre.size(1), current_stream());
+                               out.size(0), out.size(1), current_stream());
   });
 }
 
-// gradient *= activation'(pre), and its column sums are added to bias_gradient (may be undefined).
-void activation_backward(const at::Tensor& gradient, const at::Tensor& pre, const at::Tensor& bias_gradient,
-                         Activation activation) {
-  const std::int64_t rows = pre.size(0), channels = pre.size(1);
+at::Tensor before_c_proj(const at::Tensor& pre, Activation activation) {
+  return at::empty({pre.size(0), is_gated(activation) ? pre.size(1) / 2 : pre.size(1)}, pre.options());
+}
+
+// Returns dout * activation'(pre), which may be dout itself; its column sums are added to bias_gradient (may be
+// undefined).
+at::Tensor activation_backward(const at::Tensor& dout, const at::Tensor& pre, const at::Tensor& bias_gradient,
+                               Activation activation) {
+  const at::Tensor dpre = is_gated(activation) ? at::empty_like(pre) : dout;
   with_kernels(pre, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
-    kernels.activation_backward(elements<Element>(gradient), elements<Element>(pre), elements<Element>(gradient),
-                                floats(bias_gradient), floats(scratch(pre, column_scratch(channels))), activation, rows,
-                                channels, current_stream());
+    kernels.activation_backward(elements<Element>(dout), elements<Element>(pre), elements<Element>(dpre),
+                                floats(bias_gradient), floats(scratch(pre, column_scratch(pre.size(1)))), activation,
+                                dout.size(0), dout.size(1), current_stream());
   });
+  return dpre;
 }
 
 void add_column_sums(const at::Tensor& dout, const at::Tensor& sums) {
@@ -68,7 +74,7 @@ at::Tensor input_gradient(const at::Tensor& dout, const Weight& weight) {
 }
 
 at::Tensor activated_again(const at::Tensor& pre, Activation activation) {
-  const at::Tensor out = at::empty_like(pre);
+  const at::Tensor out = before_c_proj(pre, activation);
   activation_forward(pre, {}, out, activation);
   return out;
 }
@@ -89,7 +95,7 @@ at::Tensor linear_backward(const at::Tensor& dout, const at::Tensor& x, const Li
 
 Widened mlp(const at::Tensor& x, const MlpWeights& weights, bool repeatable) {
   const auto& [weight, bias] = weights.c_fc;
-  const at::Tensor pre = output(x, weight.value), wide = at::empty_like(pre);
+  const at::Tensor pre = output(x, weight.value), wide = before_c_proj(pre, weights.activation);
   const Epilogue gelu = {.kind = Epilogue::Kind::gelu, .vector = bias.value, .pre = pre};
   // cublasLt takes the GELU of its sums before it rounds them, so its bits cannot be computed again from `pre`.
   const bool in_product =
@@ -105,15 +111,15 @@ at::Tensor mlp_backward(const at::Tensor& dout, const at::Tensor& x, const at::T
                         const MlpWeights& weights) {
   add_gradients(dout, wide.defined() ? wide : activated_again(pre, weights.activation), weights.c_proj);
   const Weight& c_proj = weights.c_proj.weight;
-  at::Tensor dpre = at::empty_like(pre);
+  const at::Tensor after_gelu = at::empty_like(pre);
   const Epilogue through_gelu = {.kind = Epilogue::Kind::gelu_gradient, .pre = pre};
-  if (weights.activation == Activation::gelu_tanh && try_multiply(dout, c_proj.value.t(), dpre, through_gelu)) {
-    add_gradients(dpre, x, weights.c_fc);
-  } else {
-    dpre = input_gradient(dout, c_proj);
-    activation_backward(dpre, pre, weights.c_fc.bias.gradient_to_add_to(), weights.activation);
-    add_gradients(dpre, x, {weights.c_fc.weight, {}});  // the bias's gradient comes from activation_backward()
+  if (weights.activation == Activation::gelu_tanh && try_multiply(dout, c_proj.value.t(), after_gelu, through_gelu)) {
+    add_gradients(after_gelu, x, weights.c_fc);
+    return input_gradient(after_gelu, weights.c_fc.weight);
   }
+  const at::Tensor dpre = activation_backward(input_gradient(dout, c_proj), pre, weights.c_fc.bias.gradient_to_add_to(),
+                                              weights.activation);
+  add_gradients(dpre, x, {weights.c_fc.weight, {}});  // the bias's gradient comes from activation_backward()
   return input_gradient(dpre, weights.c_fc.weight);
 }
 

@@ -45,10 +45,11 @@ struct CpuKernels {
                         const float* weight, float* dx, float* dweight, float* dbias, const NormForm& form,
                         std::int64_t rows, std::int64_t channels);
 
-  // pre += bias (may be null), out = activation(pre). pre, out: [rows, C].
+  // pre += bias (may be null), out = activation(pre). out: [rows, C]; pre, bias: as wide, or 2 C where it is gated.
   void (*activation_forward)(float* pre, const float* bias, float* out, Activation activation, std::int64_t rows,
                              std::int64_t channels);
-  // dpre = dout * activation'(pre). dpre may be dout. Adds the column sums of dpre to dbias ([C], may be null).
+  // dpre = dout * activation'(pre). dout: [rows, C]; dpre may be dout unless the activation is gated. Adds the column
+  // sums of dpre to dbias (may be null).
   void (*activation_backward)(const float* dout, const float* pre, float* dpre, float* dbias, Activation activation,
                               std::int64_t rows, std::int64_t channels);
 

@@ -60,11 +60,11 @@ struct CudaKernels {
                         const float* rstd, const Element* weight, Element* dx, float* dweight, float* dbias,
                         float* scratch, const NormForm& form, std::int64_t rows, std::int64_t channels, Stream stream);
 
-  // pre += bias (may be null), out = activation(pre). pre, out: [rows, C].
+  // pre += bias (may be null), out = activation(pre). out: [rows, C]; pre, bias: as wide, or 2 C where it is gated.
   void (*activation_forward)(Element* pre, const Element* bias, Element* out, Activation activation, std::int64_t rows,
                              std::int64_t channels, Stream stream);
-  // dpre = dout * activation'(pre); dpre may be dout. Adds the column sums of dpre to dbias ([C], may be null).
-  // scratch: column_scratch(C) floats.
+  // dpre = dout * activation'(pre). dout: [rows, C]; dpre may be dout unless the activation is gated. Adds the column
+  // sums of dpre to dbias (may be null). scratch: column_scratch() floats for as many channels as dpre has.
   void (*activation_backward)(const Element* dout, const Element* pre, Element* dpre, float* dbias, float* scratch,
                               Activation activation, std::int64_t rows, std::int64_t channels, Stream stream);
 

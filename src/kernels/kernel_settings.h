@@ -5,8 +5,18 @@
 
 namespace inkling {
 
-// Of the MLP: GELU (Hendrycks, Gimpel 2016) by tanh or exact, ReLU, or its square (So et al. 2021).
-enum class Activation { gelu_tanh, gelu, relu, relu_squared };
+// Of the MLP: GELU (Hendrycks, Gimpel 2016) by tanh or exact, ReLU, or its square (So et al. 2021). The gated ones
+// (Shazeer 2020) take twice as many channels as they give, F gates and then F values: SiLU or exact GELU of a gate,
+// times its value.
+enum class Activation { gelu_tanh, gelu, relu, relu_squared, swiglu, geglu };
+
+constexpr bool is_gated(Activation activation) {
+  return activation == Activation::swiglu || activation == Activation::geglu;
+}
+// Channels in front of an activation that gives `inner`.
+constexpr std::int64_t widened(Activation activation, std::int64_t inner) {
+  return is_gated(activation) ? 2 * inner : inner;
+}
 
 // LayerNorm (Ba, Kiros, Hinton 2016) or RMSNorm (Zhang, Sennrich 2019), which leaves the mean where it is.
 enum class NormKind { layernorm, rmsnorm };

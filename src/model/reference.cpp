@@ -14,6 +14,7 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
 
@@ -44,6 +45,11 @@ at::Tensor normalize(const at::Tensor& x, const NormWeights& weights) {
 }
 
 at::Tensor activate(const at::Tensor& x, Activation activation) {
+  if (is_gated(activation)) {
+    const std::int64_t inner = x.size(-1) / 2;
+    const at::Tensor gates = x.narrow(-1, 0, inner), values = x.narrow(-1, inner, inner);
+    return (activation == Activation::swiglu ? at::silu(gates) : at::gelu(gates)) * values;
+  }
   if (activation == Activation::relu) return at::relu(x);
   if (activation == Activation::relu_squared) return at::relu(x).square();
   return at::gelu(x, activation == Activation::gelu_tanh ? "tanh" : "none");

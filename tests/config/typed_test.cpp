@@ -53,10 +53,10 @@ TEST(Enums, ReturnFromTheirWords) {
                                             [](const Config& c) { return c.data.tokenizer.model_type; }});
   expect_every_value_to_return<WindowKind>(
       {"data.order", {WindowKind::epoch, WindowKind::random}, [](const Config& c) { return c.data.order; }});
-  expect_every_value_to_return<Activation>(
-      {"model.activation",
-       {Activation::gelu_tanh, Activation::gelu, Activation::relu, Activation::relu_squared},
-       [](const Config& c) { return c.model.activation; }});
+  expect_every_value_to_return<Activation>({"model.activation",
+                                            {Activation::gelu_tanh, Activation::gelu, Activation::relu,
+                                             Activation::relu_squared, Activation::swiglu, Activation::geglu},
+                                            [](const Config& c) { return c.model.activation; }});
   expect_every_value_to_return<OptimizerName>(
       {"optimizer.name", {OptimizerName::adamw}, [](const Config& c) { return c.optimizer.name; }});
   expect_every_value_to_return<ScheduleName>({"schedule.name",

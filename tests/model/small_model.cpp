@@ -55,8 +55,10 @@ oracle::Roundings logits_roundings(const GptShape& shape, std::int64_t time) {
   const double norm = 2 * channels + function_roundings;
   const double attention =
       channels + in_softmax(head_size, score) + static_cast<double>(time) + function_roundings + heads;
-  // A square has twice its root's relative error, which counts like four times the roundings.
-  const double activated = (channels + function_roundings) * (shape.activation == Activation::relu_squared ? 4 : 1);
+  // A square has twice its root's relative error, which counts like four times the roundings; a gate times its value
+  // has those of both.
+  const bool doubled = shape.activation == Activation::relu_squared || is_gated(shape.activation);
+  const double activated = (channels + function_roundings) * (doubled ? 4 : 1);
   const double mlp = activated + function_roundings + static_cast<double>(shape.inner());
   // A block keeps both norms, three products and their biases, scores, probabilities, values, GELU and two sums.
   const double kept = 2 + 2 * 4 + in_softmax(1, score) + 2 + 1 + 2;

@@ -36,6 +36,8 @@ std::vector<NamedShape> single_switches() {
   add("activation: gelu", [](GptShape& s) { s.activation = Activation::gelu; });
   add("activation: relu", [](GptShape& s) { s.activation = Activation::relu; });
   add("activation: relu_squared", [](GptShape& s) { s.activation = Activation::relu_squared; });
+  add("activation: swiglu", [](GptShape& s) { s.activation = Activation::swiglu; });
+  add("activation: geglu", [](GptShape& s) { s.activation = Activation::geglu; });
   return all;
 }
 

@@ -71,7 +71,7 @@ class BlockStep {
         longest_(*std::max_element(lengths_, lengths_ + rows_) + 1) {
     const std::int64_t parts = at::get_num_threads();
     share_size_ = rows_ * std::max(heads_.packed(), std::max(channels_, c_fc_.columns));
-    part_size_ = rows_ * (channels_ + 2) + longest_;
+    part_size_ = rows_ * (channels_ + 2) + std::max(longest_, c_fc_.columns);
     const std::int64_t inner = mlp_c_proj_.inner, product = std::max(heads_.queries(), channels_);
     memory_ = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(
         2 * parts * share_size_ + parts * part_size_ + rows_ * (product + heads_.queries() + inner)));
@@ -102,7 +102,7 @@ class BlockStep {
     normalize(inner_norm_, normed, statistics);  // every thread for itself
     multiply(c_fc_, normed, 0, part, own(channels_));
     wait_for_all_threads();
-    widen(own(c_fc_.columns), parts);
+    widen(own(mlp_c_proj_.inner), parts, scores);
     multiply(mlp_c_proj_, wide_, 1, part, own(mlp_c_proj_.inner));
     wait_for_all_threads();
     add_product(mlp_c_proj_, sum_, 1, parts, own(channels_));
@@ -169,11 +169,15 @@ class BlockStep {
                                norm.form, rows_, channels_);
   }
 
-  void widen(Range columns, std::int64_t parts) const {
+  // Writes some columns of what the activation gives. before: room for as many, twice if it is gated.
+  void widen(Range columns, std::int64_t parts, float* before) const {
+    const std::int64_t inner = mlp_c_proj_.inner, count = columns.end - columns.begin;
     for (std::int64_t row = 0; row < rows_; ++row) {
-      float* const wide = wide_ + row * c_fc_.columns + columns.begin;
-      sum_shares(c_fc_, 0, parts, row, columns, wide);
-      cpu_kernels().activation_forward(wide, nullptr, wide, activation_, 1, columns.end - columns.begin);
+      sum_shares(c_fc_, 0, parts, row, columns, before);
+      if (is_gated(activation_)) {
+        sum_shares(c_fc_, 0, parts, row, {inner + columns.begin, inner + columns.end}, before + count);
+      }
+      cpu_kernels().activation_forward(before, nullptr, wide_ + row * inner + columns.begin, activation_, 1, count);
     }
   }
 

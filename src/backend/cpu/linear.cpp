@@ -1,4 +1,5 @@
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 
@@ -10,27 +11,32 @@
 namespace inkling::cpu {
 namespace {
 
+std::int64_t inner_of(const at::Tensor& pre, Activation activation) {
+  return is_gated(activation) ? pre.size(1) / 2 : pre.size(1);
+}
+
 // pre += bias (may be undefined) -> activation(pre).
 at::Tensor activation_forward(const at::Tensor& pre, const at::Tensor& bias, Activation activation) {
-  const at::Tensor out = at::empty_like(pre);
-  const std::int64_t rows = pre.size(0), channels = pre.size(1);
+  const std::int64_t rows = pre.size(0), before = pre.size(1), inner = inner_of(pre, activation);
+  const at::Tensor out = at::empty({rows, inner}, pre.options());
   parallel_parts(rows, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    cpu_kernels().activation_forward(floats(pre) + begin * channels, floats(bias), floats(out) + begin * channels,
-                                     activation, end - begin, channels);
+    cpu_kernels().activation_forward(floats(pre) + begin * before, floats(bias), floats(out) + begin * inner,
+                                     activation, end - begin, inner);
   });
   return out;
 }
 
-// gradient *= activation'(pre), and its column sums are added to bias_gradient (may be undefined).
-void activation_backward(const at::Tensor& gradient, const at::Tensor& pre, const at::Tensor& bias_gradient,
-                         Activation activation) {
-  const std::int64_t rows = pre.size(0), channels = pre.size(1);
-  add_over_parts(rows, {floats(bias_gradient)}, channels,
-                 [&](std::int64_t begin, std::int64_t end, float* const* sums) {
-                   float* const part = floats(gradient) + begin * channels;
-                   cpu_kernels().activation_backward(part, floats(pre) + begin * channels, part, sums[0], activation,
-                                                     end - begin, channels);
-                 });
+// Returns dout * activation'(pre), which may be dout itself; its column sums are added to bias_gradient (may be
+// undefined).
+at::Tensor activation_backward(const at::Tensor& dout, const at::Tensor& pre, const at::Tensor& bias_gradient,
+                               Activation activation) {
+  const std::int64_t rows = pre.size(0), before = pre.size(1), inner = inner_of(pre, activation);
+  const at::Tensor dpre = is_gated(activation) ? at::empty_like(pre) : dout;
+  add_over_parts(rows, {floats(bias_gradient)}, before, [&](std::int64_t begin, std::int64_t end, float* const* sums) {
+    cpu_kernels().activation_backward(floats(dout) + begin * inner, floats(pre) + begin * before,
+                                      floats(dpre) + begin * before, sums[0], activation, end - begin, inner);
+  });
+  return dpre;
 }
 
 // dW = beta dW + x^T dout
@@ -72,8 +78,8 @@ Widened mlp(const at::Tensor& x, const MlpWeights& weights, bool) {
 at::Tensor mlp_backward(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,
                         const MlpWeights& weights) {
   add_gradients(dout, wide.defined() ? wide : activation_forward(pre, {}, weights.activation), weights.c_proj);
-  const at::Tensor dpre = at::mm(dout, weights.c_proj.weight.value.t());
-  activation_backward(dpre, pre, weights.c_fc.bias.gradient_to_add_to(), weights.activation);
+  const at::Tensor dwide = at::mm(dout, weights.c_proj.weight.value.t());
+  const at::Tensor dpre = activation_backward(dwide, pre, weights.c_fc.bias.gradient_to_add_to(), weights.activation);
   add_weight_gradient(dpre, x, weights.c_fc.weight);
   return at::mm(dpre, weights.c_fc.weight.value.t());
 }

@@ -48,6 +48,11 @@ struct ActivationParts {
   return {positive * positive, 2.0f * positive};
 }
 
+[[gnu::always_inline]] inline ActivationParts silu(float x) {
+  const float logistic = 1.0f / (1.0f + fast_exp(-x));
+  return {x * logistic, logistic + x * logistic * (1.0f - logistic)};
+}
+
 template <ActivationParts (*activate)(float)>
 [[gnu::always_inline]] inline void forward_rows(float* pre, const float* bias, float* out, std::int64_t rows,
                                                 std::int64_t channels) {
@@ -83,6 +88,39 @@ template <ActivationParts (*activate)(float)>
   }
 }
 
+// pre: [rows, 2 channels], gates and values.
+template <ActivationParts (*activate)(float)>
+[[gnu::always_inline]] inline void gated_forward_rows(float* pre, const float* bias, float* out, std::int64_t rows,
+                                                      std::int64_t channels) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    float* const gates = pre + row * 2 * channels;
+    float* const values = gates + channels;
+    float* const result = out + row * channels;
+    for (std::int64_t i = 0; bias != nullptr && i < 2 * channels; ++i) gates[i] += bias[i];
+#pragma omp simd
+    for (std::int64_t i = 0; i < channels; ++i) result[i] = activate(gates[i]).value * values[i];
+  }
+}
+
+template <ActivationParts (*activate)(float)>
+[[gnu::always_inline]] inline void gated_backward_rows(const float* dout, const float* pre, float* dpre, float* dbias,
+                                                       std::int64_t rows, std::int64_t channels) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* const upstream = dout + row * channels;
+    const float* const gates = pre + row * 2 * channels;
+    const float* const values = gates + channels;
+    float* const dgates = dpre + row * 2 * channels;
+    float* const dvalues = dgates + channels;
+#pragma omp simd
+    for (std::int64_t i = 0; i < channels; ++i) {
+      const ActivationParts gate = activate(gates[i]);
+      dgates[i] = upstream[i] * values[i] * gate.derivative;
+      dvalues[i] = upstream[i] * gate.value;
+    }
+    for (std::int64_t i = 0; dbias != nullptr && i < 2 * channels; ++i) dbias[i] += dgates[i];
+  }
+}
+
 void activation_forward(float* pre, const float* bias, float* out, Activation activation, std::int64_t rows,
                         std::int64_t channels) {
   switch (activation) {
@@ -94,6 +132,10 @@ void activation_forward(float* pre, const float* bias, float* out, Activation ac
       return forward_rows<relu>(pre, bias, out, rows, channels);
     case Activation::relu_squared:
       return forward_rows<relu_squared>(pre, bias, out, rows, channels);
+    case Activation::swiglu:
+      return gated_forward_rows<silu>(pre, bias, out, rows, channels);
+    case Activation::geglu:
+      return gated_forward_rows<gelu_exact>(pre, bias, out, rows, channels);
   }
 }
 
@@ -108,6 +150,10 @@ void activation_backward(const float* dout, const float* pre, float* dpre, float
       return backward_rows<relu>(dout, pre, dpre, dbias, rows, channels);
     case Activation::relu_squared:
       return backward_rows<relu_squared>(dout, pre, dpre, dbias, rows, channels);
+    case Activation::swiglu:
+      return gated_backward_rows<silu>(dout, pre, dpre, dbias, rows, channels);
+    case Activation::geglu:
+      return gated_backward_rows<gelu_exact>(dout, pre, dpre, dbias, rows, channels);
   }
 }
 

@@ -86,6 +86,48 @@ __global__ void __launch_bounds__(block_size)
       });
 }
 
+// pre, bias: gates and values, [rows, 2 channels]. A thread keeps to its columns of either.
+template <typename Element, int width>
+__global__ void __launch_bounds__(block_size)
+    gated_forward_kernel(Element* pre, const Element* bias, Element* out, Activation activation, std::int64_t rows,
+                         int channels) {
+  const int column = (static_cast<int>(blockIdx.y) * warp_size + lane_of_thread()) * width;
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * warps_per_block + threadIdx.x / warp_size;
+  if (column >= channels || row >= rows) return;
+  Element* const gates = pre + row * 2 * channels + column;
+  Pack<width> gate = load<width>(gates), value = load<width>(gates + channels);
+  if (bias != nullptr) {
+    add(gate, load<width>(bias + column));
+    add(value, load<width>(bias + channels + column));
+    store(gates, gate);
+    store(gates + channels, value);
+  }
+  Pack<width> result;
+  for (int j = 0; j < width; ++j) {
+    result.at[j] = activate(rounded<Element>(gate.at[j]), activation).value * rounded<Element>(value.at[j]);
+  }
+  store(out + row * channels + column, result);
+}
+
+template <typename Element, int width>
+__global__ void __launch_bounds__(block_size)
+    gated_backward_kernel(const Element* dout, const Element* pre, Element* dpre, Activation activation,
+                          std::int64_t rows, int channels) {
+  const int column = (static_cast<int>(blockIdx.y) * warp_size + lane_of_thread()) * width;
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * warps_per_block + threadIdx.x / warp_size;
+  if (column >= channels || row >= rows) return;
+  const std::int64_t place = row * 2 * channels + column;
+  const Pack<width> upstream = load<width>(dout + row * channels + column);
+  Pack<width> gate = load<width>(pre + place), value = load<width>(pre + place + channels);
+  for (int j = 0; j < width; ++j) {
+    const ActivationParts parts = activate(gate.at[j], activation);
+    gate.at[j] = upstream.at[j] * value.at[j] * parts.derivative;
+    value.at[j] = upstream.at[j] * parts.value;
+  }
+  store(dpre + place, gate);
+  store(dpre + place + channels, value);
+}
+
 template <typename Element, int width>
 __global__ void __launch_bounds__(block_size)
     column_sums_kernel(const Element* x, float* parts, std::int64_t rows, int channels) {
@@ -111,25 +153,23 @@ dim3 grid_of_sums(std::int64_t rows, std::int64_t channels, int width) {
   return {static_cast<unsigned>(parts), static_cast<unsigned>(tiles)};
 }
 
+// A warp for each row and 32 packs.
+dim3 grid_of_rows(std::int64_t rows, std::int64_t channels, int width) {
+  return {blocks_for(rows, warps_per_block), blocks_for(channels, warp_size * width)};
+}
+
 template <typename Element>
 void activation_forward(Element* pre, const Element* bias, Element* out, Activation activation, std::int64_t rows,
                         std::int64_t channels, Stream stream) {
   with_width<Element>(channels, aligned(pre, bias, out), [&](auto width) {
+    if (is_gated(activation)) {
+      launch("activation_forward", gated_forward_kernel<Element, width()>, grid_of_rows(rows, channels, width()),
+             block_size, stream, pre, bias, out, activation, rows, static_cast<int>(channels));
+      return;
+    }
     const dim3 grid(blocks_for(rows, warps_per_block * rows_at_once), blocks_for(channels, warp_size * width()));
     launch("activation_forward", activation_forward_kernel<Element, width()>, grid, block_size, stream, pre, bias, out,
            activation, rows, static_cast<int>(channels));
-  });
-}
-
-template <typename Element>
-void activation_backward(const Element* dout, const Element* pre, Element* dpre, float* dbias, float* scratch,
-                         Activation activation, std::int64_t rows, std::int64_t channels, Stream stream) {
-  float* const parts = dbias == nullptr ? nullptr : scratch;
-  with_width<Element>(channels, aligned(dout, pre, dpre, parts), [&](auto width) {
-    const dim3 grid = grid_of_sums(rows, channels, width());
-    launch("activation_backward", activation_backward_kernel<Element, width()>, grid, block_size, stream, dout, pre,
-           dpre, parts, activation, rows, static_cast<int>(channels));
-    if (dbias != nullptr) add_parts(parts, grid.x, dbias, nullptr, channels, stream);
   });
 }
 
@@ -141,6 +181,26 @@ void add_column_sums(const Element* x, float* sums, float* scratch, std::int64_t
     launch("add_column_sums", column_sums_kernel<Element, width()>, grid, block_size, stream, x, scratch, rows,
            static_cast<int>(channels));
     add_parts(scratch, grid.x, sums, nullptr, channels, stream);
+  });
+}
+
+template <typename Element>
+void activation_backward(const Element* dout, const Element* pre, Element* dpre, float* dbias, float* scratch,
+                         Activation activation, std::int64_t rows, std::int64_t channels, Stream stream) {
+  if (is_gated(activation)) {
+    with_width<Element>(channels, aligned(dout, pre, dpre), [&](auto width) {
+      launch("activation_backward", gated_backward_kernel<Element, width()>, grid_of_rows(rows, channels, width()),
+             block_size, stream, dout, pre, dpre, activation, rows, static_cast<int>(channels));
+    });
+    if (dbias != nullptr) add_column_sums(dpre, dbias, scratch, rows, 2 * channels, stream);
+    return;
+  }
+  float* const parts = dbias == nullptr ? nullptr : scratch;
+  with_width<Element>(channels, aligned(dout, pre, dpre, parts), [&](auto width) {
+    const dim3 grid = grid_of_sums(rows, channels, width());
+    launch("activation_backward", activation_backward_kernel<Element, width()>, grid, block_size, stream, dout, pre,
+           dpre, parts, activation, rows, static_cast<int>(channels));
+    if (dbias != nullptr) add_parts(parts, grid.x, dbias, nullptr, channels, stream);
   });
 }
 

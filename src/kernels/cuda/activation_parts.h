@@ -20,6 +20,10 @@ __device__ inline ActivationParts activate(float x, Activation activation) {
     const float positive = fmaxf(x, 0.0f);
     return {positive * positive, 2.0f * positive};
   }
+  if (activation == Activation::swiglu) {  // of a gate
+    const float logistic = __fdividef(1.0f, 1.0f + __expf(-x));
+    return {x * logistic, logistic + x * logistic * (1.0f - logistic)};
+  }
   if (activation == Activation::gelu_tanh) {
     const float u2 = 1.5957691216057308f * (x + 0.044715f * x * x * x);
     const float logistic = __fdividef(1.0f, 1.0f + __expf(-u2));
