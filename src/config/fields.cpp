@@ -16,6 +16,7 @@ using enum OnResume;
 constexpr std::int64_t largest_seed = INT64_MAX;
 
 WholeRange whole(std::int64_t lowest, std::int64_t highest) { return {lowest, highest}; }
+WholeRange whole_or_0(std::int64_t lowest, std::int64_t highest) { return {lowest, highest, true}; }
 RealRange real(double lowest, double highest) { return {lowest, highest}; }
 RealRange above(double lowest, double highest) { return {lowest, highest, true, false}; }
 RealRange below(double lowest, double highest) { return {lowest, highest, false, true}; }
@@ -157,13 +158,13 @@ void fields(Fields& f, OptimizerConfig& c) {
 void fields(Fields& f, ScheduleConfig& c) {
   f.add("name", c.name, its_words(), ask, "Learning rate after warm-up: falling along half a cosine, or unchanged.");
   f.add("warmup_steps", c.warmup_steps, whole(0, 1'000'000'000), ask, "Steps over which the learning rate rises from near 0; at most `training.max_steps`.");
-  f.add("decay_steps", c.decay_steps, whole(1, 1'000'000'000), ask, "Step at which the cosine reaches its end; `auto` is `training.max_steps`, so that changing that one moves the end.");
+  f.add("decay_steps", c.decay_steps, whole_or_0(1, 1'000'000'000), ask, "Step at which the cosine reaches its end; `auto` is `training.max_steps`, so that changing that one moves the end.");
   f.add("min_learning_rate", c.min_learning_rate, real(0, 10), ask, "Where the cosine ends; usually a tenth of `optimizer.learning_rate`.");
 }
 
 template <class Training>
 void micro_batch_field(Fields& f, Training& c) {
-  f.add("micro_batch_size", c.micro_batch_size, whole(1, 100'000), ask, "Windows that go through the model together; it divides `batch_size`, and the gradients add up over the batch. `auto` takes as many as fit into memory: the whole batch, where it fits.");
+  f.add("micro_batch_size", c.micro_batch_size, whole_or_0(1, 100'000), ask, "Windows that go through the model together; it divides `batch_size`, and the gradients add up over the batch. `auto` takes as many as fit into memory: the whole batch, where it fits.");
 }
 
 void fields(Fields& f, TrainingConfig& c) {
@@ -192,7 +193,7 @@ template <class Runtime>
 void runtime_fields(Fields& f, Runtime& c) {
   f.add("device", c.device, DeviceName{}, ask, "Where it runs; `auto` takes a GPU if there is one.");
   f.add("dtype", c.dtype, its_words(), ask, "Numbers the model computes in; `auto` is bfloat16 on GPUs that have it, float32 elsewhere.");
-  f.add("threads", c.threads, whole(1, 4096), ask, "CPU threads; `auto` is one per physical core.");
+  f.add("threads", c.threads, whole_or_0(1, 4096), ask, "CPU threads; `auto` is one per physical core.");
   f.add("kernels", c.kernels, its_words({{"aten", "reference"}}), ask, "`fused` computes with our own kernels, `reference` with LibTorch's operations one by one; `auto` takes what has proven itself on the device.");
   if constexpr (std::same_as<Runtime, RuntimeConfig>) {
     f.add("memory_limit_gib", c.memory_limit_gib, above(0, 1'000'000), free, "GiB that training may hold; `auto` is four fifths of the machine's free memory, or all of the GPU's, when the run begins. A run that needs more does not begin.");

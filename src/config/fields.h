@@ -19,6 +19,7 @@ namespace inkling {
 struct TrueOrFalse {};
 struct WholeRange {
   std::int64_t lowest, highest;
+  bool zero_was_auto = false;  // 0 is still read as auto
 };
 struct RealRange {
   double lowest, highest;

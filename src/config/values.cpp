@@ -60,12 +60,11 @@ Value read_as(const TrueOrFalse&, const Setting& setting, const YamlNode& node) 
   return text == "true";
 }
 
-// Where a number takes auto, 0 is the older word for it.
 Value read_as(const WholeRange& range, const Setting& setting, const YamlNode& node) {
   const std::string& text = unquoted(setting, node);
   if (is_auto(setting, text)) return Auto{};
   const std::int64_t value = checked(setting, node, read_whole_number(text));
-  if (setting.takes_auto && value == 0) return Auto{};
+  if (setting.takes_auto && range.zero_was_auto && value == 0) return Auto{};
   if (value < range.lowest || value > range.highest) refuse_value(setting, node, str("is ", value));
   return value;
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 
+#include "backend/heads.h"
 #include "ops/operations.h"
 #include "ops/recompute.h"
 
@@ -60,7 +61,7 @@ void Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueC
   ResidualStream stream = embed(tokens, pass);
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
     const at::Tensor qkv = linear(stream.normed, weights_.blocks[layer].c_attn, pass);
-    fill(cache.layers[layer], qkv, shape().attention());
+    fill(cache.layers[layer], split_heads(qkv, shape().attention()));
     stream = behind_attention(stream.x, attention(qkv, shape().attention(), pass), layer, pass);
   }
   cache.lengths.copy_(lengths);

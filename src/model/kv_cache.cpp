@@ -2,8 +2,6 @@
 
 #include <ATen/ops/zeros.h>
 
-#include "backend/heads.h"
-
 namespace inkling {
 
 KeyValueCache::KeyValueCache(const GptShape& shape, std::int64_t rows, const at::TensorOptions& options)
@@ -26,10 +24,9 @@ KeyValueCache KeyValueCache::narrow(std::int64_t first, std::int64_t count) cons
   return view;
 }
 
-void fill(const CachedLayer& layer, const at::Tensor& qkv, const AttentionForm& form) {
-  const auto [queries, keys, values] = split_heads(qkv, form);
-  layer.keys.narrow(2, 0, keys.size(2)).copy_(keys);
-  layer.values.narrow(2, 0, values.size(2)).copy_(values);
+void fill(const CachedLayer& layer, const Heads& heads) {
+  layer.keys.narrow(2, 0, heads.keys.size(2)).copy_(heads.keys);
+  layer.values.narrow(2, 0, heads.values.size(2)).copy_(heads.values);
 }
 
 }  // namespace inkling

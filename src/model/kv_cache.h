@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/heads.h"
 #include "model/weights.h"
 
 namespace inkling {
@@ -24,8 +25,8 @@ struct KeyValueCache {
   at::Tensor lengths;  // int64 [B]: the positions that each row holds
 };
 
-// Writes the keys and values of qkv [B, T, form.packed()] into columns 0..T-1. Where a prompt is shorter than T, nobody
-// reads the columns after its end.
-void fill(const CachedLayer& layer, const at::Tensor& qkv, const AttentionForm& form);
+// Writes keys and values of T positions into columns 0..T-1. Where a prompt is shorter than T, nobody reads the columns
+// after its end.
+void fill(const CachedLayer& layer, const Heads& heads);
 
 }  // namespace inkling

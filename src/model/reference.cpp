@@ -79,8 +79,8 @@ at::Tensor drop(const at::Tensor& x, Pass& pass) {
 at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,HD]
 
 // Each token asks (query) all tokens up to itself (keys) and takes a weighted mean of what they say (values).
-at::Tensor causal_attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass) {
-  const auto [q, k, v] = split_heads(qkv, form);
+at::Tensor causal_attention(const Heads& heads, Pass& pass) {
+  const auto& [q, k, v] = heads;
   if (pass.training.dropout == 0.0) return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
   const at::Tensor future = at::ones({q.size(2), q.size(2)}, q.options().dtype(at::kBool)).triu(1);
   const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
@@ -89,10 +89,9 @@ at::Tensor causal_attention(const at::Tensor& qkv, const AttentionForm& form, Pa
 }
 
 // One new position per row: its key and value go into the cache, and it attends to all that the row holds.
-at::Tensor cached_attention(const at::Tensor& qkv, const AttentionForm& form, const CachedLayer& cache,
-                            const at::Tensor& lengths) {
-  const at::Tensor place = lengths.view({-1, 1, 1, 1}), column = place.expand({-1, form.n_kv_head, 1, form.head_size});
-  const auto [q, k, v] = split_heads(qkv, form);
+at::Tensor cached_attention(const Heads& heads, const CachedLayer& cache, const at::Tensor& lengths) {
+  const auto& [q, k, v] = heads;
+  const at::Tensor place = lengths.view({-1, 1, 1, 1}), column = place.expand_as(k);
   cache.keys.scatter_(2, column, k);
   cache.values.scatter_(2, column, v);
   const at::Tensor visible = at::arange(cache.keys.size(2), lengths.options()).le(place);
@@ -108,8 +107,8 @@ at::Tensor padded_logits(const at::Tensor& x, const at::Tensor& table) {
   return at::addmm(nothing, x, at::constant_pad_nd(table, {0, 0, 0, missing}).t());
 }
 
-// qkv [B, T, form.packed()] of a layer -> [B, T, H D]
-using Attend = std::function<at::Tensor(const at::Tensor& qkv, std::size_t layer, Pass& pass)>;
+// The heads of a layer -> [B, T, H D]
+using Attend = std::function<at::Tensor(const Heads& heads, std::size_t layer, Pass& pass)>;
 
 class Reference final : public Model {
  public:
@@ -132,9 +131,9 @@ class Reference final : public Model {
 
   void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const override {
     Pass pass{backend()};
-    const Attend attend = [&](const at::Tensor& qkv, std::size_t layer, Pass& own) {
-      fill(cache.layers[layer], qkv, shape().attention());
-      return causal_attention(qkv, shape().attention(), own);
+    const Attend attend = [&](const Heads& heads, std::size_t layer, Pass& own) {
+      fill(cache.layers[layer], heads);
+      return causal_attention(heads, own);
     };
     hidden(embed(tokens), attend, pass);
     cache.lengths.copy_(lengths);
@@ -142,8 +141,8 @@ class Reference final : public Model {
 
   at::Tensor decode(const at::Tensor& tokens, KeyValueCache& cache) const override {
     Pass pass{backend()};
-    const Attend attend = [&](const at::Tensor& qkv, std::size_t layer, Pass&) {
-      return cached_attention(qkv, shape().attention(), cache.layers[layer], cache.lengths);
+    const Attend attend = [&](const Heads& heads, std::size_t layer, Pass&) {
+      return cached_attention(heads, cache.layers[layer], cache.lengths);
     };
     const at::Tensor x =
         at::embedding(table_, tokens) + at::embedding(weights_.embedding.positions.value, cache.lengths);
@@ -153,10 +152,8 @@ class Reference final : public Model {
   }
 
  private:
-  Attend causal() const {
-    return [form = shape().attention()](const at::Tensor& qkv, std::size_t, Pass& pass) {
-      return causal_attention(qkv, form, pass);
-    };
+  static Attend causal() {
+    return [](const Heads& heads, std::size_t, Pass& pass) { return causal_attention(heads, pass); };
   }
 
   at::Tensor embed(const at::Tensor& tokens) const {
@@ -165,8 +162,9 @@ class Reference final : public Model {
 
   at::Tensor block(const at::Tensor& in, std::size_t layer, const Attend& attend, Pass& pass) const {
     const BlockWeights& block = weights_.blocks[layer];
-    const at::Tensor heads = attend(project(normalize(in, block.ln_1), block.c_attn), layer, pass);
-    const at::Tensor x = in + drop(project(heads, block.c_proj), pass);
+    const at::Tensor qkv = project(normalize(in, block.ln_1), block.c_attn);
+    const at::Tensor attended = attend(split_heads(qkv, shape().attention()), layer, pass);
+    const at::Tensor x = in + drop(project(attended, block.c_proj), pass);
     const at::Tensor wide = project(normalize(x, block.ln_2), block.mlp.c_fc);
     return x + drop(project(activate(wide, block.mlp.activation), block.mlp.c_proj), pass);
   }

@@ -1,5 +1,7 @@
 #include "train/memory.h"
 
+#include <c10/util/accumulate.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -25,10 +27,14 @@ std::string describe_memory(const TrainingBytes& bytes) {
   return str("training holds about ", format_bytes(bytes.total()), ": ", join(words, ", "));
 }
 
-double flops_per_token(const GptShape& shape, std::int64_t parameter_count) {
-  const std::int64_t counted = parameter_count - shape.block_size * shape.n_embd;  // positions are looked up
-  return 6.0 * static_cast<double>(counted) +
-         12.0 * static_cast<double>(shape.n_layer) * static_cast<double>(shape.n_embd * shape.block_size);
+double flops_per_token(const GptShape& shape) {
+  std::int64_t counted = shape.n_embd * shape.vocab_size;  // the head; tables are looked up
+  for (const ParameterSpec& spec : gpt_parameters(shape)) {
+    const bool is_inside = spec.group == ParameterGroup::matrix || spec.group == ParameterGroup::vector;
+    if (is_inside) counted += c10::multiply_integers(spec.shape);
+  }
+  return 6.0 * static_cast<double>(counted) + 12.0 * static_cast<double>(shape.n_layer) *
+                                                  static_cast<double>(shape.attention().queries() * shape.block_size);
 }
 
 }  // namespace inkling

@@ -17,6 +17,6 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
 std::string describe_memory(const TrainingBytes& bytes);
 
 // Returns the floating-point operations per trained token, forward and backward (Chowdhery et al. 2022, appendix B).
-double flops_per_token(const GptShape& shape, std::int64_t parameter_count);
+double flops_per_token(const GptShape& shape);
 
 }  // namespace inkling

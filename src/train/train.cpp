@@ -54,8 +54,7 @@ class Run {
     state_.resolved.micro_batch_size = config_.training.micro_batch_size.value();
     // Files change from here on, because all that could be wrong with a checkpoint has been looked for.
     write_file(folder.path() / "config.yaml", print_config(plan.asked));
-    report_.emplace(folder.path() / "log.jsonl", state_.step, config_.training.max_steps,
-                    flops_per_token(plan.shape, trainer_.arena().parameter_count()),
+    report_.emplace(folder.path() / "log.jsonl", state_.step, config_.training.max_steps, flops_per_token(plan.shape),
                     peak_flops(plan.runtime.device, plan.runtime.dtype));
   }
 
