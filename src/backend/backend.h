@@ -104,7 +104,8 @@ struct Backend {
   // Returns the dtype of what flows between the operations, for weights of this dtype.
   at::ScalarType (*activation_dtype)(at::ScalarType weights) = nullptr;
 
-  // tokens: int64 [B, T] -> [B, T, C]: a row of the token table plus the row of the position table for its column.
+  // tokens: int64 [B, T] -> [B, T, C]: a row of the token table, plus the row of the position table for its column if
+  // there is one.
   at::Tensor (*embedding)(const at::Tensor& tokens, const EmbeddingWeights& weights) = nullptr;
   void (*embedding_backward)(const at::Tensor& dout, const at::Tensor& tokens,
                              const EmbeddingWeights& weights) = nullptr;

@@ -46,7 +46,7 @@ struct MlpWeights {
 
 struct EmbeddingWeights {
   Weight tokens;     // [V, C]
-  Weight positions;  // [block_size, C]
+  Weight positions;  // [block_size, C] or undefined
 };
 
 struct BlockWeights {

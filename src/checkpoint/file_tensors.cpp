@@ -21,7 +21,9 @@ class LlamaTensors {
   explicit LlamaTensors(const GptShape& shape) : shape_(shape) {
     const AttentionForm heads = shape.attention();
     whole("embed_tokens.weight", "wte.weight", {shape.vocab_size, shape.n_embd});
-    whole("embed_positions.weight", "wpe.weight", {shape.block_size, shape.n_embd});
+    if (shape.position == Position::learned) {
+      whole("embed_positions.weight", "wpe.weight", {shape.block_size, shape.n_embd});
+    }
     for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
       const std::string to = str("layers.", layer, "."), from = str("h.", layer, ".");
       norm(to + "input_layernorm", from + "ln_1");

@@ -115,6 +115,7 @@ Json inkling_json(const GptShape& shape, double dropout) {
           {"intermediate_size", shape.inner()},
           {"activation", std::string(word_of(shape.activation))},
           {"bias", shape.bias},
+          {"position", std::string(word_of(shape.position))},
           {"norm", std::string(word_of(shape.norm))},
           {"norm_epsilon", shape.norm_epsilon},
           {"dropout", dropout}};
@@ -129,6 +130,7 @@ GptShape read_inkling(const JsonFields& config) {
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
   shape.n_inner = config.whole("intermediate_size", 1, largest_inner);
   shape.activation = named<Activation>(config, "activation");
+  shape.position = named<Position>(config, "position");
   shape.norm = named<NormKind>(config, "norm");
   shape.norm_epsilon = epsilon(config, "norm_epsilon");
   shape.bias = config.flag("bias");
@@ -138,7 +140,8 @@ GptShape read_inkling(const JsonFields& config) {
 }  // namespace
 
 Family family_of(const GptShape& shape) {
-  const bool is_gpt2 = shape.norm == NormKind::layernorm && !is_gated(shape.activation);
+  const bool is_gpt2 =
+      shape.position == Position::learned && shape.norm == NormKind::layernorm && !is_gated(shape.activation);
   return is_gpt2 ? Family::gpt2 : Family::inkling;
 }
 

@@ -45,12 +45,16 @@ struct DataConfig {
   std::uint64_t grammar_seed = 1;
 };
 
+// How a token knows where it stands: by a learned table of positions, or only by what the mask hides from it.
+enum class Position { learned, none };
+
 // The transformer's shape. The vocabulary is the tokenizer's, not a setting.
 struct GptShape {
   std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256, vocab_size = 0;
   bool bias = true;
   std::optional<std::int64_t> n_inner = {};  // channels between the two layers of the MLP
   Activation activation = Activation::gelu_tanh;
+  Position position = Position::learned;
   NormKind norm = NormKind::layernorm;
   double norm_epsilon = 1e-5;
 
@@ -63,7 +67,8 @@ struct GptShape {
   std::int64_t widened() const { return inkling::widened(activation, inner()); }
 
   auto all() const {
-    return std::tuple(n_layer, n_head, n_embd, block_size, vocab_size, bias, inner(), activation, norm, norm_epsilon);
+    return std::tuple(n_layer, n_head, n_embd, block_size, vocab_size, bias, inner(), activation, position, norm,
+                      norm_epsilon);
   }
   // Compares what `auto` comes to.
   bool operator==(const GptShape& other) const { return all() == other.all(); }
@@ -214,6 +219,7 @@ template <> inline constexpr Words<3> words_of<TokenizerKind>{"byte", "char", "s
 template <> inline constexpr Words<2> words_of<PieceModel>{"unigram", "bpe"};
 template <> inline constexpr Words<2> words_of<WindowKind>{"epoch", "random"};
 template <> inline constexpr Words<6> words_of<Activation>{"gelu_tanh", "gelu", "relu", "relu_squared", "swiglu", "geglu"};
+template <> inline constexpr Words<2> words_of<Position>{"learned", "none"};
 template <> inline constexpr Words<2> words_of<NormKind>{"layernorm", "rmsnorm"};
 template <> inline constexpr Words<1> words_of<OptimizerName>{"adamw"};
 template <> inline constexpr Words<2> words_of<ScheduleName>{"cosine", "constant"};

@@ -66,7 +66,8 @@ struct CpuKernels {
   double (*cross_entropy)(float* logits, const std::int64_t* targets, float scale, std::int64_t rows,
                           std::int64_t vocabulary);
 
-  // out[n] = token_table[tokens[n]] + position_table[n % time]. out: [rows, C]; tables: [V, C], [block, C].
+  // out[n] = token_table[tokens[n]] + position_table[n % time]. out: [rows, C]; tables: [V, C], [block, C], of
+  // which the second may be null, here and below.
   void (*embedding_forward)(const std::int64_t* tokens, const float* token_table, const float* position_table,
                             float* out, std::int64_t first_row, std::int64_t rows, std::int64_t time,
                             std::int64_t channels);

@@ -80,7 +80,7 @@ struct CudaKernels {
                         std::int64_t rows, std::int64_t vocabulary, std::int64_t stride, Stream stream);
 
   // out[n] = token_table[tokens[n]] + position_table[positions[n]]; positions may be null: then they are n % time.
-  // out: [rows, C]; tables: [V, C], [block, C].
+  // out: [rows, C]; tables: [V, C], [block, C], of which the second may be null, here and below.
   void (*embedding_forward)(const std::int64_t* tokens, const std::int64_t* positions, const Element* token_table,
                             const Element* position_table, Element* out, std::int64_t rows, std::int64_t time,
                             std::int64_t channels, Stream stream);

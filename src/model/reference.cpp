@@ -113,7 +113,10 @@ using Attend = std::function<at::Tensor(const Heads& heads, std::size_t layer, P
 class Reference final : public Model {
  public:
   Reference(const GptShape& shape, const ParameterArena& arena, const Backend& backend)
-      : Model(shape, backend), weights_(shape, arena), table_(weights_.embedding.tokens.value) {}
+      : Model(shape, backend),
+        weights_(shape, arena),
+        table_(weights_.embedding.tokens.value),
+        learned_(weights_.embedding.positions.value) {}
 
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const override {
     Pass pass{backend(), training};
@@ -144,8 +147,8 @@ class Reference final : public Model {
     const Attend attend = [&](const Heads& heads, std::size_t layer, Pass&) {
       return cached_attention(heads, cache.layers[layer], cache.lengths);
     };
-    const at::Tensor x =
-        at::embedding(table_, tokens) + at::embedding(weights_.embedding.positions.value, cache.lengths);
+    at::Tensor x = at::embedding(table_, tokens);
+    if (learned_.defined()) x = x + at::embedding(learned_, cache.lengths);
     const at::Tensor last = hidden(x.unsqueeze(1), attend, pass).squeeze(1);
     cache.lengths.add_(1);
     return at::matmul(last, table_.t());
@@ -157,7 +160,8 @@ class Reference final : public Model {
   }
 
   at::Tensor embed(const at::Tensor& tokens) const {
-    return at::embedding(table_, tokens) + weights_.embedding.positions.value.narrow(0, 0, tokens.size(1));
+    const at::Tensor x = at::embedding(table_, tokens);
+    return learned_.defined() ? x + learned_.narrow(0, 0, tokens.size(1)) : x;
   }
 
   at::Tensor block(const at::Tensor& in, std::size_t layer, const Attend& attend, Pass& pass) const {
@@ -180,7 +184,8 @@ class Reference final : public Model {
   }
 
   GptWeights weights_;
-  at::Tensor table_;  // [V, C], of the embedding and the head
+  at::Tensor table_;    // [V, C], of the embedding and the head
+  at::Tensor learned_;  // [block_size, C], of positions, or undefined
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
     if (shape.norm_bias()) vector(name + ".bias", channels);
   };
   table("wte", shape.vocab_size);
-  table("wpe", shape.block_size);
+  if (shape.position == Position::learned) table("wpe", shape.block_size);
   for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
     const std::string prefix = str("h.", layer, ".");
     norm(prefix + "ln_1");
@@ -63,7 +63,9 @@ std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
 }
 
 GptWeights::GptWeights(const GptShape& shape, const ParameterArena& arena)
-    : embedding{arena.weight("wte.weight"), arena.weight("wpe.weight")}, ln_f(norm_weights(arena, "ln_f", shape)) {
+    : embedding{arena.weight("wte.weight"),
+                shape.position == Position::learned ? arena.weight("wpe.weight") : Weight{}},
+      ln_f(norm_weights(arena, "ln_f", shape)) {
   for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
     const std::string prefix = str("h.", layer, ".");
     blocks.push_back({.ln_1 = norm_weights(arena, prefix + "ln_1", shape),

@@ -30,6 +30,7 @@ std::vector<NamedShape> single_switches() {
     all.push_back({name, small_shape});
     change(all.back().shape);
   };
+  add("position: none", [](GptShape& s) { s.position = Position::none; });
   add("norm: rmsnorm", [](GptShape& s) { s.norm = NormKind::rmsnorm; });
   add("norm_epsilon", [](GptShape& s) { s.norm_epsilon = 0.1; });
   add("n_inner", [](GptShape& s) { s.n_inner = 35; });
@@ -67,6 +68,7 @@ GptShape random_shape(std::uint64_t seed) {
   shape.bias = draw.coin();
   if (draw.coin()) shape.n_inner = 1 + draw.below(70);
   shape.activation = draw.any<Activation>();
+  shape.position = draw.any<Position>();
   shape.norm = draw.any<NormKind>();
   shape.norm_epsilon = draw.coin() ? 1e-5 : 1e-2;
   return shape;

@@ -19,7 +19,8 @@ at::Tensor rows_of(const Weight& table, const at::Tensor& numbers) {
 at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights) {
   const std::int64_t time = tokens.size(1), channels = weights.tokens.value.size(1);
   if (weights.tokens.value.scalar_type() != at::kFloat) {
-    return rows_of(weights.tokens, tokens) + weights.positions.value.narrow(0, 0, time);
+    const at::Tensor rows = rows_of(weights.tokens, tokens);
+    return weights.positions.defined() ? rows + weights.positions.value.narrow(0, 0, time) : rows;
   }
   const at::Tensor out =
       at::empty({tokens.size(0), time, channels}, weights.tokens.value.options().requires_grad(false));
@@ -41,7 +42,8 @@ void embedding_backward(const at::Tensor& dout, const at::Tensor& tokens, const 
 }
 
 at::Tensor decode_embedding(const at::Tensor& tokens, const at::Tensor& positions, const EmbeddingWeights& weights) {
-  return (rows_of(weights.tokens, tokens) + rows_of(weights.positions, positions)).unsqueeze(1);
+  const at::Tensor rows = rows_of(weights.tokens, tokens);
+  return (weights.positions.defined() ? rows + rows_of(weights.positions, positions) : rows).unsqueeze(1);
 }
 
 }  // namespace inkling::cpu

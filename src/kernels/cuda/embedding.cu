@@ -26,8 +26,10 @@ __global__ void __launch_bounds__(block_size)
   const std::int64_t row = warp_of_grid();
   if (row >= rows || column >= channels) return;
   Pack<width> sum = load<width>(token_table + tokens[row] * channels + column);
-  const std::int64_t position = positions == nullptr ? row % time : positions[row];
-  add(sum, load<width>(position_table + position * channels + column));
+  if (position_table != nullptr) {
+    const std::int64_t position = positions == nullptr ? row % time : positions[row];
+    add(sum, load<width>(position_table + position * channels + column));
+  }
   store(out + row * channels + column, sum);
 }
 
@@ -153,8 +155,10 @@ void embedding_backward(const std::int64_t* sorted_tokens, const std::int64_t* o
   const std::int64_t segments = divided_up(rows, sorted.segment_length);
   const auto columns = static_cast<int>(channels);
   with_width<Element>(channels, aligned(dout, dtokens, dpositions, scratch), [&](auto width) {
-    launch("embedding_backward of positions", position_kernel<Element, width()>, grid_of<width()>(time, channels),
-           block_size, stream, dout, dpositions, rows, time, columns);
+    if (dpositions != nullptr) {
+      launch("embedding_backward of positions", position_kernel<Element, width()>, grid_of<width()>(time, channels),
+             block_size, stream, dout, dpositions, rows, time, columns);
+    }
     const dim3 grid = grid_of<width()>(segments, channels);
     launch("embedding_backward", segment_kernel<Element, width()>, grid, block_size, stream, sorted, dout, dtokens,
            scratch, columns);
