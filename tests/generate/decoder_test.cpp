@@ -140,7 +140,9 @@ TEST(Decoder, TakesAsManyTextsTogetherAsTheirCachesHaveRoom) {
     void prefill(const at::Tensor&, const at::Tensor&, KeyValueCache&) const override {}
     at::Tensor decode(const at::Tensor&, KeyValueCache&) const override { return {}; }
   };
-  const Shaped gpt2({}, oracle::emulated_backend()), one_by_one({}, choose_backend({.kernels = Kernels::reference}));
+  const GptShape shape = {.n_layer = 12, .n_head = 12, .n_embd = 768, .block_size = 1024, .vocab_size = 50257};
+  const Shaped gpt2(shape, oracle::emulated_backend()),
+      one_by_one(shape, choose_backend({.kernels = Kernels::reference}));
   constexpr std::int64_t mib = std::int64_t{1} << 20;
   Runtime runtime = test_runtime();
   EXPECT_EQ(rows_together(gpt2, runtime, cache_bytes(at::kCPU)), 7);
