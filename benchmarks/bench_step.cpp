@@ -185,7 +185,7 @@ int bench(int argc, char** argv) {
   const double median = quantile(times.steps, 0.5);
   const double tokens = static_cast<double>(config.training.batch_size * shape.block_size);
   const std::int64_t parameters = ParameterLayout(gpt_parameters(shape)).parameter_count();
-  const double flops = flops_per_token(shape, parameters) * tokens;
+  const double flops = flops_per_token(shape) * tokens;
   const nlohmann::ordered_json result = {{"device", runtime.device_name()},
                                          {"dtype", runtime.dtype_name()},
                                          {"kernels", word_of(runtime.kernels)},

@@ -52,6 +52,13 @@ struct Attended {
   std::int64_t longest_queries = 0, longest_keys = 0;  // what FlashAttention's backward pass takes
 };
 
+// The angles of positions, for rotary position embedding (Su et al. 2021). Undefined where a model has none.
+struct Rotation {
+  at::Tensor cosines = {}, sines = {};  // float32 [positions, D/2]
+
+  bool defined() const { return cosines.defined(); }
+};
+
 struct Scored {
   at::Tensor loss;       // float32 []: mean over the scored targets, in nats
   at::Tensor gradients;  // [rows, V] or wider: those of the logits, in the memory of the logits
@@ -70,6 +77,7 @@ struct DecodedBlock {
   AttentionForm form;
   const CachedLayer& cache;   // gets the new keys and values at column lengths[b]
   const at::Tensor& lengths;  // int64 [B], each below the capacity
+  const Rotation& rotation;   // of these lengths; may be undefined
 };
 
 // The numbers in AdamWRange::settings, in order. bias_correction1 = 1 - beta1^t, bias_correction2 = 1 - beta2^t.
@@ -128,6 +136,10 @@ struct Backend {
   // wide: undefined where it was not kept; then it is computed again from `pre`. Returns the gradient of x.
   at::Tensor (*mlp_backward)(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,
                              const MlpWeights& weights) = nullptr;
+
+  // Returns qkv with queries and keys turned by the angles of their positions, pairs (i, i + D/2), or back. Row n of
+  // qkv [rows, form.packed()] has the angles n % positions.
+  at::Tensor (*rotate)(const at::Tensor& qkv, const AttentionForm& form, const Rotation& rotation, bool back) = nullptr;
 
   // Causal attention of all heads (Vaswani et al. 2017, section 3.2): softmax(q k^T / sqrt(D) + mask) v, dropout on the
   // probabilities. qkv: [B, T, form.packed()], contiguous.

@@ -103,22 +103,57 @@ GptShape read_gpt2(const JsonFields& config) {
   return shape;
 }
 
+// transformers 4 reads the first of these fields, 5 the second.
+void write_rope(Json& config, const GptShape& shape) {
+  if (shape.position != Position::rope) return;
+  config["rope_theta"] = shape.rope_theta;
+  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", shape.rope_theta}};
+}
+
+// Either field will do; 10,000 where neither is there.
+double read_rope_theta(const JsonFields& config) {
+  for (const char* name : {"rope_parameters", "rope_scaling"}) {
+    if (!config.has(name)) continue;
+    const JsonFields rope = config.section(name);
+    const std::string old_type = rope.optional_text("type").value_or("default");
+    const std::string type = rope.optional_text("rope_type").value_or(old_type);
+    if (type != "default")
+      config.refuse(str(name, " has the rope_type ", quote(type), ", which cannot be computed here"));
+    if (rope.optional_real("partial_rotary_factor").value_or(1.0) != 1.0) {
+      config.refuse(str(name, " has a partial_rotary_factor, which cannot be computed here"));
+    }
+  }
+  const std::optional<double> outer = config.optional_real("rope_theta");
+  const std::optional<double> inner =
+      config.has("rope_parameters") ? config.section("rope_parameters").optional_real("rope_theta") : std::nullopt;
+  if (outer && inner && *outer != *inner) {
+    config.refuse(
+        str("rope_theta is ", format_shortest(*outer), ", and in rope_parameters it is ", format_shortest(*inner)));
+  }
+  const double theta = outer.value_or(inner.value_or(10'000));
+  if (theta < 1 || theta > 1e12)
+    config.refuse(str("rope_theta is ", format_shortest(theta), ", and must be 1 to 1e12"));
+  return theta;
+}
+
 // Llama's names for sizes, and the names of our own settings for the rest.
 Json inkling_json(const GptShape& shape, double dropout) {
-  return {{"architectures", {"InklingForCausalLM"}},
-          {"model_type", "inkling"},
-          {"vocab_size", shape.vocab_size},
-          {"max_position_embeddings", shape.block_size},
-          {"hidden_size", shape.n_embd},
-          {"num_hidden_layers", shape.n_layer},
-          {"num_attention_heads", shape.n_head},
-          {"intermediate_size", shape.inner()},
-          {"activation", std::string(word_of(shape.activation))},
-          {"bias", shape.bias},
-          {"position", std::string(word_of(shape.position))},
-          {"norm", std::string(word_of(shape.norm))},
-          {"norm_epsilon", shape.norm_epsilon},
-          {"dropout", dropout}};
+  Json config = {{"architectures", {"InklingForCausalLM"}},
+                 {"model_type", "inkling"},
+                 {"vocab_size", shape.vocab_size},
+                 {"max_position_embeddings", shape.block_size},
+                 {"hidden_size", shape.n_embd},
+                 {"num_hidden_layers", shape.n_layer},
+                 {"num_attention_heads", shape.n_head},
+                 {"intermediate_size", shape.inner()},
+                 {"activation", std::string(word_of(shape.activation))},
+                 {"bias", shape.bias},
+                 {"position", std::string(word_of(shape.position))},
+                 {"norm", std::string(word_of(shape.norm))},
+                 {"norm_epsilon", shape.norm_epsilon},
+                 {"dropout", dropout}};
+  write_rope(config, shape);
+  return config;
 }
 
 GptShape read_inkling(const JsonFields& config) {
@@ -131,6 +166,7 @@ GptShape read_inkling(const JsonFields& config) {
   shape.n_inner = config.whole("intermediate_size", 1, largest_inner);
   shape.activation = named<Activation>(config, "activation");
   shape.position = named<Position>(config, "position");
+  shape.rope_theta = read_rope_theta(config);
   shape.norm = named<NormKind>(config, "norm");
   shape.norm_epsilon = epsilon(config, "norm_epsilon");
   shape.bias = config.flag("bias");

@@ -88,6 +88,15 @@ class FitChecker {
 
   void check_model() const {
     const ModelConfig& model = config_.model;
+    check_head_size(model);
+    if (model.position == Position::rope && model.attention().head_size % 2 != 0) {
+      refuse({"model.position", "model.n_embd", "model.n_head"},
+             str("model.position: rope turns pairs of channels, and a head has ", model.attention().head_size,
+                 " of them (n_embd / n_head), an odd number; write an n_embd that is an even multiple of n_head"));
+    }
+  }
+
+  void check_head_size(const ModelConfig& model) const {
     if (model.n_embd % model.n_head == 0) return;
     const std::int64_t below = model.n_embd / model.n_head * model.n_head, above = below + model.n_head;
     refuse({"model.n_embd", "model.n_head"},

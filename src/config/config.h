@@ -45,8 +45,9 @@ struct DataConfig {
   std::uint64_t grammar_seed = 1;
 };
 
-// How a token knows where it stands: by a learned table of positions, or only by what the mask hides from it.
-enum class Position { learned, none };
+// How a token knows where it stands: by a learned table of positions, by queries and keys that turn with it (rotary
+// position embedding, Su et al. 2021), or only by what the mask hides from it.
+enum class Position { learned, rope, none };
 
 // The transformer's shape. The vocabulary is the tokenizer's, not a setting.
 struct GptShape {
@@ -55,6 +56,7 @@ struct GptShape {
   std::optional<std::int64_t> n_inner = {};  // channels between the two layers of the MLP
   Activation activation = Activation::gelu_tanh;
   Position position = Position::learned;
+  double rope_theta = 10'000;
   NormKind norm = NormKind::layernorm;
   double norm_epsilon = 1e-5;
 
@@ -67,8 +69,8 @@ struct GptShape {
   std::int64_t widened() const { return inkling::widened(activation, inner()); }
 
   auto all() const {
-    return std::tuple(n_layer, n_head, n_embd, block_size, vocab_size, bias, inner(), activation, position, norm,
-                      norm_epsilon);
+    return std::tuple(n_layer, n_head, n_embd, block_size, vocab_size, bias, inner(), activation, position, rope_theta,
+                      norm, norm_epsilon);
   }
   // Compares what `auto` comes to.
   bool operator==(const GptShape& other) const { return all() == other.all(); }
@@ -219,7 +221,7 @@ template <> inline constexpr Words<3> words_of<TokenizerKind>{"byte", "char", "s
 template <> inline constexpr Words<2> words_of<PieceModel>{"unigram", "bpe"};
 template <> inline constexpr Words<2> words_of<WindowKind>{"epoch", "random"};
 template <> inline constexpr Words<6> words_of<Activation>{"gelu_tanh", "gelu", "relu", "relu_squared", "swiglu", "geglu"};
-template <> inline constexpr Words<2> words_of<Position>{"learned", "none"};
+template <> inline constexpr Words<3> words_of<Position>{"learned", "rope", "none"};
 template <> inline constexpr Words<2> words_of<NormKind>{"layernorm", "rmsnorm"};
 template <> inline constexpr Words<1> words_of<OptimizerName>{"adamw"};
 template <> inline constexpr Words<2> words_of<ScheduleName>{"cosine", "constant"};

@@ -16,6 +16,7 @@
 
 #include "backend/heads.h"
 #include "cuda/backend.h"
+#include "cuda/kernels_of.h"
 
 namespace inkling::cuda {
 namespace {
@@ -138,6 +139,17 @@ bool keeps_probabilities(at::ScalarType dtype, const AttentionForm& form) {
 bool cudnn_attends(std::int64_t time, double dropout) {
   const double sixteenths = 16 * dropout;
   return time > 1 && sixteenths == std::floor(sixteenths);
+}
+
+at::Tensor rotate(const at::Tensor& qkv, const AttentionForm& form, const Rotation& rotation, bool back) {
+  const at::Tensor in = qkv.contiguous(), out = at::empty_like(in);
+  with_kernels(in, [&](const auto& kernels, auto element) {
+    using Element = decltype(element);
+    kernels.rotate(elements<Element>(in), elements<Element>(out), floats(rotation.cosines), floats(rotation.sines),
+                   rotation.cosines.size(0), back ? -1.0f : 1.0f, in.numel() / form.packed(), form.packed(),
+                   form.n_head + form.n_kv_head, form.head_size, current_stream());
+  });
+  return out;
 }
 
 Attended attention(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout) {

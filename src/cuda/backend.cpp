@@ -16,6 +16,7 @@ Backend backend() {
           .linear_backward = linear_backward,
           .mlp = mlp,
           .mlp_backward = mlp_backward,
+          .rotate = rotate,
           .attention = attention,
           .keeps_probabilities = keeps_probabilities,
           .attention_backward = attention_backward,

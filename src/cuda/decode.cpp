@@ -58,7 +58,9 @@ at::Tensor attend_cached(const at::Tensor& qkv, const DecodedBlock& block) {
 
 ResidualStream decode_block(const ResidualStream& in, const DecodedBlock& block) {
   const auto& [ln_1, c_attn, c_proj, ln_2, mlp_weights] = block.weights;
-  const at::Tensor attended = few_rows_linear(attend_cached(few_rows_linear(in.normed, c_attn), block), c_proj);
+  at::Tensor qkv = few_rows_linear(in.normed, c_attn);
+  if (block.rotation.defined()) qkv = rotate(qkv, block.form, block.rotation, false);
+  const at::Tensor attended = few_rows_linear(attend_cached(qkv, block), c_proj);
   const Normalized middle = norm(in.x, attended, ln_2);
   const at::Tensor wide = widen(middle.out, mlp_weights);
   const Normalized last = norm(middle.sum, few_rows_linear(wide, mlp_weights.c_proj), block.next_norm);

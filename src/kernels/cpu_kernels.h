@@ -30,6 +30,14 @@ struct AttentionHead {
   float dropout_scale = 1.0f;
 };
 
+// The cosines and sines of the angles by which D/2 pairs turn, [rows, D/2]. Row n of what is rotated has row n % rows.
+struct AngleTable {
+  const float* cosines = nullptr;
+  const float* sines = nullptr;
+  std::int64_t rows = 1;
+  float sign = 1.0f;  // -1: back, which is also the gradient
+};
+
 struct CpuKernels {
   const char* name;  // "avx512", "avx2", "baseline"
 
@@ -76,6 +84,11 @@ struct CpuKernels {
   void (*embedding_backward)(const std::int64_t* tokens, const float* dout, float* dtokens, float* dpositions,
                              std::int64_t rows, std::int64_t time, std::int64_t channels, std::int64_t first,
                              std::int64_t last);
+
+  // Rotates the first `heads` heads of rows that are `stride` floats apart, pairs (i, i + D/2) (Su et al. 2021), and
+  // copies the rest; out may be in.
+  void (*rotate)(const float* in, float* out, const AngleTable& angles, std::int64_t first_row, std::int64_t rows,
+                 std::int64_t stride, std::int64_t heads, std::int64_t head_size);
 
   // Adds the column sums of x [rows, C] to sums [C].
   void (*add_column_sums)(const float* x, float* sums, std::int64_t rows, std::int64_t channels);

@@ -90,6 +90,12 @@ struct CudaKernels {
                              float* dtokens, float* dpositions, float* scratch, std::int64_t rows, std::int64_t time,
                              std::int64_t channels, Stream stream);
 
+  // Rotates the first `heads` heads of rows of `stride` elements, pairs (i, i + D/2) (Su et al. 2021), and copies the
+  // rest; out may be in. cosines, sines: [angle_rows, D/2]; row n has row n % angle_rows. sign -1: back.
+  void (*rotate)(const Element* in, Element* out, const float* cosines, const float* sines, std::int64_t angle_rows,
+                 float sign, std::int64_t rows, std::int64_t stride, std::int64_t heads, std::int64_t head_size,
+                 Stream stream);
+
   // out[i] = keep(i) ? x[i] * scale : 0, where keep(i) is random_bits(mix64(*key + site * golden_gamma), i) >> 32 >=
   // threshold: the numbers of a DropoutPlace (backend/backend.h), the site-th. out may be x. Backward: the same of
   // dout.

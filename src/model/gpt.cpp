@@ -1,5 +1,6 @@
 #include "model/gpt.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/record_function.h>
 
 #include "backend/heads.h"
@@ -8,14 +9,29 @@
 
 namespace inkling {
 
+namespace {
+
+// Undefined for a model whose queries and keys do not turn.
+Rotation rotation(const GptShape& shape, const at::Tensor& positions) {
+  if (shape.position != Position::rope) return {};
+  return rotation_of(positions, shape.attention().head_size, shape.rope_theta);
+}
+
+Rotation rotation_of_columns(const GptShape& shape, const at::Tensor& tokens) {
+  return rotation(shape, at::arange(tokens.size(1), tokens.options()));
+}
+
+}  // namespace
+
 Gpt::Gpt(const GptShape& shape, const ParameterArena& arena, const Backend& backend)
     : Model(shape, backend), weights_(shape, arena) {}
 
 // x = x + attention(norm(x)); x = x + mlp(norm(x)). Each addition is made together with the norm that reads it, so a
 // block takes the stream with its first norm and passes it on with the next block's.
 ResidualStream Gpt::block(const ResidualStream& in, std::size_t layer, Pass& pass) const {
-  const at::Tensor qkv = linear(in.normed, weights_.blocks[layer].c_attn, pass);
-  return behind_attention(in.x, attention(qkv, shape().attention(), pass), layer, pass);
+  const AttentionForm form = shape().attention();
+  const at::Tensor qkv = queries_keys_values(in.normed, weights_.blocks[layer], form, pass);
+  return behind_attention(in.x, attention(qkv, form, pass), layer, pass);
 }
 
 ResidualStream Gpt::behind_attention(const at::Tensor& x, const at::Tensor& heads, std::size_t layer,
@@ -33,6 +49,7 @@ ResidualStream Gpt::embed(const at::Tensor& tokens, Pass& pass) const {
 }
 
 at::Tensor Gpt::hidden(const at::Tensor& tokens, Pass& pass) const {
+  pass.rotation = rotation_of_columns(shape(), tokens);
   const ResidualStream embedded = embed(tokens, pass);
   Tensors stream = {embedded.x, embedded.normed};
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
@@ -58,16 +75,19 @@ at::Tensor Gpt::logits(const at::Tensor& tokens) const {
 // From here on with a cache of keys and values: the beginnings of texts, and one more token.
 void Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const {
   Pass pass{backend()};
+  pass.rotation = rotation_of_columns(shape(), tokens);
   ResidualStream stream = embed(tokens, pass);
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
-    const at::Tensor qkv = linear(stream.normed, weights_.blocks[layer].c_attn, pass);
-    fill(cache.layers[layer], split_heads(qkv, shape().attention()));
-    stream = behind_attention(stream.x, attention(qkv, shape().attention(), pass), layer, pass);
+    const AttentionForm form = shape().attention();
+    const at::Tensor qkv = queries_keys_values(stream.normed, weights_.blocks[layer], form, pass);
+    fill(cache.layers[layer], split_heads(qkv, form));
+    stream = behind_attention(stream.x, attention(qkv, form, pass), layer, pass);
   }
   cache.lengths.copy_(lengths);
 }
 
 at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
+  const Rotation turned = rotation(shape(), cache.lengths);
   const at::Tensor x = backend().decode_embedding(tokens, cache.lengths, weights_.embedding);
   ResidualStream stream = {x, backend().norm(x, {}, weights_.blocks.front().ln_1).out};
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
@@ -76,7 +96,8 @@ at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
                                              .next_norm = weights_.norm_behind(layer),
                                              .form = shape().attention(),
                                              .cache = cache.layers[layer],
-                                             .lengths = cache.lengths});
+                                             .lengths = cache.lengths,
+                                             .rotation = turned});
   }
   cache.lengths.add_(1);
   RECORD_FUNCTION("decode_logits", std::vector<c10::IValue>());

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
@@ -11,6 +12,7 @@
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/pow.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
@@ -76,6 +78,18 @@ at::Tensor drop(const at::Tensor& x, Pass& pass) {
   return (x * static_cast<double>(dropout_scale(place.probability))).masked_fill(dropped, 0.0);
 }
 
+// Rotary positions (Su et al. 2021): the pairs (i, i + D/2) of heads [B,H,T,D] turn by position / theta^(2i/D), with
+// angles in float32. positions: [T], or [B,1,1].
+at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, double theta) {
+  const std::int64_t half = heads.size(3) / 2;
+  const at::Tensor exponents = at::arange(0, 2 * half, 2, heads.options().dtype(at::kFloat)) / (2 * half);
+  const at::Tensor angles = positions.to(at::kFloat).unsqueeze(-1) / at::pow(theta, exponents);
+  const at::Tensor first = heads.narrow(3, 0, half), second = heads.narrow(3, half, half);
+  const at::Tensor turned =
+      at::cat({first * angles.cos() - second * angles.sin(), second * angles.cos() + first * angles.sin()}, 3);
+  return turned.to(heads.scalar_type());
+}
+
 at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,HD]
 
 // Each token asks (query) all tokens up to itself (keys) and takes a weighted mean of what they say (values).
@@ -120,7 +134,7 @@ class Reference final : public Model {
 
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const override {
     Pass pass{backend(), training};
-    const at::Tensor x = hidden(drop(embed(tokens), pass), causal(), pass);
+    const at::Tensor x = hidden(drop(embed(tokens), pass), columns(tokens), causal(), pass);
     const at::Tensor logits = padded_logits(x.flatten(0, 1), table_);
     // The softmax is taken in float32 where the products are in bfloat16.
     const at::ScalarType dtype = c10::promoteTypes(logits.scalar_type(), at::kFloat);
@@ -129,7 +143,7 @@ class Reference final : public Model {
 
   at::Tensor logits(const at::Tensor& tokens) const override {
     Pass pass{backend()};
-    return at::matmul(hidden(embed(tokens), causal(), pass), table_.t());
+    return at::matmul(hidden(embed(tokens), columns(tokens), causal(), pass), table_.t());
   }
 
   void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const override {
@@ -138,7 +152,7 @@ class Reference final : public Model {
       fill(cache.layers[layer], heads);
       return causal_attention(heads, own);
     };
-    hidden(embed(tokens), attend, pass);
+    hidden(embed(tokens), columns(tokens), attend, pass);
     cache.lengths.copy_(lengths);
   }
 
@@ -149,12 +163,14 @@ class Reference final : public Model {
     };
     at::Tensor x = at::embedding(table_, tokens);
     if (learned_.defined()) x = x + at::embedding(learned_, cache.lengths);
-    const at::Tensor last = hidden(x.unsqueeze(1), attend, pass).squeeze(1);
+    const at::Tensor last = hidden(x.unsqueeze(1), cache.lengths.view({-1, 1, 1}), attend, pass).squeeze(1);
     cache.lengths.add_(1);
     return at::matmul(last, table_.t());
   }
 
  private:
+  static at::Tensor columns(const at::Tensor& tokens) { return at::arange(tokens.size(1), tokens.options()); }
+
   static Attend causal() {
     return [](const Heads& heads, std::size_t, Pass& pass) { return causal_attention(heads, pass); };
   }
@@ -164,19 +180,26 @@ class Reference final : public Model {
     return learned_.defined() ? x + learned_.narrow(0, 0, tokens.size(1)) : x;
   }
 
-  at::Tensor block(const at::Tensor& in, std::size_t layer, const Attend& attend, Pass& pass) const {
+  Heads positioned(const Heads& heads, const at::Tensor& positions) const {
+    if (shape().position != Position::rope) return heads;
+    const double theta = shape().rope_theta;
+    return {rotate(heads.queries, positions, theta), rotate(heads.keys, positions, theta), heads.values};
+  }
+
+  at::Tensor block(const at::Tensor& in, std::size_t layer, const at::Tensor& positions, const Attend& attend,
+                   Pass& pass) const {
     const BlockWeights& block = weights_.blocks[layer];
     const at::Tensor qkv = project(normalize(in, block.ln_1), block.c_attn);
-    const at::Tensor attended = attend(split_heads(qkv, shape().attention()), layer, pass);
+    const at::Tensor attended = attend(positioned(split_heads(qkv, shape().attention()), positions), layer, pass);
     const at::Tensor x = in + drop(project(attended, block.c_proj), pass);
     const at::Tensor wide = project(normalize(x, block.ln_2), block.mlp.c_fc);
     return x + drop(project(activate(wide, block.mlp.activation), block.mlp.c_proj), pass);
   }
 
-  at::Tensor hidden(at::Tensor x, const Attend& attend, Pass& pass) const {
+  at::Tensor hidden(at::Tensor x, const at::Tensor& positions, const Attend& attend, Pass& pass) const {
     for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
-      const auto through = [this, layer, attend](const Tensors& in, Pass& own) -> Tensors {
-        return {block(in[0], layer, attend, own)};
+      const auto through = [this, layer, positions, attend](const Tensors& in, Pass& own) -> Tensors {
+        return {block(in[0], layer, positions, attend, own)};
       };
       x = run_block({x}, through, pass)[0];
     }

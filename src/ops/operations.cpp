@@ -1,5 +1,8 @@
 #include "ops/operations.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/pow.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -102,6 +105,23 @@ struct FusedLinear : Function<FusedLinear> {
   }
 };
 
+struct Rotate {
+  AttentionForm form;
+  Rotation rotation;
+};
+
+struct FusedRotate : Function<FusedRotate> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv, const With<Rotate>& state) {
+    save_state(context, state);
+    return state.backend.rotate(qkv, state.arguments.form, state.arguments.rotation, false);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto& [backend, arguments] = saved_state<With<Rotate>>(context);
+    return {backend.rotate(upstream[0], arguments.form, arguments.rotation, true), {}};
+  }
+};
+
 struct FusedMlp : Function<FusedMlp> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const With<MlpWeights>& state,
                             bool recompute) {
@@ -197,6 +217,21 @@ ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const Nor
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass) {
   RECORD_FUNCTION("linear", std::vector<c10::IValue>());
   return FusedLinear::apply(x, With<LinearWeights>{pass.backend, weights});
+}
+
+Rotation rotation_of(const at::Tensor& positions, std::int64_t head_size, double theta) {
+  const auto options = positions.options().dtype(at::kFloat);
+  const at::Tensor powers = at::pow(theta, at::arange(0, head_size, 2, options).div_(head_size));
+  const at::Tensor angles = positions.to(at::kFloat).unsqueeze(1) * powers.reciprocal();
+  return {angles.cos(), angles.sin()};
+}
+
+at::Tensor queries_keys_values(const at::Tensor& x, const BlockWeights& block, const AttentionForm& form,
+                               const Pass& pass) {
+  const at::Tensor qkv = linear(x, block.c_attn, pass);
+  if (!pass.rotation.defined()) return qkv;
+  RECORD_FUNCTION("rotate", std::vector<c10::IValue>());
+  return FusedRotate::apply(qkv, With<Rotate>{pass.backend, {form, pass.rotation}});
 }
 
 at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass) {

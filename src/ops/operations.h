@@ -22,6 +22,7 @@ struct TrainingPass {
 struct Pass {
   const Backend& backend;
   TrainingPass training = {};
+  Rotation rotation = {};            // of the positions 0, 1, …, or undefined
   std::uint64_t dropout_places = 0;  // so far
 
   DropoutPlace next_dropout() {
@@ -41,6 +42,14 @@ ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const Nor
 
 // x W + b: [..., in] -> [..., out]
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass);
+
+// Returns the angles of these positions, int64 [n], for heads of D channels: position / theta^(2i/D), in float32.
+Rotation rotation_of(const at::Tensor& positions, std::int64_t head_size, double theta);
+
+// The queries, keys and values that attention() takes: c_attn, and then queries and keys turned by pass.rotation, if
+// there is one. x: [B, T, C] -> [B, T, form.packed()]
+at::Tensor queries_keys_values(const at::Tensor& x, const BlockWeights& block, const AttentionForm& form,
+                               const Pass& pass);
 
 // The MLP, for each token alone: a linear layer to F channels, GELU, and a linear layer back to C.
 at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass);

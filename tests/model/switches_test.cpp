@@ -30,6 +30,11 @@ std::vector<NamedShape> single_switches() {
     all.push_back({name, small_shape});
     change(all.back().shape);
   };
+  add("position: rope", [](GptShape& s) { s.position = Position::rope; });
+  add("rope_theta", [](GptShape& s) {
+    s.position = Position::rope;
+    s.rope_theta = 7.5;
+  });
   add("position: none", [](GptShape& s) { s.position = Position::none; });
   add("norm: rmsnorm", [](GptShape& s) { s.norm = NormKind::rmsnorm; });
   add("norm_epsilon", [](GptShape& s) { s.norm_epsilon = 0.1; });
@@ -69,6 +74,7 @@ GptShape random_shape(std::uint64_t seed) {
   if (draw.coin()) shape.n_inner = 1 + draw.below(70);
   shape.activation = draw.any<Activation>();
   shape.position = draw.any<Position>();
+  if (draw.coin()) shape.rope_theta = 100;
   shape.norm = draw.any<NormKind>();
   shape.norm_epsilon = draw.coin() ? 1e-5 : 1e-2;
   return shape;
@@ -136,6 +142,14 @@ TEST(Reference, EveryGradientIsTheFiniteDifference) {
 
 class Switches : public oracle::OnEverySetting {
  protected:
+  // ReLU's slope jumps at 0: of the units, a share as large as the error of what goes into it has the other slope, and
+  // a share p of wrong elements is a relative error of sqrt(p). In float32 not one unit is so near to 0.
+  double of_jumps(const GptShape& shape, std::int64_t tokens) const {
+    const double share = tolerance(logits_roundings(shape, 1));
+    const bool is_met = share * static_cast<double>(tokens * shape.inner() * shape.n_layer) > 1;
+    return shape.activation == Activation::relu && is_met ? std::sqrt(share) : 0.0;
+  }
+
   void expect_reference(const GptShape& shape, double dropout = 0.0) const {
     SCOPED_TRACE(described(shape));
     constexpr std::int64_t rows = 3, time = 17;
@@ -155,10 +169,11 @@ class Switches : public oracle::OnEverySetting {
     const at::Tensor expected = judge.model->loss(batch.tokens, batch.targets, judged);
     expected.backward();
     EXPECT_LT(oracle::error(loss, expected), tolerance(logits_roundings(shape, time)));
+    const double allowed = tolerance(gradient_roundings(shape, time, rows * time)) + of_jumps(shape, rows * time);
     for (const Parameter& parameter : model.arena->parameters()) {
-      const at::Tensor wanted = judge.arena->weight(parameter.spec.name).gradient;
-      EXPECT_LT(oracle::error(parameter.part_of(model.arena->gradients()), wanted),
-                tolerance(gradient_roundings(shape, time, rows * time)))
+      // Of the whole tensor: a unit behind a ReLU that is hardly ever on has a gradient as small as its errors.
+      const at::Tensor wanted = judge.arena->weight(parameter.spec.name).gradient.flatten();
+      EXPECT_LT(oracle::error(parameter.part_of(model.arena->gradients()).flatten(), wanted), allowed)
           << parameter.spec.name;
     }
     if (dropout == 0.0) expect_generation(shape, model, judge, batch.tokens);

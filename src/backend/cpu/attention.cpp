@@ -41,6 +41,19 @@ void for_each_head(const at::Tensor& qkv, const AttentionForm& form, const Dropo
 
 }  // namespace
 
+at::Tensor rotate(const at::Tensor& qkv, const AttentionForm& form, const Rotation& rotation, bool back) {
+  const at::Tensor in = qkv.contiguous(), out = at::empty_like(in);
+  const AngleTable angles = {.cosines = floats(rotation.cosines),
+                             .sines = floats(rotation.sines),
+                             .rows = rotation.cosines.size(0),
+                             .sign = back ? -1.0f : 1.0f};
+  parallel_parts(in.numel() / form.packed(), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    cpu_kernels().rotate(floats(in), floats(out), angles, begin, end - begin, form.packed(),
+                         form.n_head + form.n_kv_head, form.head_size);
+  });
+  return out;
+}
+
 Attended attention(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout) {
   const at::Tensor out = at::empty({qkv.size(0), qkv.size(1), form.queries()}, qkv.options().requires_grad(false));
   const at::Tensor logsumexp = at::empty({qkv.size(0), form.n_head, qkv.size(1)}, out.options());

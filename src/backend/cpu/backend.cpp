@@ -13,6 +13,7 @@ const Backend& cpu_backend() {
       .linear_backward = cpu::linear_backward,
       .mlp = cpu::mlp,
       .mlp_backward = cpu::mlp_backward,
+      .rotate = cpu::rotate,
       .attention = cpu::attention,
       .keeps_probabilities = [](at::ScalarType, const AttentionForm&) { return false; },
       .attention_backward = cpu::attention_backward,

@@ -19,6 +19,7 @@ FunctionOf<&Backend::linear> linear;
 FunctionOf<&Backend::linear_backward> linear_backward;
 FunctionOf<&Backend::mlp> mlp;
 FunctionOf<&Backend::mlp_backward> mlp_backward;
+FunctionOf<&Backend::rotate> rotate;
 FunctionOf<&Backend::attention> attention;
 FunctionOf<&Backend::attention_backward> attention_backward;
 FunctionOf<&Backend::head> head;

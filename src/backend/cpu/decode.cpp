@@ -53,6 +53,8 @@ class BlockStep {
       : rows_(in.x.size(0)),
         channels_(in.x.size(-1)),
         heads_(block.form),
+        cosines_(floats(block.rotation.cosines)),
+        sines_(floats(block.rotation.sines)),
         activation_(block.weights.mlp.activation),
         c_attn_(block.weights.c_attn),
         c_proj_(block.weights.c_proj),
@@ -144,11 +146,17 @@ class BlockStep {
       const auto complete = [&](std::int64_t head, float* target) {  // of the packed heads of this row
         sum_shares(c_attn_, 0, parts, row, {head * size, (head + 1) * size}, target);
       };
-      complete(heads_.n_head + number, keys + last * size);
+      const auto complete_and_rotate = [&](std::int64_t head, float* target) {
+        complete(head, target);
+        if (cosines_ == nullptr) return;
+        const AngleTable angles = {.cosines = cosines_ + row * size / 2, .sines = sines_ + row * size / 2};
+        cpu_kernels().rotate(target, target, angles, 0, 1, size, 1, size);
+      };
+      complete_and_rotate(heads_.n_head + number, keys + last * size);
       complete(heads_.n_head + heads_.n_kv_head + number, values + last * size);
       for (std::int64_t head = number * heads_.group(); head < (number + 1) * heads_.group(); ++head) {
         const std::int64_t place = (row * heads_.n_head + head) * size;
-        complete(head, queries_ + place);
+        complete_and_rotate(head, queries_ + place);
         cpu_kernels().attend_cached(queries_ + place, keys, values, attended_ + place, scores, last + 1, size, size);
       }
     }
@@ -183,6 +191,7 @@ class BlockStep {
 
   std::int64_t rows_, channels_;
   AttentionForm heads_;
+  const float *cosines_, *sines_;  // [B, D/2], or null
   Activation activation_;
   Matrix c_attn_, c_proj_, c_fc_, mlp_c_proj_;
   Norm inner_norm_, outer_norm_;

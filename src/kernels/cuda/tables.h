@@ -14,6 +14,8 @@ void fill_cross_entropy(CudaKernels<Element>& table);
 template <typename Element>
 void fill_embedding(CudaKernels<Element>& table);
 template <typename Element>
+void fill_rotate(CudaKernels<Element>& table);
+template <typename Element>
 void fill_flat_memory(CudaKernels<Element>& table);
 template <typename Element>
 void fill_decode(CudaKernels<Element>& table);

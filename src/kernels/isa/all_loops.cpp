@@ -8,6 +8,7 @@
 #include "kernels/cpu/embedding.h"
 #include "kernels/cpu/flat_memory.h"
 #include "kernels/cpu/norm.h"
+#include "kernels/cpu/rotate.h"
 #include "kernels/cpu_kernels.h"
 
 #define INKLING_STRINGIZE(name) #name
@@ -28,6 +29,7 @@ const CpuKernels kernels = {
     .cross_entropy = cross_entropy,
     .embedding_forward = embedding_forward,
     .embedding_backward = embedding_backward,
+    .rotate = rotate,
     .add_column_sums = add_column_sums,
     .adamw = adamw,
     .sum_of_squares = sum_of_squares,
