@@ -84,6 +84,8 @@ class StoredWeights {
     for (const SafetensorsFile& file : files_) {
       prefixed_ = prefixed_ || std::any_of(file.header().tensors.begin(), file.header().tensors.end(), is_first);
     }
+    const auto is_head = [](const FileTensor& tensor) { return tensor.name == head_name; };
+    is_tied_ = std::none_of(tensors_.begin(), tensors_.end(), is_head);
     sort_entries();
     check_names();
     for (const FileTensor& tensor : tensors_) check(stored(tensor), tensor.shape);
@@ -106,7 +108,7 @@ class StoredWeights {
         const bool has_prefix = entry.name.starts_with(prefix_);
         const std::string name = has_prefix || prefixed_ ? entry.name : str(prefix_, entry.name);
         if (entry.name == head_name) {
-          head_ = {&file, &entry};
+          (is_tied_ ? head_ : stored_[entry.name]) = {&file, &entry};
         } else if (has_prefix != prefixed_) {
           refuse_unknown(file.path(), std::vector{entry.name});
         } else if (!is_mask_buffer(std::string_view(name).substr(prefix_.size()))) {
@@ -120,7 +122,8 @@ class StoredWeights {
     std::vector<std::string> missing, unknown;
     std::map<std::string, Stored> left = stored_;
     for (const FileTensor& tensor : tensors_) {
-      if (left.erase(tensor.name) == 0) missing.push_back(tensor.name.substr(prefixed_ ? 0 : prefix_.size()));
+      const bool is_whole = prefixed_ || tensor.name == head_name;
+      if (left.erase(tensor.name) == 0) missing.push_back(tensor.name.substr(is_whole ? 0 : prefix_.size()));
     }
     if (!missing.empty()) refuse_missing(files_.front().path(), missing);
     for (const auto& [name, stored] : left) unknown.push_back(stored.entry->name);
@@ -130,7 +133,7 @@ class StoredWeights {
   std::vector<SafetensorsFile> files_;
   std::string_view prefix_;
   std::vector<FileTensor> tensors_;
-  bool prefixed_ = false;
+  bool prefixed_ = false, is_tied_ = true;
   std::map<std::string, Stored> stored_;
   Stored head_;
 };
@@ -145,8 +148,8 @@ void check_head(const StoredWeights& weights, const fs::path& folder) {
   const at::Tensor embedding = weights.stored(weights.tensors().front()).read_float32();
   if (std::memcmp(head.const_data_ptr(), embedding.const_data_ptr(), embedding.nbytes()) == 0) return;
   throw Error::input(str(weights.head().path(),
-                         ": lm_head.weight is not the token embedding: an output head of "
-                         "its own (untied) cannot be computed here; choose a model other than ",
+                         ": lm_head.weight is not the token embedding, and config.json does not say "
+                         "\"tie_word_embeddings\": false; check that they belong together, in ",
                          folder.string()));
 }
 

@@ -114,7 +114,7 @@ TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backen
   const bool again = recompute == Recompute::block;
   const std::size_t element = c10::elementSize(dtype);
   std::uint64_t block = bytes(
-      2 * kept_by_norm(channels) + kept_by_linear(channels) + kept_by_attention(heads) + kept_by_mlp(shape, recompute),
+      2 * kept_by_norm(channels) + kept_by_linear(channels) + kept_by_attention(shape) + kept_by_mlp(shape, recompute),
       element);
   std::uint64_t at_work = bytes(held_by_mlp(shape), element);
   if (backend.keeps_probabilities(dtype, heads)) {

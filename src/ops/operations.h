@@ -71,7 +71,9 @@ at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor&
 // its result; mlp x, and what goes into the activation and what comes out.
 constexpr std::int64_t kept_by_norm(std::int64_t channels) { return channels; }
 constexpr std::int64_t kept_by_linear(std::int64_t in) { return in; }
-constexpr std::int64_t kept_by_attention(const AttentionForm& form) { return form.packed() + form.queries(); }
+inline std::int64_t kept_by_attention(const GptShape& shape) {
+  return shape.attention().packed() + shape.attention().queries();
+}
 inline std::int64_t kept_by_mlp(const GptShape& shape, Recompute recompute) {
   return shape.n_embd + shape.widened() + (recompute == Recompute::gelu ? 0 : shape.inner());
 }

@@ -80,7 +80,7 @@ TEST_F(ForeignModel, HeadOfItsOwnIsRefused) {
   head.bytes[100] ^= std::byte{1};
   tensors.tensors["lm_head.weight"] = head;
   tensors.write(weights());
-  expect_refused([&] { load(); }, {"model.safetensors", "lm_head.weight", "untied"});
+  expect_refused([&] { load(); }, {"model.safetensors", "lm_head.weight", "tie_word_embeddings"});
 }
 
 TEST_F(ForeignModel, HalfPrecisionIsConverted) {
