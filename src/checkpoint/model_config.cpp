@@ -145,6 +145,7 @@ Json inkling_json(const GptShape& shape, double dropout) {
                  {"hidden_size", shape.n_embd},
                  {"num_hidden_layers", shape.n_layer},
                  {"num_attention_heads", shape.n_head},
+                 {"num_key_value_heads", shape.attention().n_kv_head},
                  {"intermediate_size", shape.inner()},
                  {"activation", std::string(word_of(shape.activation))},
                  {"bias", shape.bias},
@@ -160,6 +161,7 @@ GptShape read_inkling(const JsonFields& config) {
   GptShape shape;
   shape.n_layer = config.whole("num_hidden_layers", 1, 1000);
   shape.n_head = config.whole("num_attention_heads", 1, 1000);
+  if (config.has("num_key_value_heads")) shape.n_kv_head = config.whole("num_key_value_heads", 1, 1000);
   shape.n_embd = config.whole("hidden_size", 1, 65'536);
   shape.block_size = config.whole("max_position_embeddings", 1, 65'536);
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
@@ -176,8 +178,9 @@ GptShape read_inkling(const JsonFields& config) {
 }  // namespace
 
 Family family_of(const GptShape& shape) {
+  const bool has_all_keys = shape.attention().n_kv_head == shape.n_head;
   const bool is_gpt2 =
-      shape.position == Position::learned && shape.norm == NormKind::layernorm && !is_gated(shape.activation);
+      has_all_keys && shape.position == Position::learned && shape.norm == NormKind::layernorm && !is_gated(shape.activation);
   return is_gpt2 ? Family::gpt2 : Family::inkling;
 }
 
@@ -202,6 +205,10 @@ ModelDescription read_model_config(const std::filesystem::path& folder) {
                                   .family = type == "gpt2" ? Family::gpt2 : Family::inkling};
   if (const GptShape& shape = model.shape; shape.n_embd % shape.n_head != 0) {
     config.refuse(str("n_embd ", shape.n_embd, " is not divisible by n_head ", shape.n_head));
+  }
+  if (const GptShape& shape = model.shape; shape.n_head % shape.attention().n_kv_head != 0) {
+    config.refuse(str("num_attention_heads ", shape.n_head, " is not divisible by num_key_value_heads ",
+                      shape.attention().n_kv_head));
   }
   return model;
 }

@@ -89,6 +89,12 @@ class FitChecker {
   void check_model() const {
     const ModelConfig& model = config_.model;
     check_head_size(model);
+    if (model.n_head % model.attention().n_kv_head != 0) {
+      refuse({"model.n_kv_head", "model.n_head"},
+             str(stated("model.n_head", model.n_head), " is not divisible by model.n_kv_head ", *model.n_kv_head,
+                 ", so that query heads cannot share keys and values evenly; write an n_kv_head that divides it, or "
+                 "auto"));
+    }
     if (model.position == Position::rope && model.attention().head_size % 2 != 0) {
       refuse({"model.position", "model.n_embd", "model.n_head"},
              str("model.position: rope turns pairs of channels, and a head has ", model.attention().head_size,

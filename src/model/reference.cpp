@@ -92,9 +92,15 @@ at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, double t
 
 at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,HD]
 
+// Heads of keys or values that several query heads share: a copy for each of them.
+at::Tensor for_each_query(const at::Tensor& shared, const at::Tensor& queries) {
+  const std::int64_t group = queries.size(1) / shared.size(1);
+  return group == 1 ? shared : shared.repeat_interleave(group, 1);
+}
+
 // Each token asks (query) all tokens up to itself (keys) and takes a weighted mean of what they say (values).
 at::Tensor causal_attention(const Heads& heads, Pass& pass) {
-  const auto& [q, k, v] = heads;
+  const at::Tensor &q = heads.queries, k = for_each_query(heads.keys, q), v = for_each_query(heads.values, q);
   if (pass.training.dropout == 0.0) return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
   const at::Tensor future = at::ones({q.size(2), q.size(2)}, q.options().dtype(at::kBool)).triu(1);
   const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
@@ -109,7 +115,8 @@ at::Tensor cached_attention(const Heads& heads, const CachedLayer& cache, const 
   cache.keys.scatter_(2, column, k);
   cache.values.scatter_(2, column, v);
   const at::Tensor visible = at::arange(cache.keys.size(2), lengths.options()).le(place);
-  return concatenate(at::scaled_dot_product_attention(q, cache.keys, cache.values, visible));
+  return concatenate(
+      at::scaled_dot_product_attention(q, for_each_query(cache.keys, q), for_each_query(cache.values, q), visible));
 }
 
 // Returns x table^T [rows, V], in bfloat16 with further columns of -infinity, which softmax turns into 0: products are

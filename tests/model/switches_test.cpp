@@ -30,6 +30,7 @@ std::vector<NamedShape> single_switches() {
     all.push_back({name, small_shape});
     change(all.back().shape);
   };
+  add("n_kv_head", [](GptShape& s) { s.n_kv_head = 1; });
   add("position: rope", [](GptShape& s) { s.position = Position::rope; });
   add("rope_theta", [](GptShape& s) {
     s.position = Position::rope;
@@ -69,6 +70,7 @@ GptShape random_shape(std::uint64_t seed) {
   Draws draw(seed);
   GptShape shape = {.n_layer = 1 + draw.below(2), .block_size = 20, .vocab_size = 30 + draw.below(20)};
   shape.n_head = 1 + draw.below(4);
+  if (draw.coin()) shape.n_kv_head = shape.n_head % 2 == 0 ? shape.n_head / 2 : 1;
   shape.n_embd = shape.n_head * 2 * (3 + draw.below(3));
   shape.bias = draw.coin();
   if (draw.coin()) shape.n_inner = 1 + draw.below(70);
