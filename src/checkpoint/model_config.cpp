@@ -146,6 +146,7 @@ Json inkling_json(const GptShape& shape, double dropout) {
                  {"num_hidden_layers", shape.n_layer},
                  {"num_attention_heads", shape.n_head},
                  {"num_key_value_heads", shape.attention().n_kv_head},
+                 {"head_dim", shape.attention().head_size},
                  {"intermediate_size", shape.inner()},
                  {"activation", std::string(word_of(shape.activation))},
                  {"bias", shape.bias},
@@ -162,6 +163,7 @@ GptShape read_inkling(const JsonFields& config) {
   shape.n_layer = config.whole("num_hidden_layers", 1, 1000);
   shape.n_head = config.whole("num_attention_heads", 1, 1000);
   if (config.has("num_key_value_heads")) shape.n_kv_head = config.whole("num_key_value_heads", 1, 1000);
+  if (config.has("head_dim")) shape.head_size = config.whole("head_dim", 1, 65'536);
   shape.n_embd = config.whole("hidden_size", 1, 65'536);
   shape.block_size = config.whole("max_position_embeddings", 1, 65'536);
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
@@ -178,7 +180,8 @@ GptShape read_inkling(const JsonFields& config) {
 }  // namespace
 
 Family family_of(const GptShape& shape) {
-  const bool has_all_keys = shape.attention().n_kv_head == shape.n_head;
+  const AttentionForm heads = shape.attention();
+  const bool has_all_keys = heads.n_kv_head == shape.n_head && heads.queries() == shape.n_embd;
   const bool is_gpt2 =
       has_all_keys && shape.position == Position::learned && shape.norm == NormKind::layernorm && !is_gated(shape.activation);
   return is_gpt2 ? Family::gpt2 : Family::inkling;
@@ -203,8 +206,12 @@ ModelDescription read_model_config(const std::filesystem::path& folder) {
   if (config.has("quantization_config")) config.refuse("the weights are quantized, which cannot be computed here");
   const ModelDescription model = {.shape = type == "gpt2" ? read_gpt2(config) : read_inkling(config),
                                   .family = type == "gpt2" ? Family::gpt2 : Family::inkling};
-  if (const GptShape& shape = model.shape; shape.n_embd % shape.n_head != 0) {
+  if (const GptShape& shape = model.shape; !shape.head_size && shape.n_embd % shape.n_head != 0) {
     config.refuse(str("n_embd ", shape.n_embd, " is not divisible by n_head ", shape.n_head));
+  }
+  if (const AttentionForm heads = model.shape.attention();
+      model.shape.position == Position::rope && heads.head_size % 2 != 0) {
+    config.refuse(str("head_dim is ", heads.head_size, ", and rotary positions need an even number"));
   }
   if (const GptShape& shape = model.shape; shape.n_head % shape.attention().n_kv_head != 0) {
     config.refuse(str("num_attention_heads ", shape.n_head, " is not divisible by num_key_value_heads ",

@@ -96,18 +96,19 @@ class FitChecker {
                  "auto"));
     }
     if (model.position == Position::rope && model.attention().head_size % 2 != 0) {
-      refuse({"model.position", "model.n_embd", "model.n_head"},
+      refuse({"model.head_size", "model.position", "model.n_embd", "model.n_head"},
              str("model.position: rope turns pairs of channels, and a head has ", model.attention().head_size,
-                 " of them (n_embd / n_head), an odd number; write an n_embd that is an even multiple of n_head"));
+                 " of them, an odd number; write an even head_size",
+                 model.head_size ? "" : ", or an n_embd that is an even multiple of n_head"));
     }
   }
 
   void check_head_size(const ModelConfig& model) const {
-    if (model.n_embd % model.n_head == 0) return;
+    if (model.head_size || model.n_embd % model.n_head == 0) return;
     const std::int64_t below = model.n_embd / model.n_head * model.n_head, above = below + model.n_head;
     refuse({"model.n_embd", "model.n_head"},
            str(stated("model.n_embd", model.n_embd), " is not divisible by ", stated("model.n_head", model.n_head),
-               "; write n_embd ", below > 0 ? str(below, " or ") : "", above, ", or another n_head"));
+               "; write n_embd ", below > 0 ? str(below, " or ") : "", above, ", or another n_head, or a head_size"));
   }
 
   void check_steps() const {

@@ -54,6 +54,7 @@ struct GptShape {
   std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256, vocab_size = 0;
   bool bias = true;
   std::optional<std::int64_t> n_kv_head = {};  // as many keys and values as queries
+  std::optional<std::int64_t> head_size = {};  // n_embd / n_head
   std::optional<std::int64_t> n_inner = {};    // channels between the two layers of the MLP
   Activation activation = Activation::gelu_tanh;
   Position position = Position::learned;
@@ -62,7 +63,7 @@ struct GptShape {
   double norm_epsilon = 1e-5;
 
   bool norm_bias() const { return bias && norm == NormKind::layernorm; }
-  AttentionForm attention() const { return {n_head, n_kv_head.value_or(n_head), n_embd / n_head}; }
+  AttentionForm attention() const { return {n_head, n_kv_head.value_or(n_head), head_size.value_or(n_embd / n_head)}; }
   // For a gated MLP, which has three matrices, 8 C / 3 rounded up to a multiple of 64 gives as many weights as 4 C.
   std::int64_t inner() const {
     return n_inner.value_or(is_gated(activation) ? (8 * n_embd + 191) / 192 * 64 : 4 * n_embd);
@@ -70,8 +71,8 @@ struct GptShape {
   std::int64_t widened() const { return inkling::widened(activation, inner()); }
 
   auto all() const {
-    return std::tuple(n_layer, n_head, attention().n_kv_head, n_embd, block_size, vocab_size, bias, inner(), activation,
-                      position, rope_theta, norm, norm_epsilon);
+    return std::tuple(n_layer, n_head, attention().n_kv_head, attention().head_size, n_embd, block_size, vocab_size,
+                      bias, inner(), activation, position, rope_theta, norm, norm_epsilon);
   }
   // Compares what `auto` comes to.
   bool operator==(const GptShape& other) const { return all() == other.all(); }

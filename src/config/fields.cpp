@@ -134,8 +134,9 @@ void fields(Fields& f, DataConfig& c) {
 
 void fields(Fields& f, ModelConfig& c) {
   f.add("n_layer", c.n_layer, whole(1, 1000), refuse, "Blocks, one after the other.");
-  f.add("n_head", c.n_head, whole(1, 1000), refuse, "Attention heads in each block; divides `n_embd`.");
+  f.add("n_head", c.n_head, whole(1, 1000), refuse, "Attention heads in each block.");
   f.add("n_kv_head", c.n_kv_head, whole(1, 1000), refuse, "Heads of keys and values, each shared by as many query heads; divides `n_head`. Fewer make generating cheaper; `auto` is `n_head`.");
+  f.add("head_size", c.head_size, whole(1, 65'536), refuse, "Channels of a head; `auto` is `n_embd` / `n_head`, which must divide then.");
   f.add("n_embd", c.n_embd, whole(1, 65'536), refuse, "Numbers that stand for one token inside the model (channels).");
   f.add("block_size", c.block_size, whole(2, 65'536), refuse, "Tokens the model sees at once (context).");
   f.add("dropout", c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");

@@ -31,6 +31,7 @@ std::vector<NamedShape> single_switches() {
     change(all.back().shape);
   };
   add("n_kv_head", [](GptShape& s) { s.n_kv_head = 1; });
+  add("head_size", [](GptShape& s) { s.head_size = 7; });
   add("position: rope", [](GptShape& s) { s.position = Position::rope; });
   add("rope_theta", [](GptShape& s) {
     s.position = Position::rope;
@@ -72,6 +73,7 @@ GptShape random_shape(std::uint64_t seed) {
   shape.n_head = 1 + draw.below(4);
   if (draw.coin()) shape.n_kv_head = shape.n_head % 2 == 0 ? shape.n_head / 2 : 1;
   shape.n_embd = shape.n_head * 2 * (3 + draw.below(3));
+  if (draw.coin()) shape.head_size = 2 * (1 + draw.below(9));
   shape.bias = draw.coin();
   if (draw.coin()) shape.n_inner = 1 + draw.below(70);
   shape.activation = draw.any<Activation>();
