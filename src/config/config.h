@@ -72,7 +72,8 @@ struct GptShape {
 
   auto all() const {
     return std::tuple(n_layer, n_head, attention().n_kv_head, attention().head_size, n_embd, block_size, vocab_size,
-                      bias, inner(), activation, position, rope_theta, norm, norm_epsilon);
+                      bias, inner(), activation, position, position == Position::rope ? rope_theta : 0.0, norm,
+                      norm_epsilon);
   }
   // Compares what `auto` comes to.
   bool operator==(const GptShape& other) const { return all() == other.all(); }
