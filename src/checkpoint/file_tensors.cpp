@@ -10,7 +10,8 @@ std::vector<FileTensor> gpt2_tensors(GptShape shape) {
   shape.bias = true;
   std::vector<FileTensor> tensors;
   for (const ParameterSpec& spec : gpt_parameters(shape)) {
-    tensors.push_back({.name = str(prefix_of(Family::gpt2), spec.name), .shape = spec.shape, .parameter = spec.name});
+    const std::string_view prefix = spec.name == head_name ? "" : prefix_of(Family::gpt2);
+    tensors.push_back({.name = str(prefix, spec.name), .shape = spec.shape, .parameter = spec.name});
   }
   return tensors;
 }
@@ -37,6 +38,10 @@ class LlamaTensors {
       linear(to + "mlp.down_proj", from + "mlp.c_proj", 0, shape.inner(), shape.n_embd);
     }
     norm("norm", "ln_f");
+    if (!shape.tie_embeddings) {
+      const std::string name(head_name);
+      tensors_.push_back({.name = name, .shape = {shape.vocab_size, shape.n_embd}, .parameter = name});
+    }
   }
 
   std::vector<FileTensor> take() { return std::move(tensors_); }

@@ -60,7 +60,6 @@ void require_flag(const JsonFields& config, const char* name, bool required, con
 }
 
 void check_gpt2(const JsonFields& config) {
-  require_flag(config, "tie_word_embeddings", true, "an output head of its own");
   require_flag(config, "scale_attn_weights", true, "attention without its scale");
   require_flag(config, "scale_attn_by_inverse_layer_idx", false, "attention scaled by layer");
   require_flag(config, "add_cross_attention", false, "attention to an encoder");
@@ -83,7 +82,7 @@ Json gpt2_json(const GptShape& shape, double dropout) {
                  {"attn_pdrop", dropout},
                  {"scale_attn_weights", true},
                  {"scale_attn_by_inverse_layer_idx", false},
-                 {"tie_word_embeddings", true}};
+                 {"tie_word_embeddings", shape.tie_embeddings}};
   if (!shape.bias) config["inkling"] = {{"bias", false}};
   return config;
 }
@@ -99,6 +98,7 @@ GptShape read_gpt2(const JsonFields& config) {
   shape.activation = gpt2_activation(config);
   shape.norm_epsilon = epsilon(config, "layer_norm_epsilon");
   if (config.has("inkling")) shape.bias = config.section("inkling").optional_flag("bias").value_or(true);
+  shape.tie_embeddings = config.optional_flag("tie_word_embeddings").value_or(true);
   check_gpt2(config);
   return shape;
 }
@@ -150,6 +150,7 @@ Json inkling_json(const GptShape& shape, double dropout) {
                  {"intermediate_size", shape.inner()},
                  {"activation", std::string(word_of(shape.activation))},
                  {"bias", shape.bias},
+                 {"tie_word_embeddings", shape.tie_embeddings},
                  {"position", std::string(word_of(shape.position))},
                  {"norm", std::string(word_of(shape.norm))},
                  {"norm_epsilon", shape.norm_epsilon},
@@ -174,6 +175,7 @@ GptShape read_inkling(const JsonFields& config) {
   shape.norm = named<NormKind>(config, "norm");
   shape.norm_epsilon = epsilon(config, "norm_epsilon");
   shape.bias = config.flag("bias");
+  shape.tie_embeddings = config.flag("tie_word_embeddings");
   return shape;
 }
 

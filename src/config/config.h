@@ -53,6 +53,7 @@ enum class Position { learned, rope, none };
 struct GptShape {
   std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256, vocab_size = 0;
   bool bias = true;
+  bool tie_embeddings = true;                  // the output head is the token table
   std::optional<std::int64_t> n_kv_head = {};  // as many keys and values as queries
   std::optional<std::int64_t> head_size = {};  // n_embd / n_head
   std::optional<std::int64_t> n_inner = {};    // channels between the two layers of the MLP
@@ -71,9 +72,9 @@ struct GptShape {
   std::int64_t widened() const { return inkling::widened(activation, inner()); }
 
   auto all() const {
-    return std::tuple(n_layer, n_head, attention().n_kv_head, attention().head_size, n_embd, block_size, vocab_size,
-                      bias, inner(), activation, position, position == Position::rope ? rope_theta : 0.0, norm,
-                      norm_epsilon);
+    return std::tuple(n_layer, tie_embeddings, n_head, attention().n_kv_head, attention().head_size, n_embd, block_size,
+                      vocab_size, bias, inner(), activation, position, position == Position::rope ? rope_theta : 0.0,
+                      norm, norm_epsilon);
   }
   // Compares what `auto` comes to.
   bool operator==(const GptShape& other) const { return all() == other.all(); }

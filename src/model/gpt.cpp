@@ -64,12 +64,12 @@ at::Tensor Gpt::hidden(const at::Tensor& tokens, Pass& pass) const {
 
 at::Tensor Gpt::loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const {
   Pass pass{backend(), training};
-  return head_loss(hidden(tokens, pass), weights_.embedding.tokens, targets, pass);
+  return head_loss(hidden(tokens, pass), weights_.head, targets, pass);
 }
 
 at::Tensor Gpt::logits(const at::Tensor& tokens) const {
   Pass pass{backend()};
-  return backend().logits(hidden(tokens, pass), weights_.embedding.tokens);
+  return backend().logits(hidden(tokens, pass), weights_.head);
 }
 
 // From here on with a cache of keys and values: the beginnings of texts, and one more token.
@@ -101,7 +101,7 @@ at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
   }
   cache.lengths.add_(1);
   RECORD_FUNCTION("decode_logits", std::vector<c10::IValue>());
-  return backend().decode_logits(stream.normed.squeeze(1), weights_.embedding.tokens);
+  return backend().decode_logits(stream.normed.squeeze(1), weights_.head);
 }
 
 TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backend, std::int64_t rows,

@@ -137,12 +137,13 @@ class Reference final : public Model {
       : Model(shape, backend),
         weights_(shape, arena),
         table_(weights_.embedding.tokens.value),
+        head_(weights_.head.value),
         learned_(weights_.embedding.positions.value) {}
 
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const override {
     Pass pass{backend(), training};
     const at::Tensor x = hidden(drop(embed(tokens), pass), columns(tokens), causal(), pass);
-    const at::Tensor logits = padded_logits(x.flatten(0, 1), table_);
+    const at::Tensor logits = padded_logits(x.flatten(0, 1), head_);
     // The softmax is taken in float32 where the products are in bfloat16.
     const at::ScalarType dtype = c10::promoteTypes(logits.scalar_type(), at::kFloat);
     return at::cross_entropy_loss(logits.to(dtype), targets.flatten(), {}, 1 /* mean */, not_scored);
@@ -150,7 +151,7 @@ class Reference final : public Model {
 
   at::Tensor logits(const at::Tensor& tokens) const override {
     Pass pass{backend()};
-    return at::matmul(hidden(embed(tokens), columns(tokens), causal(), pass), table_.t());
+    return at::matmul(hidden(embed(tokens), columns(tokens), causal(), pass), head_.t());
   }
 
   void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const override {
@@ -172,7 +173,7 @@ class Reference final : public Model {
     if (learned_.defined()) x = x + at::embedding(learned_, cache.lengths);
     const at::Tensor last = hidden(x.unsqueeze(1), cache.lengths.view({-1, 1, 1}), attend, pass).squeeze(1);
     cache.lengths.add_(1);
-    return at::matmul(last, table_.t());
+    return at::matmul(last, head_.t());
   }
 
  private:
@@ -214,7 +215,8 @@ class Reference final : public Model {
   }
 
   GptWeights weights_;
-  at::Tensor table_;    // [V, C], of the embedding and the head
+  at::Tensor table_;    // [V, C], of the embedding
+  at::Tensor head_;     // [V, C], which may be the same
   at::Tensor learned_;  // [block_size, C], of positions, or undefined
 };
 

@@ -59,12 +59,16 @@ std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
     linear_layer(prefix + "mlp.c_proj", shape.inner(), channels);
   }
   norm("ln_f");
+  if (!shape.tie_embeddings) {
+    specs.push_back({"lm_head.weight", {shape.vocab_size, channels}, ParameterGroup::head});
+  }
   return specs;
 }
 
 GptWeights::GptWeights(const GptShape& shape, const ParameterArena& arena)
     : embedding{arena.weight("wte.weight"),
                 shape.position == Position::learned ? arena.weight("wpe.weight") : Weight{}},
+      head(shape.tie_embeddings ? embedding.tokens : arena.weight("lm_head.weight")),
       ln_f(norm_weights(arena, "ln_f", shape)) {
   for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
     const std::string prefix = str("h.", layer, ".");

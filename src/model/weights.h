@@ -29,6 +29,7 @@ struct GptWeights {
   }
 
   EmbeddingWeights embedding;
+  Weight head;  // [V, C]; the token table, where they are tied
   std::vector<BlockWeights> blocks;
   NormWeights ln_f;
 };

@@ -354,7 +354,7 @@ TEST_F(Damage, ModelThatWouldBeComputedDifferentlyIsRefused) {
   refused("1e-05", "\"small\"", {"layer_norm_epsilon", "small"});
   refused("inverse_layer_idx\": false", "inverse_layer_idx\": true", {"scale_attn_by_inverse_layer_idx"});
   refused("\"scale_attn_weights\": true", "\"scale_attn_weights\": false", {"scale_attn_weights"});
-  refused("\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false", {"tie_word_embeddings"});
+  refused("\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false", {"lm_head.weight"});
   refused("\"use_cache\": true", "\"add_cross_attention\": true", {"add_cross_attention"});
   refused("\"use_cache\": true", "\"quantization_config\": {}", {"quantized"});
   refused("\"n_head\": 2", "\"n_head\": 3", {"n_embd 8", "n_head 3"});

@@ -30,6 +30,7 @@ std::vector<NamedShape> single_switches() {
     all.push_back({name, small_shape});
     change(all.back().shape);
   };
+  add("tie_embeddings", [](GptShape& s) { s.tie_embeddings = false; });
   add("n_kv_head", [](GptShape& s) { s.n_kv_head = 1; });
   add("head_size", [](GptShape& s) { s.head_size = 7; });
   add("position: rope", [](GptShape& s) { s.position = Position::rope; });
@@ -75,6 +76,7 @@ GptShape random_shape(std::uint64_t seed) {
   shape.n_embd = shape.n_head * 2 * (3 + draw.below(3));
   if (draw.coin()) shape.head_size = 2 * (1 + draw.below(9));
   shape.bias = draw.coin();
+  shape.tie_embeddings = draw.coin();
   if (draw.coin()) shape.n_inner = 1 + draw.below(70);
   shape.activation = draw.any<Activation>();
   shape.position = draw.any<Position>();
