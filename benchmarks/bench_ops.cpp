@@ -106,7 +106,7 @@ class Operations {
                                   other.mlp.c_proj);
          },
          48 * rows * c * c, 20 * rows * c + 24 * c * c},
-        {"head_loss", [&] { return head_loss(x_, ours.embedding.tokens, targets_, pass()); },
+        {"head_loss", [&] { return head_loss(x_, ours.head, targets_, shape_.logit_softcap, pass()); },
          [&] {
            const at::Tensor logits = at::matmul(x_.flatten(0, 1), table.t()).to(at::kFloat);
            return at::cross_entropy_loss(logits, targets_.flatten());

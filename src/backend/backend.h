@@ -151,8 +151,8 @@ struct Backend {
                                    const DropoutPlace& dropout) = nullptr;
 
   // Softmax and cross-entropy of x table^T. x: [rows, C]; targets: int64 [rows], below V or not_scored, at least one of
-  // them scored.
-  Scored (*head)(const at::Tensor& x, const at::Tensor& targets, const Weight& table) = nullptr;
+  // them scored. With a softcap above 0 the logits become softcap * tanh(logits / softcap) before.
+  Scored (*head)(const at::Tensor& x, const at::Tensor& targets, const Weight& table, double softcap) = nullptr;
   // dloss: the gradient of the loss, []. gradients: those of Scored. Returns the gradient of x.
   at::Tensor (*head_backward)(const at::Tensor& dloss, const at::Tensor& x, const at::Tensor& gradients,
                               const Weight& table) = nullptr;

@@ -151,6 +151,7 @@ Json inkling_json(const GptShape& shape, double dropout) {
                  {"activation", std::string(word_of(shape.activation))},
                  {"bias", shape.bias},
                  {"tie_word_embeddings", shape.tie_embeddings},
+                 {"logit_softcap", shape.logit_softcap},
                  {"position", std::string(word_of(shape.position))},
                  {"norm", std::string(word_of(shape.norm))},
                  {"norm_epsilon", shape.norm_epsilon},
@@ -170,6 +171,8 @@ GptShape read_inkling(const JsonFields& config) {
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
   shape.n_inner = config.whole("intermediate_size", 1, largest_inner);
   shape.activation = named<Activation>(config, "activation");
+  shape.logit_softcap = config.real("logit_softcap");
+  if (shape.logit_softcap < 0) config.refuse_value("logit_softcap", "0 or more");
   shape.position = named<Position>(config, "position");
   shape.rope_theta = read_rope_theta(config);
   shape.norm = named<NormKind>(config, "norm");
@@ -185,7 +188,7 @@ Family family_of(const GptShape& shape) {
   const AttentionForm heads = shape.attention();
   const bool has_all_keys = heads.n_kv_head == shape.n_head && heads.queries() == shape.n_embd;
   const bool is_gpt2 =
-      has_all_keys && shape.position == Position::learned && shape.norm == NormKind::layernorm && !is_gated(shape.activation);
+      has_all_keys && shape.logit_softcap == 0 && shape.position == Position::learned && shape.norm == NormKind::layernorm && !is_gated(shape.activation);
   return is_gpt2 ? Family::gpt2 : Family::inkling;
 }
 

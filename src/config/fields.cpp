@@ -142,6 +142,7 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("dropout", c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");
   f.add("bias", c.bias, TrueOrFalse{}, refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them. RMSNorm has none.");
   f.add("tie_embeddings", c.tie_embeddings, TrueOrFalse{}, refuse, "Whether the output head is the table of token vectors, as in GPT-2, or a matrix of its own.");
+  f.add("logit_softcap", c.logit_softcap, real(0, 1'000'000), refuse, "Bound of the logits x, which become logit_softcap * tanh(x / logit_softcap); 0 leaves them as they are.");
   f.add("n_inner", c.n_inner, whole(1, 1'048'576), refuse, "Channels between the two layers of the MLP; `auto` is four times `n_embd`, or for a gated activation 8/3 of it, rounded up to a multiple of 64.");
   f.add("activation", c.activation, its_words({{"tanh", "gelu_tanh"}, {"exact", "gelu"}}), refuse, "Function between the two layers of the MLP: GELU, approximated by tanh as in GPT-2 or exact as in nanoGPT, ReLU, or its square; or gated, with a third matrix: SwiGLU (Llama) or GEGLU.", "gelu");
   f.add("position", c.position, its_words(), refuse, "How a token knows where it stands: `learned` adds a vector for each position of the block (GPT-2); `rope` turns queries and keys by angles that grow with the position, so that attention sees distances (Llama); with `none` only the mask tells.");

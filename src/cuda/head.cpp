@@ -10,7 +10,7 @@ namespace inkling::cuda {
 
 // The host does not wait for the GPU: the number of scored targets and the upstream gradient stay there. Rows of logits
 // begin at multiples of 128 elements, which makes products faster.
-Scored head(const at::Tensor& x, const at::Tensor& targets, const Weight& table) {
+Scored head(const at::Tensor& x, const at::Tensor& targets, const Weight& table, double softcap) {
   const std::int64_t rows = x.size(0), vocabulary = table.value.size(0), stride = (vocabulary + 127) / 128 * 128;
   const at::Tensor padded = at::empty({rows, stride}, x.options().requires_grad(false));
   multiply(x, table.value.t(), padded.narrow(1, 0, vocabulary));
@@ -18,7 +18,7 @@ Scored head(const at::Tensor& x, const at::Tensor& targets, const Weight& table)
   const at::Tensor losses = scratch(x, rows);
   with_kernels(padded, [&](const auto& kernels, auto element) {
     kernels.cross_entropy(elements<decltype(element)>(padded), elements<std::int64_t>(targets), floats(losses),
-                          floats(scale), rows, vocabulary, stride, current_stream());
+                          floats(scale), static_cast<float>(softcap), rows, vocabulary, stride, current_stream());
   });
   return {losses.sum().mul(scale), padded};
 }

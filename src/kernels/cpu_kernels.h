@@ -70,8 +70,9 @@ struct CpuKernels {
   std::int64_t (*attention_scratch)(std::int64_t time, std::int64_t head_size);
 
   // Softmax and cross-entropy of each row of logits [rows, V] (overwritten by (softmax - onehot) * scale).
-  // Returns the sum over rows of -log softmax[target], in nats. A target below 0 is not scored: its row becomes 0.
-  double (*cross_entropy)(float* logits, const std::int64_t* targets, float scale, std::int64_t rows,
+  // Returns the sum over rows of -log softmax[target], in nats. A target below 0 is not scored: its row becomes 0. With
+  // a softcap above 0 the softmax is that of softcap * tanh(logits / softcap).
+  double (*cross_entropy)(float* logits, const std::int64_t* targets, float scale, float softcap, std::int64_t rows,
                           std::int64_t vocabulary);
 
   // out[n] = token_table[tokens[n]] + position_table[n % time]. out: [rows, C]; tables: [V, C], [block, C], of

@@ -75,8 +75,8 @@ struct CudaKernels {
   // Softmax and cross-entropy of each row of logits [rows, stride]: the first `vocabulary` columns, which are
   // overwritten by (softmax - onehot) * scale; the columns after them are overwritten by 0. losses: [rows], in nats. A
   // target below 0 is not scored: its row and its loss become 0. Targets are below `vocabulary`; scale: one float on
-  // the device.
-  void (*cross_entropy)(Element* logits, const std::int64_t* targets, float* losses, const float* scale,
+  // the device. With a softcap above 0 the softmax is that of softcap * tanh(logits / softcap).
+  void (*cross_entropy)(Element* logits, const std::int64_t* targets, float* losses, const float* scale, float softcap,
                         std::int64_t rows, std::int64_t vocabulary, std::int64_t stride, Stream stream);
 
   // out[n] = token_table[tokens[n]] + position_table[positions[n]]; positions may be null: then they are n % time.

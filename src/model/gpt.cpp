@@ -11,6 +11,10 @@ namespace inkling {
 
 namespace {
 
+at::Tensor capped(const at::Tensor& logits, double softcap) {
+  return softcap > 0.0 ? logits.div(softcap).tanh().mul(softcap) : logits;
+}
+
 // Undefined for a model whose queries and keys do not turn.
 Rotation rotation(const GptShape& shape, const at::Tensor& positions) {
   if (shape.position != Position::rope) return {};
@@ -64,12 +68,12 @@ at::Tensor Gpt::hidden(const at::Tensor& tokens, Pass& pass) const {
 
 at::Tensor Gpt::loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const {
   Pass pass{backend(), training};
-  return head_loss(hidden(tokens, pass), weights_.head, targets, pass);
+  return head_loss(hidden(tokens, pass), weights_.head, targets, shape().logit_softcap, pass);
 }
 
 at::Tensor Gpt::logits(const at::Tensor& tokens) const {
   Pass pass{backend()};
-  return backend().logits(hidden(tokens, pass), weights_.head);
+  return capped(backend().logits(hidden(tokens, pass), weights_.head), shape().logit_softcap);
 }
 
 // From here on with a cache of keys and values: the beginnings of texts, and one more token.
@@ -101,7 +105,7 @@ at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
   }
   cache.lengths.add_(1);
   RECORD_FUNCTION("decode_logits", std::vector<c10::IValue>());
-  return backend().decode_logits(stream.normed.squeeze(1), weights_.head);
+  return capped(backend().decode_logits(stream.normed.squeeze(1), weights_.head), shape().logit_softcap);
 }
 
 TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backend, std::int64_t rows,

@@ -143,15 +143,17 @@ class Reference final : public Model {
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const override {
     Pass pass{backend(), training};
     const at::Tensor x = hidden(drop(embed(tokens), pass), columns(tokens), causal(), pass);
-    const at::Tensor logits = padded_logits(x.flatten(0, 1), head_);
+    const bool is_capped = shape().logit_softcap > 0.0;
+    const at::Tensor logits =
+        is_capped ? at::matmul(x.flatten(0, 1), head_.t()) : padded_logits(x.flatten(0, 1), head_);
     // The softmax is taken in float32 where the products are in bfloat16.
     const at::ScalarType dtype = c10::promoteTypes(logits.scalar_type(), at::kFloat);
-    return at::cross_entropy_loss(logits.to(dtype), targets.flatten(), {}, 1 /* mean */, not_scored);
+    return at::cross_entropy_loss(capped(logits.to(dtype)), targets.flatten(), {}, 1 /* mean */, not_scored);
   }
 
   at::Tensor logits(const at::Tensor& tokens) const override {
     Pass pass{backend()};
-    return at::matmul(hidden(embed(tokens), columns(tokens), causal(), pass), head_.t());
+    return capped(at::matmul(hidden(embed(tokens), columns(tokens), causal(), pass), head_.t()));
   }
 
   void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const override {
@@ -173,10 +175,15 @@ class Reference final : public Model {
     if (learned_.defined()) x = x + at::embedding(learned_, cache.lengths);
     const at::Tensor last = hidden(x.unsqueeze(1), cache.lengths.view({-1, 1, 1}), attend, pass).squeeze(1);
     cache.lengths.add_(1);
-    return at::matmul(last, head_.t());
+    return capped(at::matmul(last, head_.t()));
   }
 
  private:
+  at::Tensor capped(const at::Tensor& logits) const {
+    const double bound = shape().logit_softcap;
+    return bound > 0.0 ? (logits / bound).tanh() * bound : logits;
+  }
+
   static at::Tensor columns(const at::Tensor& tokens) { return at::arange(tokens.size(1), tokens.options()); }
 
   static Attend causal() {

@@ -179,10 +179,16 @@ struct CountedDropout : Function<CountedDropout> {
   }
 };
 
+struct HeadOf {
+  Weight table;
+  double softcap;
+};
+
 struct FusedHead : Function<FusedHead> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& targets,
-                            const With<Weight>& state) {
-    const Scored forward = state.backend.head(as_rows(x), targets.reshape({-1}).contiguous(), state.arguments);
+                            const With<HeadOf>& state) {
+    const auto& [table, softcap] = state.arguments;
+    const Scored forward = state.backend.head(as_rows(x), targets.reshape({-1}).contiguous(), table, softcap);
     context->save_for_backward({x, forward.gradients});
     save_state(context, state);
     return forward.loss;
@@ -191,8 +197,8 @@ struct FusedHead : Function<FusedHead> {
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
     const auto saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
-    const auto& [backend, table] = saved_state<With<Weight>>(context);
-    return {backend.head_backward(upstream[0], as_rows(x), saved[1], table).view_as(x), {}, {}};
+    const auto& [backend, head] = saved_state<With<HeadOf>>(context);
+    return {backend.head_backward(upstream[0], as_rows(x), saved[1], head.table).view_as(x), {}, {}};
   }
 };
 
@@ -249,9 +255,10 @@ at::Tensor dropout(const at::Tensor& x, Pass& pass) {
   return CountedDropout::apply(x, With<DropoutPlace>{pass.backend, pass.next_dropout()});
 }
 
-at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor& targets, const Pass& pass) {
+at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor& targets, double softcap,
+                     const Pass& pass) {
   RECORD_FUNCTION("head_loss", std::vector<c10::IValue>());
-  return FusedHead::apply(x, targets, With<Weight>{pass.backend, table});
+  return FusedHead::apply(x, targets, With<HeadOf>{pass.backend, {table, softcap}});
 }
 
 }  // namespace inkling

@@ -65,7 +65,9 @@ at::Tensor dropout(const at::Tensor& x, Pass& pass);
 
 // Returns the mean over scored targets of -log softmax(x table^T)[target], in nats: a scalar float32. table: [V, C];
 // targets: int64, one per row of x, below V or not_scored. At least one target must be scored.
-at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor& targets, const Pass& pass);
+// A softcap above 0 makes softcap * tanh(logits / softcap) of the logits.
+at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor& targets, double softcap,
+                     const Pass& pass);
 
 // Elements per token that operations keep for their backward passes. norm keeps the sum; linear x; attention qkv and
 // its result; mlp x, and what goes into the activation and what comes out.

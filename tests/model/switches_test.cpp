@@ -31,6 +31,7 @@ std::vector<NamedShape> single_switches() {
     change(all.back().shape);
   };
   add("tie_embeddings", [](GptShape& s) { s.tie_embeddings = false; });
+  add("logit_softcap", [](GptShape& s) { s.logit_softcap = 3.0; });
   add("n_kv_head", [](GptShape& s) { s.n_kv_head = 1; });
   add("head_size", [](GptShape& s) { s.head_size = 7; });
   add("position: rope", [](GptShape& s) { s.position = Position::rope; });
@@ -76,6 +77,7 @@ GptShape random_shape(std::uint64_t seed) {
   shape.n_embd = shape.n_head * 2 * (3 + draw.below(3));
   if (draw.coin()) shape.head_size = 2 * (1 + draw.below(9));
   shape.bias = draw.coin();
+  if (draw.coin()) shape.logit_softcap = 2.0 + static_cast<double>(draw.below(30));
   shape.tie_embeddings = draw.coin();
   if (draw.coin()) shape.n_inner = 1 + draw.below(70);
   shape.activation = draw.any<Activation>();

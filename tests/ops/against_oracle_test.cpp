@@ -196,7 +196,7 @@ TEST_P(OpMatchesOracle, HeadLoss) {
   at::Tensor targets = oracle::tokens(3, {3, 17}, 65);
   targets.slice(1, 5, 9).fill_(not_scored);
   const at::Tensor logits = oracle::linear(x.plain, table.plain.t(), {});
-  const at::Tensor loss = head_loss(x.ours, table.ours, targets.to(options().device()), pass());
+  const at::Tensor loss = head_loss(x.ours, table.ours, targets.to(options().device()), 0.0, pass());
   EXPECT_EQ(loss.scalar_type(), at::kFloat);
   // The logits, and the logarithms of probabilities that LibTorch makes of them: as large as their mean.
   const auto size = oracle::cross_entropy(logits, targets).item<double>();
@@ -228,7 +228,7 @@ TEST_P(OpMatchesOracle, TheFirstToWriteAGradientOverwritesItAndLaterOnesAdd) {
       weight->ours.gradient.fill_(NAN);
       weight->ours.is_fresh = &fresh[number++];
     }
-    const auto head = [&] { head_loss(x.ours, table.ours, targets.to(options().device()), pass()).backward(); };
+    const auto head = [&] { head_loss(x.ours, table.ours, targets.to(options().device()), 0.0, pass()).backward(); };
     if (head_first) head();
     embedding(tokens.to(options().device()), {table.ours, positions.ours}, pass()).sum().backward();
     if (!head_first) head();

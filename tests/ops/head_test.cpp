@@ -18,7 +18,7 @@ TEST_P(Head, OfEqualLogitsHasTheLogarithmOfTheVocabularyAsItsLoss) {
     const at::Tensor table = oracle::normal(1, {vocabulary, 24}).to(options()).set_requires_grad(true);
     const Weight weight{table, at::zeros({vocabulary, 24}, options().dtype(at::kFloat))};
     const at::Tensor targets = oracle::tokens(2, {2, 5}, vocabulary);
-    const at::Tensor loss = head_loss(x, weight, targets.to(options().device()), pass());
+    const at::Tensor loss = head_loss(x, weight, targets.to(options().device()), 0.0, pass());
     const double sums = static_cast<double>(vocabulary) + oracle::function_roundings;
     const double expected_loss = std::log(static_cast<double>(vocabulary));  // of a sum of ones, in float32
     EXPECT_NEAR(loss.item<double>(), expected_loss, oracle::rounding_error(sums) * expected_loss) << vocabulary;

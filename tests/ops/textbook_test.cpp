@@ -56,7 +56,7 @@ TEST(Textbook, SoftmaxGradientIsPiTimesDeltaMinusPj) {
   for (std::int64_t i = 0; i < 6; ++i) {
     const at::Tensor x = at::tensor(printed_scores, at::kFloat).view({1, 6}).set_requires_grad(true);
     const Weight table{at::zeros({6, 6}).fill_diagonal_(1.0).set_requires_grad(true), at::zeros({6, 6})};
-    const at::Tensor loss = head_loss(x, table, at::zeros({1}, at::kLong).fill_(i), {.backend = cpu_backend()});
+    const at::Tensor loss = head_loss(x, table, at::zeros({1}, at::kLong).fill_(i), 0.0, {.backend = cpu_backend()});
     loss.backward();
     const auto p_i = p[i].item<double>();
     const double error = oracle::rounding_error(6 + 6 + 2 * oracle::function_roundings);

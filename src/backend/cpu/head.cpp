@@ -11,14 +11,14 @@
 namespace inkling::cpu {
 
 // The logits become their own gradient in the pass that computes the loss, so [rows, V] exists once.
-Scored head(const at::Tensor& x, const at::Tensor& targets, const Weight& table) {
+Scored head(const at::Tensor& x, const at::Tensor& targets, const Weight& table, double softcap) {
   const at::Tensor logits = at::mm(x, in_float32(table).t());
   const std::int64_t vocabulary = logits.size(1);
   const auto scored = targets.ge(0).sum().item<std::int64_t>();
   const float scale = 1.0f / static_cast<float>(scored);
   const double loss = sum_over_parts(x.size(0), 8, [&](std::int64_t begin, std::int64_t end) {
     return cpu_kernels().cross_entropy(floats(logits) + begin * vocabulary, targets.data_ptr<std::int64_t>() + begin,
-                                       scale, end - begin, vocabulary);
+                                       scale, static_cast<float>(softcap), end - begin, vocabulary);
   });
   return {at::scalar_tensor(loss / static_cast<double>(scored), x.options().requires_grad(false)), logits};
 }

@@ -36,12 +36,13 @@ __device__ inline void include(SoftmaxSum& sum, const Pack<width> (&packs)[packs
 // is 0, past the vocabulary.
 template <int width, int threads, typename Element>
 __device__ inline void load_logits(Pack<width> (&packs)[packs_at_once], const Element* row, int first, int rank,
-                                   int vocabulary) {
+                                   float softcap, int vocabulary) {
 #pragma unroll
   for (int p = 0; p < packs_at_once; ++p) {
     const int column = ((first + p) * threads + rank) * width;
     packs[p] = column < vocabulary ? load<width>(row + column) : filled<width>(-INFINITY);
     for (int i = 0; i < width; ++i) {
+      if (softcap > 0.0f) packs[p].at[i] = softcap * tanhf(packs[p].at[i] / softcap);
       if (column + i >= vocabulary) packs[p].at[i] = -INFINITY;
     }
   }
@@ -56,7 +57,7 @@ __device__ inline void clear_row(Element* row, int rank, int stride) {
 
 template <typename Element, int width, int threads>
 __global__ void __launch_bounds__(threads == warp_size ? block_size : threads)
-    cross_entropy_kernel(Element* logits, const std::int64_t* targets, float* losses, const float* scale,
+    cross_entropy_kernel(Element* logits, const std::int64_t* targets, float* losses, const float* scale, float softcap,
                          std::int64_t rows, int vocabulary, int stride) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * (blockDim.x / threads) + threadIdx.x / threads;
   if (row >= rows) return;  // all threads of a row
@@ -72,7 +73,7 @@ __global__ void __launch_bounds__(threads == warp_size ? block_size : threads)
   Pack<width> packs[packs_at_once];
   int first = 0;
   for (; first * threads * width < stride; first += packs_at_once) {
-    load_logits<width, threads>(packs, values, first, rank, vocabulary);
+    load_logits<width, threads>(packs, values, first, rank, softcap, vocabulary);
     include(sum, packs);
   }
   const float largest = group_max<threads>(sum.largest);
@@ -81,7 +82,7 @@ __global__ void __launch_bounds__(threads == warp_size ? block_size : threads)
   const float factor = *scale;
   // Backwards: what was read last is what the caches are most likely to hold still.
   for (first -= packs_at_once; first >= 0; first -= packs_at_once) {
-    load_logits<width, threads>(packs, values, first, rank, vocabulary);
+    load_logits<width, threads>(packs, values, first, rank, softcap, vocabulary);
 #pragma unroll
     for (int p = 0; p < packs_at_once; ++p) {
       const int column = ((first + p) * threads + rank) * width;
@@ -91,7 +92,8 @@ __global__ void __launch_bounds__(threads == warp_size ? block_size : threads)
         const float probability = __expf(logit - largest) * inverse;
         const bool hit = column + i == target;
         if (hit) losses[row] = logf(total) + largest - logit;
-        packs[p].at[i] = (hit ? probability - 1.0f : probability) * factor;
+        const float tanh = softcap > 0.0f && column + i < vocabulary ? logit / softcap : 0.0f;
+        packs[p].at[i] = (hit ? probability - 1.0f : probability) * factor * (1.0f - tanh * tanh);
       }
       store(values + column, packs[p]);
     }
@@ -99,12 +101,12 @@ __global__ void __launch_bounds__(threads == warp_size ? block_size : threads)
 }
 
 template <typename Element>
-void cross_entropy(Element* logits, const std::int64_t* targets, float* losses, const float* scale, std::int64_t rows,
-                   std::int64_t vocabulary, std::int64_t stride, Stream stream) {
+void cross_entropy(Element* logits, const std::int64_t* targets, float* losses, const float* scale, float softcap,
+                   std::int64_t rows, std::int64_t vocabulary, std::int64_t stride, Stream stream) {
   with_width<Element>(stride, aligned(logits), [&](auto width) {
     const auto queue = [&](auto threads, int block) {
       launch("cross_entropy", cross_entropy_kernel<Element, width(), threads()>, blocks_for(rows, block / threads()),
-             block, stream, logits, targets, losses, scale, rows, static_cast<int>(vocabulary),
+             block, stream, logits, targets, losses, scale, softcap, rows, static_cast<int>(vocabulary),
              static_cast<int>(stride));
     };
     if (stride <= longest_of_warp) return queue(std::integral_constant<int, warp_size>{}, block_size);

@@ -26,31 +26,37 @@ struct Losses {
 };
 
 Losses losses_of(const std::vector<float>& logits, const std::vector<std::int64_t>& targets, double scale,
-                 std::int64_t vocabulary, std::int64_t stride) {
+                 double softcap, std::int64_t vocabulary, std::int64_t stride) {
   Losses result = {std::vector<double>(logits.size()), std::vector<double>(targets.size())};
   for (std::size_t row = 0; row < targets.size(); ++row) {
     if (targets[row] < 0) continue;
-    const float* const values = logits.data() + static_cast<std::int64_t>(row) * stride;
+    const float* const raw = logits.data() + static_cast<std::int64_t>(row) * stride;
+    std::vector<double> values(raw, raw + vocabulary);
+    for (double& value : values) value = softcap > 0 ? softcap * std::tanh(value / softcap) : value;
     double* const gradient = result.gradient.data() + static_cast<std::int64_t>(row) * stride;
-    const double largest = *std::max_element(values, values + vocabulary);
+    const double largest = *std::max_element(values.begin(), values.end());
     double total = 0;
-    for (std::int64_t i = 0; i < vocabulary; ++i) total += std::exp(values[i] - largest);
-    for (std::int64_t i = 0; i < vocabulary; ++i) gradient[i] = std::exp(values[i] - largest) / total * scale;
-    gradient[targets[row]] -= scale;
-    result.losses[row] = std::log(total) + largest - values[targets[row]];
+    for (const double value : values) total += std::exp(value - largest);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double own = static_cast<std::int64_t>(i) == targets[row] ? 1.0 : 0.0;
+      const double tanh = softcap > 0 ? values[i] / softcap : 0.0;
+      gradient[i] = (std::exp(values[i] - largest) / total - own) * scale * (1.0 - tanh * tanh);
+    }
+    result.losses[row] = std::log(total) + largest - values[static_cast<std::size_t>(targets[row])];
   }
   return result;
 }
 
 TEST_P(CrossEntropyKernels, LossAndGradientAreTheTextbooks) {
-  for (const std::int64_t unit : {1, 16}) {  // 50257 becomes 50272: not of 16 bytes, and of 16 bytes
+  // 50257 becomes 50272: not of 16 bytes, and of 16 bytes.
+  for (const auto& [unit, softcap] : {std::pair<std::int64_t, float>{1, 0.0f}, {16, 0.0f}, {1, 5.0f}, {16, 30.0f}}) {
     const std::int64_t stride = (channels + unit - 1) / unit * unit;
     on_every_layout([&]<typename Element>(std::size_t misplaced) {
       auto logits = normals<Element>(rows * stride, 1);
       for (float& logit : logits) logit *= 8;  // some probabilities near 0, some near 1
       const auto targets = some_targets();
       const float scale = 0.25f;
-      const Losses wanted = losses_of(logits, targets, scale, channels, stride);
+      const Losses wanted = losses_of(logits, targets, scale, softcap, channels, stride);
       // What the padding holds must not matter.
       for (std::int64_t row = 0; row < rows; ++row) {
         for (std::int64_t i = channels; i < stride; ++i) {
@@ -61,9 +67,9 @@ TEST_P(CrossEntropyKernels, LossAndGradientAreTheTextbooks) {
       const DeviceArray<std::int64_t> device_targets(targets);
       const DeviceArray<float> losses(rows), device_scale(std::vector<float>{scale});
       cuda_kernels<Element>().cross_entropy(device_logits.get(), device_targets.get(), losses.get(), device_scale.get(),
-                                            rows, channels, stride, nullptr);
+                                            softcap, rows, channels, stride, nullptr);
       // A logit far below the largest has a large error and a small probability, which make up for each other.
-      const double error = rounding_error(static_cast<double>(channels) + function_roundings);
+      const double error = rounding_error(static_cast<double>(channels) + (1 + softcap) * function_roundings);
       expect_near<Element>(device_logits.read(), wanted.gradient, error * scale, "gradient");
       expect_near<float>(losses.read(), wanted.losses, error, "losses");
     });
@@ -76,8 +82,8 @@ TEST_P(CrossEntropyKernels, LargeLogitsDoNotOverflow) {
   for (std::int64_t row = 0; row < rows; ++row) logits[at(row, channels - 1)] = 1e30f;
   const DeviceArray<float> device_logits(logits), losses(rows), scale(std::vector<float>{1.0f});
   const DeviceArray<std::int64_t> targets(std::vector<std::int64_t>(static_cast<std::size_t>(rows), channels - 1));
-  cuda_kernels<float>().cross_entropy(device_logits.get(), targets.get(), losses.get(), scale.get(), rows, channels,
-                                      channels, nullptr);
+  cuda_kernels<float>().cross_entropy(device_logits.get(), targets.get(), losses.get(), scale.get(), 0.0f, rows,
+                                      channels, channels, nullptr);
   expect_near<float>(device_logits.read(), wanted, 0, "gradient");
   EXPECT_EQ(losses.read(), std::vector<float>(static_cast<std::size_t>(rows)));
 }
