@@ -41,6 +41,11 @@ struct Normalized {
   at::Tensor mean, rstd;  // float32, one per row
 };
 
+struct NormalizedHeads {
+  at::Tensor out;         // [rows, form.packed()]: queries and keys normalized, values as they were
+  at::Tensor mean, rstd;  // float32 [rows (H + n_kv_head)]: of all queries, then of all keys
+};
+
 struct Widened {
   at::Tensor out;        // [rows, C]
   at::Tensor pre, wide;  // [rows, F]: before (twice as wide if it is gated) and after the activation
@@ -136,6 +141,12 @@ struct Backend {
   // wide: undefined where it was not kept; then it is computed again from `pre`. Returns the gradient of x.
   at::Tensor (*mlp_backward)(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,
                              const MlpWeights& weights) = nullptr;
+
+  // Norms of each query and each key, with block.q_norm and block.k_norm. qkv: [..., form.packed()]
+  NormalizedHeads (*norm_heads)(const at::Tensor& qkv, const AttentionForm& form, const BlockWeights& block) = nullptr;
+  // Returns the gradient of qkv. dout: contiguous.
+  at::Tensor (*norm_heads_backward)(const at::Tensor& dout, const at::Tensor& qkv, const NormalizedHeads& forward,
+                                    const AttentionForm& form, const BlockWeights& block) = nullptr;
 
   // Returns qkv with queries and keys turned by the angles of their positions, pairs (i, i + D/2), or back. Row n of
   // qkv [rows, form.packed()] has the angles n % positions.

@@ -52,6 +52,8 @@ struct EmbeddingWeights {
 struct BlockWeights {
   NormWeights ln_1;
   LinearWeights c_attn;  // [C, AttentionForm::packed()]: queries, keys and values of all heads side by side
+  NormWeights q_norm;    // [D], of each query, or undefined
+  NormWeights k_norm;    // [D], of each key, or undefined
   LinearWeights c_proj;  // [H D, C]
   NormWeights ln_2;
   MlpWeights mlp;

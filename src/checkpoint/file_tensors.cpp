@@ -31,6 +31,10 @@ class LlamaTensors {
       linear(to + "self_attn.q_proj", from + "attn.c_attn", 0, shape.n_embd, heads.queries());
       linear(to + "self_attn.k_proj", from + "attn.c_attn", heads.queries(), shape.n_embd, heads.keys());
       linear(to + "self_attn.v_proj", from + "attn.c_attn", heads.queries() + heads.keys(), shape.n_embd, heads.keys());
+      if (shape.qk_norm) {
+        whole(to + "self_attn.q_norm.weight", from + "attn.q_norm.weight", {heads.head_size});
+        whole(to + "self_attn.k_norm.weight", from + "attn.k_norm.weight", {heads.head_size});
+      }
       linear(to + "self_attn.o_proj", from + "attn.c_proj", 0, heads.queries(), shape.n_embd);
       norm(to + "post_attention_layernorm", from + "ln_2");
       if (is_gated(shape.activation)) linear(to + "mlp.gate_proj", from + "mlp.c_fc", 0, shape.n_embd, shape.inner());

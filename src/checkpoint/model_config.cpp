@@ -152,6 +152,7 @@ Json inkling_json(const GptShape& shape, double dropout) {
                  {"bias", shape.bias},
                  {"tie_word_embeddings", shape.tie_embeddings},
                  {"logit_softcap", shape.logit_softcap},
+                 {"qk_norm", shape.qk_norm},
                  {"position", std::string(word_of(shape.position))},
                  {"norm", std::string(word_of(shape.norm))},
                  {"norm_epsilon", shape.norm_epsilon},
@@ -173,6 +174,7 @@ GptShape read_inkling(const JsonFields& config) {
   shape.activation = named<Activation>(config, "activation");
   shape.logit_softcap = config.real("logit_softcap");
   if (shape.logit_softcap < 0) config.refuse_value("logit_softcap", "0 or more");
+  shape.qk_norm = config.flag("qk_norm");
   shape.position = named<Position>(config, "position");
   shape.rope_theta = read_rope_theta(config);
   shape.norm = named<NormKind>(config, "norm");
@@ -188,7 +190,7 @@ Family family_of(const GptShape& shape) {
   const AttentionForm heads = shape.attention();
   const bool has_all_keys = heads.n_kv_head == shape.n_head && heads.queries() == shape.n_embd;
   const bool is_gpt2 =
-      has_all_keys && shape.logit_softcap == 0 && shape.position == Position::learned && shape.norm == NormKind::layernorm && !is_gated(shape.activation);
+      has_all_keys && shape.logit_softcap == 0 && !shape.qk_norm && shape.position == Position::learned && shape.norm == NormKind::layernorm && !is_gated(shape.activation);
   return is_gpt2 ? Family::gpt2 : Family::inkling;
 }
 

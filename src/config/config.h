@@ -59,6 +59,7 @@ struct GptShape {
   std::optional<std::int64_t> n_inner = {};    // channels between the two layers of the MLP
   Activation activation = Activation::gelu_tanh;
   double logit_softcap = 0.0;  // 0: off
+  bool qk_norm = false;        // RMSNorm of each query and key, before they turn
   Position position = Position::learned;
   double rope_theta = 10'000;
   NormKind norm = NormKind::layernorm;
@@ -73,8 +74,8 @@ struct GptShape {
   std::int64_t widened() const { return inkling::widened(activation, inner()); }
 
   auto all() const {
-    return std::tuple(n_layer, logit_softcap, tie_embeddings, n_head, attention().n_kv_head, attention().head_size,
-                      n_embd, block_size, vocab_size, bias, inner(), activation, position,
+    return std::tuple(n_layer, qk_norm, logit_softcap, tie_embeddings, n_head, attention().n_kv_head,
+                      attention().head_size, n_embd, block_size, vocab_size, bias, inner(), activation, position,
                       position == Position::rope ? rope_theta : 0.0, norm, norm_epsilon);
   }
   // Compares what `auto` comes to.

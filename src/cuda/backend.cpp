@@ -16,6 +16,8 @@ Backend backend() {
           .linear_backward = linear_backward,
           .mlp = mlp,
           .mlp_backward = mlp_backward,
+          .norm_heads = norm_heads,
+          .norm_heads_backward = norm_heads_backward,
           .rotate = rotate,
           .attention = attention,
           .keeps_probabilities = keeps_probabilities,

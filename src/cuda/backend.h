@@ -19,6 +19,8 @@ FunctionOf<&Backend::linear> linear;
 FunctionOf<&Backend::linear_backward> linear_backward;
 FunctionOf<&Backend::mlp> mlp;
 FunctionOf<&Backend::mlp_backward> mlp_backward;
+FunctionOf<&Backend::norm_heads> norm_heads;
+FunctionOf<&Backend::norm_heads_backward> norm_heads_backward;
 FunctionOf<&Backend::rotate> rotate;
 FunctionOf<&Backend::attention> attention;
 FunctionOf<&Backend::attention_backward> attention_backward;

@@ -57,8 +57,9 @@ at::Tensor attend_cached(const at::Tensor& qkv, const DecodedBlock& block) {
 }  // namespace
 
 ResidualStream decode_block(const ResidualStream& in, const DecodedBlock& block) {
-  const auto& [ln_1, c_attn, c_proj, ln_2, mlp_weights] = block.weights;
+  const auto& [ln_1, c_attn, q_norm, k_norm, c_proj, ln_2, mlp_weights] = block.weights;
   at::Tensor qkv = few_rows_linear(in.normed, c_attn);
+  if (q_norm.weight.defined()) qkv = norm_heads(qkv, block.form, block.weights).out;
   if (block.rotation.defined()) qkv = rotate(qkv, block.form, block.rotation, false);
   const at::Tensor attended = few_rows_linear(attend_cached(qkv, block), c_proj);
   const Normalized middle = norm(in.x, attended, ln_2);

@@ -18,6 +18,11 @@ struct BFloat16 {
   std::uint16_t bits;  // the upper half of a float32
 };
 
+// Heads of some tokens, as rows of head_size elements.
+struct HeadRows {
+  std::int64_t tokens, heads, head_size, stride;
+};
+
 using Stream = void*;  // a cudaStream_t; null is the default stream
 
 // One AdamW step, in device memory; beside AdamWSettings, the largest norm of the gradient (0: any) in place of clip.
@@ -59,6 +64,14 @@ struct CudaKernels {
   void (*norm_backward)(const Element* dout, const Element* dsum, const Element* sum, const float* mean,
                         const float* rstd, const Element* weight, Element* dx, float* dweight, float* dbias,
                         float* scratch, const NormForm& form, std::int64_t rows, std::int64_t channels, Stream stream);
+
+  // The same for rows that are heads, without a branch, a bias or a dsum: row n is head n % heads of token n / heads,
+  // and tokens begin `stride` elements apart in x, out, dout and dx.
+  void (*norm_heads_forward)(const Element* x, Element* out, float* mean, float* rstd, const Element* weight,
+                             const NormForm& form, const HeadRows& rows, Stream stream);
+  void (*norm_heads_backward)(const Element* dout, const Element* x, const float* mean, const float* rstd,
+                              const Element* weight, Element* dx, float* dweight, float* scratch, const NormForm& form,
+                              const HeadRows& rows, Stream stream);
 
   // pre += bias (may be null), out = activation(pre). out: [rows, C]; pre, bias: as wide, or 2 C where it is gated.
   void (*activation_forward)(Element* pre, const Element* bias, Element* out, Activation activation, std::int64_t rows,

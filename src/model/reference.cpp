@@ -195,17 +195,24 @@ class Reference final : public Model {
     return learned_.defined() ? x + learned_.narrow(0, 0, tokens.size(1)) : x;
   }
 
-  Heads positioned(const Heads& heads, const at::Tensor& positions) const {
-    if (shape().position != Position::rope) return heads;
-    const double theta = shape().rope_theta;
-    return {rotate(heads.queries, positions, theta), rotate(heads.keys, positions, theta), heads.values};
+  Heads heads_of(const at::Tensor& qkv, const BlockWeights& block, const at::Tensor& positions) const {
+    Heads heads = split_heads(qkv, shape().attention());
+    if (shape().qk_norm) {
+      heads.queries = normalize(heads.queries, block.q_norm);
+      heads.keys = normalize(heads.keys, block.k_norm);
+    }
+    if (shape().position == Position::rope) {
+      heads.queries = rotate(heads.queries, positions, shape().rope_theta);
+      heads.keys = rotate(heads.keys, positions, shape().rope_theta);
+    }
+    return heads;
   }
 
   at::Tensor block(const at::Tensor& in, std::size_t layer, const at::Tensor& positions, const Attend& attend,
                    Pass& pass) const {
     const BlockWeights& block = weights_.blocks[layer];
     const at::Tensor qkv = project(normalize(in, block.ln_1), block.c_attn);
-    const at::Tensor attended = attend(positioned(split_heads(qkv, shape().attention()), positions), layer, pass);
+    const at::Tensor attended = attend(heads_of(qkv, block, positions), layer, pass);
     const at::Tensor x = in + drop(project(attended, block.c_proj), pass);
     const at::Tensor wide = project(normalize(x, block.ln_2), block.mlp.c_fc);
     return x + drop(project(activate(wide, block.mlp.activation), block.mlp.c_proj), pass);

@@ -21,6 +21,12 @@ NormWeights norm_weights(const ParameterArena& arena, const std::string& name, c
           {shape.norm, static_cast<float>(shape.norm_epsilon)}};
 }
 
+// Undefined for a model without them.
+NormWeights head_norm(const ParameterArena& arena, const std::string& name, const GptShape& shape) {
+  if (!shape.qk_norm) return {};
+  return {arena.weight(name + ".weight"), {}, {NormKind::rmsnorm, static_cast<float>(shape.norm_epsilon)}};
+}
+
 }  // namespace
 
 GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size) {
@@ -53,6 +59,10 @@ std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
     const std::string prefix = str("h.", layer, ".");
     norm(prefix + "ln_1");
     linear_layer(prefix + "attn.c_attn", channels, heads.packed());
+    if (shape.qk_norm) {
+      vector(prefix + "attn.q_norm.weight", heads.head_size);
+      vector(prefix + "attn.k_norm.weight", heads.head_size);
+    }
     linear_layer(prefix + "attn.c_proj", heads.queries(), channels);
     norm(prefix + "ln_2");
     linear_layer(prefix + "mlp.c_fc", channels, shape.widened());
@@ -74,6 +84,8 @@ GptWeights::GptWeights(const GptShape& shape, const ParameterArena& arena)
     const std::string prefix = str("h.", layer, ".");
     blocks.push_back({.ln_1 = norm_weights(arena, prefix + "ln_1", shape),
                       .c_attn = linear_weights(arena, prefix + "attn.c_attn", shape),
+                      .q_norm = head_norm(arena, prefix + "attn.q_norm", shape),
+                      .k_norm = head_norm(arena, prefix + "attn.k_norm", shape),
                       .c_proj = linear_weights(arena, prefix + "attn.c_proj", shape),
                       .ln_2 = norm_weights(arena, prefix + "ln_2", shape),
                       .mlp = {.c_fc = linear_weights(arena, prefix + "mlp.c_fc", shape),

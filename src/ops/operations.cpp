@@ -105,6 +105,29 @@ struct FusedLinear : Function<FusedLinear> {
   }
 };
 
+struct HeadNorms {
+  AttentionForm form;
+  BlockWeights block;
+};
+
+struct FusedHeadNorms : Function<FusedHeadNorms> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv, const With<HeadNorms>& state) {
+    const auto& [form, block] = state.arguments;
+    const NormalizedHeads forward = state.backend.norm_heads(qkv, form, block);
+    context->save_for_backward({qkv, forward.mean, forward.rstd});
+    save_state(context, state);
+    return forward.out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto saved = context->get_saved_variables();
+    const auto& [backend, arguments] = saved_state<With<HeadNorms>>(context);
+    const NormalizedHeads forward = {.out = {}, .mean = saved[1], .rstd = saved[2]};
+    return {backend.norm_heads_backward(upstream[0].contiguous(), saved[0], forward, arguments.form, arguments.block),
+            {}};
+  }
+};
+
 struct Rotate {
   AttentionForm form;
   Rotation rotation;
@@ -234,7 +257,11 @@ Rotation rotation_of(const at::Tensor& positions, std::int64_t head_size, double
 
 at::Tensor queries_keys_values(const at::Tensor& x, const BlockWeights& block, const AttentionForm& form,
                                const Pass& pass) {
-  const at::Tensor qkv = linear(x, block.c_attn, pass);
+  at::Tensor qkv = linear(x, block.c_attn, pass);
+  if (block.q_norm.weight.defined()) {
+    RECORD_FUNCTION("head_norms", std::vector<c10::IValue>());
+    qkv = FusedHeadNorms::apply(qkv, With<HeadNorms>{pass.backend, {form, block}});
+  }
   if (!pass.rotation.defined()) return qkv;
   RECORD_FUNCTION("rotate", std::vector<c10::IValue>());
   return FusedRotate::apply(qkv, With<Rotate>{pass.backend, {form, pass.rotation}});

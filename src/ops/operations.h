@@ -46,8 +46,8 @@ at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass&
 // Returns the angles of these positions, int64 [n], for heads of D channels: position / theta^(2i/D), in float32.
 Rotation rotation_of(const at::Tensor& positions, std::int64_t head_size, double theta);
 
-// The queries, keys and values that attention() takes: c_attn, and then queries and keys turned by pass.rotation, if
-// there is one. x: [B, T, C] -> [B, T, form.packed()]
+// The queries, keys and values that attention() takes: c_attn, and then queries and keys normalized and turned by
+// pass.rotation, where the model does so. x: [B, T, C] -> [B, T, form.packed()]
 at::Tensor queries_keys_values(const at::Tensor& x, const BlockWeights& block, const AttentionForm& form,
                                const Pass& pass);
 
@@ -74,7 +74,8 @@ at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor&
 constexpr std::int64_t kept_by_norm(std::int64_t channels) { return channels; }
 constexpr std::int64_t kept_by_linear(std::int64_t in) { return in; }
 inline std::int64_t kept_by_attention(const GptShape& shape) {
-  return shape.attention().packed() + shape.attention().queries();
+  const AttentionForm form = shape.attention();
+  return form.packed() * (shape.qk_norm ? 2 : 1) + form.queries();
 }
 inline std::int64_t kept_by_mlp(const GptShape& shape, Recompute recompute) {
   return shape.n_embd + shape.widened() + (recompute == Recompute::gelu ? 0 : shape.inner());

@@ -53,8 +53,9 @@ oracle::Roundings logits_roundings(const GptShape& shape, std::int64_t time) {
   // Queries and keys have a standard deviation of 0.2 sqrt(C), so scores one of 0.04 C.
   const double score = 2 * 0.04 * channels;
   const double norm = 2 * channels + function_roundings;
+  const double head_norm = shape.qk_norm ? in_softmax(head_size + function_roundings, score) : 0.0;
   const double attention =
-      channels + in_softmax(head_size, score) + static_cast<double>(time) + function_roundings + heads;
+      channels + head_norm + in_softmax(head_size, score) + static_cast<double>(time) + function_roundings + heads;
   // A square has twice its root's relative error, which counts like four times the roundings; a gate times its value
   // has those of both.
   const bool doubled = shape.activation == Activation::relu_squared || is_gated(shape.activation);

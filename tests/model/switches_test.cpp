@@ -32,6 +32,7 @@ std::vector<NamedShape> single_switches() {
   };
   add("tie_embeddings", [](GptShape& s) { s.tie_embeddings = false; });
   add("logit_softcap", [](GptShape& s) { s.logit_softcap = 3.0; });
+  add("qk_norm", [](GptShape& s) { s.qk_norm = true; });
   add("n_kv_head", [](GptShape& s) { s.n_kv_head = 1; });
   add("head_size", [](GptShape& s) { s.head_size = 7; });
   add("position: rope", [](GptShape& s) { s.position = Position::rope; });
@@ -77,6 +78,7 @@ GptShape random_shape(std::uint64_t seed) {
   shape.n_embd = shape.n_head * 2 * (3 + draw.below(3));
   if (draw.coin()) shape.head_size = 2 * (1 + draw.below(9));
   shape.bias = draw.coin();
+  shape.qk_norm = draw.coin();
   if (draw.coin()) shape.logit_softcap = 2.0 + static_cast<double>(draw.below(30));
   shape.tie_embeddings = draw.coin();
   if (draw.coin()) shape.n_inner = 1 + draw.below(70);

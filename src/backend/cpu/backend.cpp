@@ -13,6 +13,8 @@ const Backend& cpu_backend() {
       .linear_backward = cpu::linear_backward,
       .mlp = cpu::mlp,
       .mlp_backward = cpu::mlp_backward,
+      .norm_heads = cpu::norm_heads,
+      .norm_heads_backward = cpu::norm_heads_backward,
       .rotate = cpu::rotate,
       .attention = cpu::attention,
       .keeps_probabilities = [](at::ScalarType, const AttentionForm&) { return false; },

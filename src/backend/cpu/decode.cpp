@@ -60,6 +60,8 @@ class BlockStep {
         c_proj_(block.weights.c_proj),
         c_fc_(block.weights.mlp.c_fc),
         mlp_c_proj_(block.weights.mlp.c_proj),
+        q_norm_(block.weights.q_norm),
+        k_norm_(block.weights.k_norm),
         inner_norm_(block.weights.ln_2),
         outer_norm_(block.next_norm),
         keys_(floats(block.cache.keys)),
@@ -146,17 +148,22 @@ class BlockStep {
       const auto complete = [&](std::int64_t head, float* target) {  // of the packed heads of this row
         sum_shares(c_attn_, 0, parts, row, {head * size, (head + 1) * size}, target);
       };
-      const auto complete_and_rotate = [&](std::int64_t head, float* target) {
+      const auto complete_query_or_key = [&](std::int64_t head, const Norm& norm, float* target) {
         complete(head, target);
+        if (norm.weight.at != nullptr) {
+          float statistics[2];
+          cpu_kernels().norm_forward(target, nullptr, target, target, statistics, statistics + 1, norm.weight.at,
+                                     nullptr, norm.form, 1, size);
+        }
         if (cosines_ == nullptr) return;
         const AngleTable angles = {.cosines = cosines_ + row * size / 2, .sines = sines_ + row * size / 2};
         cpu_kernels().rotate(target, target, angles, 0, 1, size, 1, size);
       };
-      complete_and_rotate(heads_.n_head + number, keys + last * size);
+      complete_query_or_key(heads_.n_head + number, k_norm_, keys + last * size);
       complete(heads_.n_head + heads_.n_kv_head + number, values + last * size);
       for (std::int64_t head = number * heads_.group(); head < (number + 1) * heads_.group(); ++head) {
         const std::int64_t place = (row * heads_.n_head + head) * size;
-        complete_and_rotate(head, queries_ + place);
+        complete_query_or_key(head, q_norm_, queries_ + place);
         cpu_kernels().attend_cached(queries_ + place, keys, values, attended_ + place, scores, last + 1, size, size);
       }
     }
@@ -194,7 +201,7 @@ class BlockStep {
   const float *cosines_, *sines_;  // [B, D/2], or null
   Activation activation_;
   Matrix c_attn_, c_proj_, c_fc_, mlp_c_proj_;
-  Norm inner_norm_, outer_norm_;
+  Norm q_norm_, k_norm_, inner_norm_, outer_norm_;
   float *keys_, *values_;  // [B, n_kv_head, capacity, D]
   std::int64_t capacity_;
   const std::int64_t* lengths_;

@@ -10,6 +10,14 @@ namespace {
 constexpr int longest_of_warp = 1024;
 constexpr int longest_of_block = 8192;
 
+// Where rows begin: every `channels` elements, or as heads of tokens that begin every `stride` elements.
+struct RowPlaces {
+  int channels, heads;
+  std::int64_t stride;
+
+  __device__ std::int64_t of(std::int64_t row) const { return row / heads * stride + row % heads * channels; }
+};
+
 // Where this thread's packs of a row lie.
 template <int width, int threads>
 __device__ inline int column_of(int pack) {
@@ -19,10 +27,11 @@ __device__ inline int column_of(int pack) {
 template <typename Element, int width, int packs, int threads>
 __global__ void __launch_bounds__(block_size)
     forward_kernel(const Element* x, const Element* branch, Element* sum, Element* out, float* mean, float* rstd,
-                   const Element* weight, const Element* bias, NormForm form, std::int64_t rows, int channels) {
+                   const Element* weight, const Element* bias, NormForm form, std::int64_t rows, RowPlaces places) {
+  const int channels = places.channels;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * (block_size / threads) + threadIdx.x / threads;
   if (row >= rows) return;  // all threads of a row
-  const std::int64_t offset = row * channels;
+  const std::int64_t offset = places.of(row);
   Pack<width> values[packs], added[packs];
 #pragma unroll
   for (int p = 0; p < packs; ++p) {  // all loads before the first store, which might be to the same array
@@ -115,7 +124,9 @@ __device__ inline void backward_row(const Element* dout, const Element* dsum, co
 template <typename Element, int width, int packs, int threads>
 __global__ void __launch_bounds__(block_size)
     backward_kernel(const Element* dout, const Element* dsum, const Element* sum, const float* mean, const float* rstd,
-                    const Element* weight, Element* dx, float* parts, bool centered, std::int64_t rows, int channels) {
+                    const Element* weight, Element* dx, float* parts, bool centered, std::int64_t rows,
+                    RowPlaces places) {
+  const int channels = places.channels;
   constexpr int groups = block_size / threads;
   const int group = static_cast<int>(threadIdx.x) / threads;
   Pack<width> dweight[packs], dbias[packs];
@@ -123,7 +134,7 @@ __global__ void __launch_bounds__(block_size)
   for (int p = 0; p < packs; ++p) dweight[p] = dbias[p] = filled<width>(0.0f);
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * groups;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * groups + group; row < rows; row += stride) {
-    const std::int64_t offset = row * channels;
+    const std::int64_t offset = places.of(row);
     backward_row<Element, width, packs, threads>(dout + offset, dsum == nullptr ? nullptr : dsum + offset, sum + offset,
                                                  mean[row], rstd[row], weight, dx + offset, dweight, dbias, centered,
                                                  channels);
@@ -162,32 +173,68 @@ void with_row_shape(std::int64_t channels, Function&& function) {
 }
 
 template <typename Element>
+void queue_forward(const Element* x, const Element* branch, Element* sum, Element* out, float* mean, float* rstd,
+                   const Element* weight, const Element* bias, const NormForm& form, std::int64_t rows,
+                   const RowPlaces& places, Stream stream) {
+  with_width<Element>(places.channels, aligned(x, branch, sum, out, weight, bias), [&](auto width) {
+    with_row_shape<width()>(places.channels, [&](auto packs, auto threads) {
+      launch("norm_forward", forward_kernel<Element, width(), packs(), threads()>,
+             blocks_for(rows, block_size / threads()), block_size, stream, x, branch, sum, out, mean, rstd, weight,
+             bias, form, rows, places);
+    });
+  });
+}
+
+template <typename Element>
+void queue_backward(const Element* dout, const Element* dsum, const Element* sum, const float* mean, const float* rstd,
+                    const Element* weight, Element* dx, float* dweight, float* dbias, float* scratch,
+                    const NormForm& form, std::int64_t rows, const RowPlaces& places, Stream stream) {
+  unsigned parts = 0;  // blocks
+  with_width<Element>(places.channels, aligned(dout, dsum, sum, weight, dx, scratch), [&](auto width) {
+    with_row_shape<width()>(places.channels, [&](auto packs, auto threads) {
+      parts = static_cast<unsigned>(std::min<std::int64_t>(column_parts, divided_up(rows, block_size / threads())));
+      launch("norm_backward", backward_kernel<Element, width(), packs(), threads()>, parts, block_size, stream, dout,
+             dsum, sum, mean, rstd, weight, dx, scratch, form.kind == NormKind::layernorm, rows, places);
+    });
+  });
+  add_parts(scratch, parts, dweight, dbias, places.channels, stream);
+}
+
+RowPlaces one_behind_the_other(std::int64_t channels) { return {static_cast<int>(channels), 1, channels}; }
+
+RowPlaces heads_of_tokens(const HeadRows& rows) {
+  return {static_cast<int>(rows.head_size), static_cast<int>(rows.heads), rows.stride};
+}
+
+template <typename Element>
 void norm_forward(const Element* x, const Element* branch, Element* sum, Element* out, float* mean, float* rstd,
                   const Element* weight, const Element* bias, const NormForm& form, std::int64_t rows,
                   std::int64_t channels, Stream stream) {
-  with_width<Element>(channels, aligned(x, branch, sum, out, weight, bias), [&](auto width) {
-    with_row_shape<width()>(channels, [&](auto packs, auto threads) {
-      launch("norm_forward", forward_kernel<Element, width(), packs(), threads()>,
-             blocks_for(rows, block_size / threads()), block_size, stream, x, branch, sum, out, mean, rstd, weight,
-             bias, form, rows, static_cast<int>(channels));
-    });
-  });
+  queue_forward(x, branch, sum, out, mean, rstd, weight, bias, form, rows, one_behind_the_other(channels), stream);
 }
 
 template <typename Element>
 void norm_backward(const Element* dout, const Element* dsum, const Element* sum, const float* mean, const float* rstd,
                    const Element* weight, Element* dx, float* dweight, float* dbias, float* scratch,
                    const NormForm& form, std::int64_t rows, std::int64_t channels, Stream stream) {
-  unsigned parts = 0;  // blocks
-  with_width<Element>(channels, aligned(dout, dsum, sum, weight, dx, scratch), [&](auto width) {
-    with_row_shape<width()>(channels, [&](auto packs, auto threads) {
-      parts = static_cast<unsigned>(std::min<std::int64_t>(column_parts, divided_up(rows, block_size / threads())));
-      launch("norm_backward", backward_kernel<Element, width(), packs(), threads()>, parts, block_size, stream, dout,
-             dsum, sum, mean, rstd, weight, dx, scratch, form.kind == NormKind::layernorm, rows,
-             static_cast<int>(channels));
-    });
-  });
-  add_parts(scratch, parts, dweight, dbias, channels, stream);
+  queue_backward(dout, dsum, sum, mean, rstd, weight, dx, dweight, dbias, scratch, form, rows,
+                 one_behind_the_other(channels), stream);
+}
+
+template <typename Element>
+void norm_heads_forward(const Element* x, Element* out, float* mean, float* rstd, const Element* weight,
+                        const NormForm& form, const HeadRows& rows, Stream stream) {
+  const Element* const none = nullptr;
+  queue_forward(x, none, static_cast<Element*>(nullptr), out, mean, rstd, weight, none, form, rows.tokens * rows.heads,
+                heads_of_tokens(rows), stream);
+}
+
+template <typename Element>
+void norm_heads_backward(const Element* dout, const Element* x, const float* mean, const float* rstd,
+                         const Element* weight, Element* dx, float* dweight, float* scratch, const NormForm& form,
+                         const HeadRows& rows, Stream stream) {
+  queue_backward(dout, static_cast<const Element*>(nullptr), x, mean, rstd, weight, dx, dweight,
+                 static_cast<float*>(nullptr), scratch, form, rows.tokens * rows.heads, heads_of_tokens(rows), stream);
 }
 
 }  // namespace
@@ -196,6 +243,8 @@ template <typename Element>
 void fill_norm(CudaKernels<Element>& table) {
   table.norm_forward = norm_forward<Element>;
   table.norm_backward = norm_backward<Element>;
+  table.norm_heads_forward = norm_heads_forward<Element>;
+  table.norm_heads_backward = norm_heads_backward<Element>;
 }
 template void fill_norm(CudaKernels<float>&);
 template void fill_norm(CudaKernels<BFloat16>&);
