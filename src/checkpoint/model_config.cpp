@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t largest_inner = 1 << 20;
+constexpr std::int64_t largest_inner = 1 << 20, longest_block = 1 << 20;
 
 // Hugging Face's names for activations; the first of an activation is the one that is written.
 constexpr std::pair<std::string_view, Activation> activation_names[] = {{"gelu_new", Activation::gelu_tanh},
@@ -37,9 +37,9 @@ Activation gpt2_activation(const JsonFields& config) {
   config.refuse(str("activation_function is ", quote(name), ", and can be computed here as ", join(known, ", ")));
 }
 
-// Returns a norm's epsilon; 1e-5 where the field is missing.
-double epsilon(const JsonFields& config, const char* name) {
-  const double value = config.optional_real(name).value_or(1e-5);
+// Returns a norm's epsilon. missing: what transformers takes without the field.
+double epsilon(const JsonFields& config, const char* name, double missing) {
+  const double value = config.optional_real(name).value_or(missing);
   if (value > 0 && value <= 1) return value;
   config.refuse_value(name, "above 0 and at most 1");
 }
@@ -57,12 +57,6 @@ Enum named(const JsonFields& config, const char* name) {
 void require_flag(const JsonFields& config, const char* name, bool required, const char* meaning) {
   if (config.optional_flag(name).value_or(required) == required) return;
   config.refuse(str(name, " is ", required ? "false" : "true", ": ", meaning, " cannot be computed here"));
-}
-
-void check_gpt2(const JsonFields& config) {
-  require_flag(config, "scale_attn_weights", true, "attention without its scale");
-  require_flag(config, "scale_attn_by_inverse_layer_idx", false, "attention scaled by layer");
-  require_flag(config, "add_cross_attention", false, "attention to an encoder");
 }
 
 Json gpt2_json(const GptShape& shape, double dropout) {
@@ -88,18 +82,23 @@ Json gpt2_json(const GptShape& shape, double dropout) {
 }
 
 GptShape read_gpt2(const JsonFields& config) {
+  require_flag(config, "scale_attn_weights", true, "attention without its scale");
+  require_flag(config, "scale_attn_by_inverse_layer_idx", false, "attention scaled by layer");
+  require_flag(config, "add_cross_attention", false, "attention to an encoder");
   GptShape shape;
   shape.n_layer = config.whole("n_layer", 1, 1000);
   shape.n_head = config.whole("n_head", 1, 1000);
   shape.n_embd = config.whole("n_embd", 1, 65'536);
-  shape.block_size = config.whole("n_positions", 1, 65'536);
+  shape.block_size = config.whole("n_positions", 1, longest_block);
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
   if (config.has("n_inner")) shape.n_inner = config.whole("n_inner", 1, largest_inner);
   shape.activation = gpt2_activation(config);
-  shape.norm_epsilon = epsilon(config, "layer_norm_epsilon");
+  shape.norm_epsilon = epsilon(config, "layer_norm_epsilon", 1e-5);
   if (config.has("inkling")) shape.bias = config.section("inkling").optional_flag("bias").value_or(true);
   shape.tie_embeddings = config.optional_flag("tie_word_embeddings").value_or(true);
-  check_gpt2(config);
+  if (shape.n_embd % shape.n_head != 0) {
+    config.refuse(str("n_embd ", shape.n_embd, " is not divisible by n_head ", shape.n_head));
+  }
   return shape;
 }
 
@@ -136,67 +135,179 @@ double read_rope_theta(const JsonFields& config) {
   return theta;
 }
 
-// Llama's names for sizes, and the names of our own settings for the rest.
-Json inkling_json(const GptShape& shape, double dropout) {
-  Json config = {{"architectures", {"InklingForCausalLM"}},
-                 {"model_type", "inkling"},
-                 {"vocab_size", shape.vocab_size},
-                 {"max_position_embeddings", shape.block_size},
-                 {"hidden_size", shape.n_embd},
-                 {"num_hidden_layers", shape.n_layer},
-                 {"num_attention_heads", shape.n_head},
-                 {"num_key_value_heads", shape.attention().n_kv_head},
-                 {"head_dim", shape.attention().head_size},
-                 {"intermediate_size", shape.inner()},
-                 {"activation", std::string(word_of(shape.activation))},
-                 {"bias", shape.bias},
-                 {"tie_word_embeddings", shape.tie_embeddings},
-                 {"logit_softcap", shape.logit_softcap},
-                 {"qk_norm", shape.qk_norm},
-                 {"position", std::string(word_of(shape.position))},
-                 {"norm", std::string(word_of(shape.norm))},
-                 {"norm_epsilon", shape.norm_epsilon},
-                 {"dropout", dropout}};
-  write_rope(config, shape);
-  return config;
+// Llama's names for sizes.
+Json llama_sizes(const GptShape& shape) {
+  return {{"vocab_size", shape.vocab_size},
+          {"max_position_embeddings", shape.block_size},
+          {"hidden_size", shape.n_embd},
+          {"intermediate_size", shape.inner()},
+          {"num_hidden_layers", shape.n_layer},
+          {"num_attention_heads", shape.n_head},
+          {"num_key_value_heads", shape.attention().n_kv_head},
+          {"head_dim", shape.attention().head_size},
+          {"tie_word_embeddings", shape.tie_embeddings}};
 }
 
-GptShape read_inkling(const JsonFields& config) {
+GptShape read_llama_sizes(const JsonFields& config) {
   GptShape shape;
   shape.n_layer = config.whole("num_hidden_layers", 1, 1000);
   shape.n_head = config.whole("num_attention_heads", 1, 1000);
   if (config.has("num_key_value_heads")) shape.n_kv_head = config.whole("num_key_value_heads", 1, 1000);
   if (config.has("head_dim")) shape.head_size = config.whole("head_dim", 1, 65'536);
   shape.n_embd = config.whole("hidden_size", 1, 65'536);
-  shape.block_size = config.whole("max_position_embeddings", 1, 65'536);
+  shape.block_size = config.whole("max_position_embeddings", 1, longest_block);
   shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
   shape.n_inner = config.whole("intermediate_size", 1, largest_inner);
-  shape.activation = named<Activation>(config, "activation");
-  shape.logit_softcap = config.real("logit_softcap");
-  if (shape.logit_softcap < 0) config.refuse_value("logit_softcap", "0 or more");
-  shape.qk_norm = config.flag("qk_norm");
-  shape.position = named<Position>(config, "position");
-  shape.rope_theta = read_rope_theta(config);
-  shape.norm = named<NormKind>(config, "norm");
-  shape.norm_epsilon = epsilon(config, "norm_epsilon");
-  shape.bias = config.flag("bias");
-  shape.tie_embeddings = config.flag("tie_word_embeddings");
+  shape.tie_embeddings = config.optional_flag("tie_word_embeddings").value_or(false);
+  if (!shape.head_size && shape.n_embd % shape.n_head != 0) {
+    config.refuse(str("hidden_size ", shape.n_embd, " is not divisible by num_attention_heads ", shape.n_head));
+  }
+  if (shape.n_head % shape.attention().n_kv_head != 0) {
+    config.refuse(str("num_attention_heads ", shape.n_head, " is not divisible by num_key_value_heads ",
+                      shape.attention().n_kv_head));
+  }
   return shape;
 }
+
+// A Qwen3 is a Llama with norms of queries and keys, and without biases.
+Json llama_json(const GptShape& shape, double dropout) {
+  Json config = {{"architectures", {shape.qk_norm ? "Qwen3ForCausalLM" : "LlamaForCausalLM"}},
+                 {"model_type", shape.qk_norm ? "qwen3" : "llama"}};
+  config.update(llama_sizes(shape));
+  config["hidden_act"] = shape.activation == Activation::swiglu ? "silu" : "gelu";
+  config["rms_norm_eps"] = shape.norm_epsilon;
+  config["attention_bias"] = shape.bias;
+  if (!shape.qk_norm) config["mlp_bias"] = shape.bias;
+  config["attention_dropout"] = dropout;
+  write_rope(config, shape);
+  return config;
+}
+
+void refuse_windows(const JsonFields& config) {
+  require_flag(config, "use_sliding_window", false, "attention in a window");
+  if (!config.has("layer_types")) return;
+  for (const std::string& type : config.texts("layer_types")) {
+    if (type != "full_attention") {
+      config.refuse(str("layer_types names ", quote(type), ", which cannot be computed here"));
+    }
+  }
+}
+
+GptShape read_llama(const JsonFields& config, bool is_qwen3) {
+  refuse_windows(config);
+  const std::string activation = config.optional_text("hidden_act").value_or("silu");
+  if (activation != "silu" && activation != "gelu") {
+    config.refuse(str("hidden_act is ", quote(activation), ", and only silu and gelu can be computed here"));
+  }
+  GptShape shape = read_llama_sizes(config);
+  if (is_qwen3 && !shape.head_size) shape.head_size = 128;  // as transformers has it
+  shape.norm = NormKind::rmsnorm;
+  shape.norm_epsilon = epsilon(config, "rms_norm_eps", 1e-6);
+  shape.position = Position::rope;
+  shape.rope_theta = read_rope_theta(config);
+  shape.activation = activation == "silu" ? Activation::swiglu : Activation::geglu;
+  shape.qk_norm = is_qwen3;
+  shape.bias = config.optional_flag("attention_bias").value_or(false);
+  if (is_qwen3 && shape.bias)
+    config.refuse("attention_bias is true: biases in attention alone cannot be computed here");
+  if (!is_qwen3 && config.optional_flag("mlp_bias").value_or(false) != shape.bias) {
+    config.refuse("attention_bias and mlp_bias differ: biases in one of the two cannot be computed here");
+  }
+  return shape;
+}
+
+// The names of our own settings, where Llama has none.
+Json inkling_json(const GptShape& shape, double dropout) {
+  Json config = {{"architectures", {"InklingForCausalLM"}}, {"model_type", "inkling"}};
+  config.update(llama_sizes(shape));
+  config["norm"] = std::string(word_of(shape.norm));
+  config["norm_epsilon"] = shape.norm_epsilon;
+  config["position"] = std::string(word_of(shape.position));
+  config["activation"] = std::string(word_of(shape.activation));
+  config["qk_norm"] = shape.qk_norm;
+  config["logit_softcap"] = shape.logit_softcap;
+  config["bias"] = shape.bias;
+  config["dropout"] = dropout;
+  write_rope(config, shape);
+  return config;
+}
+
+GptShape read_inkling(const JsonFields& config) {
+  GptShape shape = read_llama_sizes(config);
+  shape.norm = named<NormKind>(config, "norm");
+  shape.norm_epsilon = epsilon(config, "norm_epsilon", 1e-5);
+  shape.position = named<Position>(config, "position");
+  shape.rope_theta = read_rope_theta(config);
+  shape.activation = named<Activation>(config, "activation");
+  shape.qk_norm = config.flag("qk_norm");
+  shape.logit_softcap = config.real("logit_softcap");
+  if (shape.logit_softcap < 0) config.refuse_value("logit_softcap", "0 or more");
+  shape.bias = config.flag("bias");
+  return shape;
+}
+
+GptShape read_family(Family family, const JsonFields& config) {
+  switch (family) {
+    case Family::gpt2:
+      return read_gpt2(config);
+    case Family::llama:
+    case Family::qwen3:
+      return read_llama(config, family == Family::qwen3);
+    case Family::inkling:
+      break;
+  }
+  return read_inkling(config);
+}
+
+// The settings that GPT-2 has otherwise.
+std::vector<std::string> unlike_gpt2(const GptShape& shape) {
+  const AttentionForm heads = shape.attention();
+  std::vector<std::string> found;
+  if (shape.norm != NormKind::layernorm) found.push_back(str("model.norm: ", word_of(shape.norm)));
+  if (shape.position != Position::learned) found.push_back(str("model.position: ", word_of(shape.position)));
+  if (is_gated(shape.activation)) found.push_back(str("model.activation: ", word_of(shape.activation)));
+  if (heads.n_kv_head != heads.n_head) found.push_back(str("model.n_kv_head: ", heads.n_kv_head));
+  if (heads.queries() != shape.n_embd) found.push_back(str("model.head_size: ", heads.head_size));
+  if (shape.qk_norm) found.emplace_back("model.qk_norm: true");
+  if (shape.logit_softcap != 0) found.push_back(str("model.logit_softcap: ", format_shortest(shape.logit_softcap)));
+  return found;
+}
+
+// Those that Llama and Qwen3 have otherwise.
+std::vector<std::string> unlike_llama(const GptShape& shape) {
+  std::vector<std::string> found;
+  if (shape.norm != NormKind::rmsnorm) found.push_back(str("model.norm: ", word_of(shape.norm)));
+  if (shape.position != Position::rope) found.push_back(str("model.position: ", word_of(shape.position)));
+  if (!is_gated(shape.activation)) found.push_back(str("model.activation: ", word_of(shape.activation)));
+  // transformers 5 opens no Llama whose hidden_size its heads do not divide, whatever head_dim is.
+  if (!shape.qk_norm && shape.n_embd % shape.n_head != 0) found.push_back(str("model.n_head: ", shape.n_head));
+  if (shape.qk_norm && shape.bias) found.emplace_back("model.bias: true beside model.qk_norm: true");
+  if (shape.logit_softcap != 0) found.push_back(str("model.logit_softcap: ", format_shortest(shape.logit_softcap)));
+  return found;
+}
+
+constexpr std::pair<std::string_view, Family> families[] = {
+    {"gpt2", Family::gpt2}, {"llama", Family::llama}, {"qwen3", Family::qwen3}, {"inkling", Family::inkling}};
 
 }  // namespace
 
 Family family_of(const GptShape& shape) {
-  const AttentionForm heads = shape.attention();
-  const bool has_all_keys = heads.n_kv_head == shape.n_head && heads.queries() == shape.n_embd;
-  const bool is_gpt2 =
-      has_all_keys && shape.logit_softcap == 0 && !shape.qk_norm && shape.position == Position::learned && shape.norm == NormKind::layernorm && !is_gated(shape.activation);
-  return is_gpt2 ? Family::gpt2 : Family::inkling;
+  if (unlike_gpt2(shape).empty()) return Family::gpt2;
+  if (!unlike_llama(shape).empty()) return Family::inkling;
+  return shape.qk_norm ? Family::qwen3 : Family::llama;
+}
+
+std::vector<std::string> unknown_elsewhere(const GptShape& shape) {
+  if (family_of(shape) != Family::inkling) return {};
+  std::vector<std::string> of_gpt2 = unlike_gpt2(shape), of_llama = unlike_llama(shape);
+  return of_gpt2.size() < of_llama.size() ? of_gpt2 : of_llama;
 }
 
 std::string print_model_config(const ModelDescription& model, double dropout, std::optional<std::uint64_t> separator) {
-  const bool is_gpt2 = model.family == Family::gpt2;
-  Json config = is_gpt2 ? gpt2_json(model.shape, dropout) : inkling_json(model.shape, dropout);
+  const auto json = model.family == Family::gpt2      ? gpt2_json
+                    : model.family == Family::inkling ? inkling_json
+                                                      : llama_json;
+  Json config = json(model.shape, dropout);
   config["initializer_range"] = 0.02;
   config["use_cache"] = true;
   config["bos_token_id"] = config["eos_token_id"] = separator ? Json(*separator) : Json();
@@ -207,24 +318,19 @@ std::string print_model_config(const ModelDescription& model, double dropout, st
 ModelDescription read_model_config(const std::filesystem::path& folder) {
   const JsonFields config(folder / "config.json", "fetch or save the model again, or choose another");
   const std::string type = config.text("model_type");
-  if (type != "gpt2" && type != "inkling") {
-    config.refuse(str("model_type is ", quote(type), ", and only gpt2 and inkling can be opened here"));
+  std::vector<std::string> known;
+  for (const auto& [name, family] : families) {
+    known.emplace_back(name);
+    if (name != type) continue;
+    if (config.has("quantization_config")) config.refuse("the weights are quantized, which cannot be computed here");
+    const ModelDescription model = {.shape = read_family(family, config), .family = family};
+    const std::int64_t head_size = model.shape.attention().head_size;
+    if (model.shape.position == Position::rope && head_size % 2 != 0) {
+      config.refuse(str("head_dim is ", head_size, ", and rotary positions need an even number"));
+    }
+    return model;
   }
-  if (config.has("quantization_config")) config.refuse("the weights are quantized, which cannot be computed here");
-  const ModelDescription model = {.shape = type == "gpt2" ? read_gpt2(config) : read_inkling(config),
-                                  .family = type == "gpt2" ? Family::gpt2 : Family::inkling};
-  if (const GptShape& shape = model.shape; !shape.head_size && shape.n_embd % shape.n_head != 0) {
-    config.refuse(str("n_embd ", shape.n_embd, " is not divisible by n_head ", shape.n_head));
-  }
-  if (const AttentionForm heads = model.shape.attention();
-      model.shape.position == Position::rope && heads.head_size % 2 != 0) {
-    config.refuse(str("head_dim is ", heads.head_size, ", and rotary positions need an even number"));
-  }
-  if (const GptShape& shape = model.shape; shape.n_head % shape.attention().n_kv_head != 0) {
-    config.refuse(str("num_attention_heads ", shape.n_head, " is not divisible by num_key_value_heads ",
-                      shape.attention().n_kv_head));
-  }
-  return model;
+  config.refuse(str("model_type is ", quote(type), ", and can be opened here as ", join(known, ", ")));
 }
 
 }  // namespace inkling

@@ -5,13 +5,14 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "model/weights.h"
 
 namespace inkling {
 
 // The families of models in Hugging Face's transformers that inkling reads and writes, and its own for every other.
-enum class Family { gpt2, inkling };
+enum class Family { gpt2, llama, qwen3, inkling };
 
 struct ModelDescription {
   GptShape shape;
@@ -20,6 +21,9 @@ struct ModelDescription {
 
 // Returns the family that describes the model, so that other programs open its checkpoints as they stand.
 Family family_of(const GptShape& shape);
+
+// Returns what keeps the model from being of another family than inkling's own ("model.logit_softcap"); none if it is.
+std::vector<std::string> unknown_elsewhere(const GptShape& shape);
 
 // Returns JSON that transformers opens as it is. A GPT-2 without biases is marked, as "inkling": {"bias": false}:
 // Hugging Face's always has them, so its folder holds zeros. Without a separator bos and eos are null, since their

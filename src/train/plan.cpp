@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "checkpoint/model_config.h"
 #include "config/config.h"
 #include "runtime/cpu_memory.h"
 #include "train/fit.h"
@@ -104,6 +105,9 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
   const std::int64_t parameters = ParameterLayout(gpt_parameters(shape)).parameter_count();
   log_info(str("model: ", shape.n_layer, " layers, ", shape.n_head, " heads, width ", shape.n_embd, ", block ",
                shape.block_size, ": ", format_count(static_cast<std::uint64_t>(parameters)), " parameters"));
+  if (const auto unknown = unknown_elsewhere(shape); !unknown.empty()) {
+    log_info(str("checkpoints are an InklingForCausalLM, which only inkling opens, because of ", join(unknown, ", ")));
+  }
   log_info(str("runs on ", plan.runtime.device_name(), " in ", plan.runtime.dtype_name(), ", ",
                word_of(plan.runtime.kernels), " kernels; ",
                describe_memory(

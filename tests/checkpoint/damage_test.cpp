@@ -346,7 +346,7 @@ TEST_F(Damage, ModelThatWouldBeComputedDifferentlyIsRefused) {
     expect_refused([&] { load_all(); }, mentions);
     overwrite(file("config.json"), whole);
   };
-  refused("\"gpt2\"", "\"llama\"", {"config.json", "model_type", "llama"});
+  refused("\"gpt2\"", "\"mamba\"", {"config.json", "model_type", "mamba", "llama"});
   refused("\"n_inner\": null", "\"n_inner\": 0", {"n_inner is 0"});
   refused("\"n_inner\": null", "\"n_inner\": 33", {"mlp.c_fc", "[8, 33]"});
   refused("gelu_new", "silu", {"activation_function", "silu", "gelu_new"});
