@@ -1,47 +1,74 @@
-// print_logits FOLDER TOKEN...: the model's logits for one row of tokens, a line per token, for
-// scripts/check-huggingface to compare.
+// print_logits FOLDER TOKEN...: the model's logits for one row of tokens, a line per token.
+// print_logits --greedy COUNT FOLDER TOKEN...: the COUNT tokens that follow, each the likeliest, from cached keys and
+// values. Both are for scripts/check-huggingface to compare.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/model_weights.h"
+#include "checkpoint/load_model.h"
+#include "formats/token_file.h"
+#include "generate/decoder.h"
 #include "model/model.h"
 
 namespace {
 
-void print_logits(const std::string& folder, const std::vector<std::string>& words) {
-  using namespace inkling;
-  const GptShape shape = read_shape(folder);
-  const auto arena = make_arena(shape, {}, Use::inference);
-  load_weights(folder, shape, *arena);
-  std::vector<std::int64_t> tokens;
-  for (const std::string& word : words) {
-    tokens.push_back(std::stoll(word));
-    if (tokens.back() < 0 || tokens.back() >= shape.vocab_size) throw std::out_of_range(word + " is no token");
+using inkling::Token;
+
+std::vector<Token> read_tokens(std::span<char*> words, std::int64_t vocab_size) {
+  std::vector<Token> tokens;
+  for (const char* word : words) {
+    const long long token = std::stoll(word);
+    if (token < 0 || token >= vocab_size) throw std::out_of_range(std::string(word) + " is no token");
+    tokens.push_back(static_cast<Token>(token));
   }
-  const std::int64_t count = static_cast<std::int64_t>(tokens.size());
-  const at::Tensor row = at::from_blob(tokens.data(), {1, count}, at::kLong);
-  const at::Tensor logits = make_model(shape, *arena, {})->logits(row).contiguous();
+  return tokens;
+}
+
+void print_logits(const inkling::Model& model, const std::vector<Token>& tokens) {
+  std::vector<std::int64_t> numbers(tokens.begin(), tokens.end());
+  const std::int64_t count = static_cast<std::int64_t>(numbers.size()), vocab_size = model.shape().vocab_size;
+  const at::Tensor row = at::from_blob(numbers.data(), {1, count}, at::kLong);
+  const at::Tensor logits = model.logits(row).contiguous();
   const float* value = logits.const_data_ptr<float>();
-  for (std::int64_t index = 0; index < count * shape.vocab_size; ++index) {
-    std::printf("%.9g%c", static_cast<double>(value[index]), (index + 1) % shape.vocab_size == 0 ? '\n' : ' ');
+  for (std::int64_t index = 0; index < count * vocab_size; ++index) {
+    std::printf("%.9g%c", static_cast<double>(value[index]), (index + 1) % vocab_size == 0 ? '\n' : ' ');
+  }
+}
+
+void print_greedy(const inkling::Model& model, std::vector<Token> text, long count) {
+  inkling::EagerLogits logits_after(model, {}, 1, true);
+  for (long step = 0; step < count; ++step) {
+    const std::span<const Token> row = text;
+    const at::Tensor logits = logits_after({&row, 1}).contiguous();
+    const float* first = logits.const_data_ptr<float>();
+    text.push_back(static_cast<Token>(std::max_element(first, first + logits.numel()) - first));
+    std::printf("%lld%c", static_cast<long long>(text.back()), step + 1 == count ? '\n' : ' ');
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    std::fputs("print_logits FOLDER TOKEN...\n", stderr);
+  std::span<char*> words(argv + 1, argv + argc);
+  const bool greedy = !words.empty() && std::string_view(words.front()) == "--greedy";
+  const long count = greedy && words.size() > 1 ? std::strtol(words[1], nullptr, 10) : 0;
+  words = words.subspan(std::min<std::size_t>(greedy ? 2 : 0, words.size()));
+  if (words.size() < 2 || (greedy && count < 1)) {
+    std::fputs("print_logits [--greedy COUNT] FOLDER TOKEN...\n", stderr);
     return 2;
   }
   try {
-    print_logits(argv[1], {argv + 2, argv + argc});
+    const inkling::LoadedModel loaded = inkling::load_model(words.front(), {});
+    const std::vector<Token> tokens = read_tokens(words.subspan(1), loaded.model->shape().vocab_size);
+    greedy ? print_greedy(*loaded.model, tokens, count) : print_logits(*loaded.model, tokens);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());

@@ -1,0 +1,106 @@
+"""The models that scripts/check-huggingface compares, as tables."""
+from transformers import GPT2Config, LlamaConfig, Qwen3Config
+
+# Models that inkling trains: (the family they must be saved as, name, settings of the section model:). What no family
+# of transformers computes is saved as inkling's own, which transformers does not open.
+gpt2 = {"norm": "layernorm", "position": "learned", "activation": "gelu_tanh", "bias": "true", "tie_embeddings": "true"}
+llama = {"norm": "rmsnorm", "position": "rope", "activation": "swiglu", "bias": "false", "tie_embeddings": "false"}
+qwen3 = {**llama, "qk_norm": "true"}
+own_family = "InklingForCausalLM"
+trained_models = [
+    ("GPT2LMHeadModel", "gpt2", gpt2),
+    ("GPT2LMHeadModel", "gpt2, no bias, exact GELU", {**gpt2, "bias": "false", "activation": "gelu"}),
+    ("GPT2LMHeadModel", "gpt2, untied, ReLU, n_inner, epsilon",
+     {**gpt2, "tie_embeddings": "false", "activation": "relu", "n_inner": 80, "norm_epsilon": 1e-3}),
+    ("GPT2LMHeadModel", "gpt2, untied, no bias", {**gpt2, "tie_embeddings": "false", "bias": "false"}),
+    ("LlamaForCausalLM", "llama", llama),
+    ("LlamaForCausalLM", "llama, grouped heads, tied", {**llama, "n_kv_head": 2, "tie_embeddings": "true"}),
+    ("LlamaForCausalLM", "llama, one head of keys, GeGLU, bias, theta",
+     {**llama, "n_kv_head": 1, "activation": "geglu", "bias": "true", "rope_theta": 500}),
+    ("LlamaForCausalLM", "llama, head_size, n_inner, tied, bias, epsilon",
+     {**llama, "head_size": 12, "n_inner": 40, "tie_embeddings": "true", "bias": "true", "norm_epsilon": 1e-3}),
+    ("Qwen3ForCausalLM", "qwen3", qwen3),
+    ("Qwen3ForCausalLM", "qwen3, grouped heads, tied", {**qwen3, "n_kv_head": 2, "tie_embeddings": "true"}),
+    ("Qwen3ForCausalLM", "qwen3, grouped heads, head_size, GeGLU, theta, epsilon",
+     {**qwen3, "n_kv_head": 2, "head_size": 16, "activation": "geglu", "rope_theta": 1e6, "norm_epsilon": 1e-3}),
+    (own_family, "gpt2 with grouped heads", {**gpt2, "n_kv_head": 2}),
+    (own_family, "gpt2 with rope", {**gpt2, "position": "rope"}),
+    (own_family, "llama without positions", {**llama, "position": "none"}),
+    (own_family, "llama with capped logits", {**llama, "logit_softcap": 20}),
+    (own_family, "llama with ReLU", {**llama, "activation": "relu"}),
+    (own_family, "qwen3 with bias", {**qwen3, "bias": "true"}),
+]
+training_config = """
+data:
+  source: {grammar}
+  stories: 200
+  dir: {dir}
+  tokenizer:
+    kind: char
+model:
+  n_layer: 2
+  n_head: 4
+  n_embd: 32
+  block_size: 32
+optimizer:
+  learning_rate: 5e-3
+schedule:
+  warmup_steps: 0
+training:
+  batch_size: 8
+runtime:
+  device: cpu
+  threads: 1
+"""
+
+# Models that transformers makes. Their sizes differ from each other, so that none can stand for another.
+sizes = {"vocab_size": 101, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "max_position_embeddings": 128, "bos_token_id": None, "eos_token_id": None}
+untied = {**sizes, "intermediate_size": 112, "tie_word_embeddings": False}
+tied = {**untied, "tie_word_embeddings": True}
+plain_llama = LlamaConfig(**untied)
+grouped_qwen3 = Qwen3Config(**tied, num_key_value_heads=2, head_dim=12)
+foreign_models = [
+    ("gpt2", GPT2Config(**sizes)),
+    ("gpt2, untied, exact GELU, n_inner",
+     GPT2Config(**sizes, tie_word_embeddings=False, activation_function="gelu", n_inner=80)),
+    ("gpt2, ReLU, epsilon", GPT2Config(**sizes, activation_function="relu", layer_norm_epsilon=1e-2)),
+    ("llama", plain_llama),
+    ("llama, grouped heads, tied", LlamaConfig(**tied, num_key_value_heads=2)),
+    ("llama, head_dim, one head of keys, biases, GELU, theta",
+     LlamaConfig(**untied, num_key_value_heads=1, head_dim=20, attention_bias=True, mlp_bias=True, hidden_act="gelu",
+                 rope_parameters={"rope_type": "default", "rope_theta": 500.0})),
+    ("llama, tied, epsilon", LlamaConfig(**tied, rms_norm_eps=1e-2)),
+    ("qwen3, head_dim", Qwen3Config(**untied, num_key_value_heads=4, head_dim=20)),
+    ("qwen3, grouped heads, tied", grouped_qwen3),
+    ("qwen3, one head of keys, theta, epsilon",
+     Qwen3Config(**untied, num_key_value_heads=1, head_dim=32, rms_norm_eps=1e-2,
+                 rope_parameters={"rope_type": "default", "rope_theta": 1e6})),
+]
+
+# Older versions of transformers write other config.json files for what is the same model: (name, config, changes of the
+# file, in which ... stands for a key that is not there).
+theta_outside = {"rope_parameters": ..., "rope_theta": 10000.0, "rope_scaling": None}
+older_configs = [
+    ("llama as transformers 4 writes it", plain_llama, theta_outside),
+    ("llama as its first models have it", plain_llama,
+     {"rope_parameters": ..., "head_dim": ..., "num_key_value_heads": ..., "attention_bias": ..., "mlp_bias": ...,
+      "dtype": ..., "torch_dtype": "float32"}),
+    ("qwen3 as transformers 4 writes it", grouped_qwen3, theta_outside),
+]
+
+# What would be computed wrongly if it were opened: (the key that the refusal must name, config, changes of the file).
+scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+           "original_max_position_embeddings": 64}
+window = {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 1}
+refused_configs = [
+    ("rope_parameters", plain_llama,
+     {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}}),
+    ("rope_parameters", grouped_qwen3, {"rope_parameters": {**scaling, "rope_theta": 10000.0}}),
+    ("rope_scaling", plain_llama, {**theta_outside, "rope_scaling": scaling}),
+    ("rope_scaling", plain_llama, {**theta_outside, "rope_scaling": {"type": "linear", "factor": 2.0}}),
+    ("rope_theta", plain_llama, {"rope_theta": 500000.0}),  # beside another one in rope_parameters
+    ("hidden_act", plain_llama, {"hidden_act": "relu"}),
+    ("layer_types", grouped_qwen3, {**window, "layer_types": ["full_attention", "sliding_attention"]}),
+    ("use_sliding_window", grouped_qwen3, {**window, "layer_types": ...}),
+]

@@ -1,0 +1,135 @@
+"""How scripts/check-huggingface compares what inkling and transformers compute from one model folder.
+
+Logits may differ by 1e-4 of the largest logit or of 1, whichever is larger. Besides, both programs generate the
+likeliest tokens, inkling from its cached keys and values."""
+import subprocess
+import tempfile
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM
+
+relative_tolerance = 1e-4
+longest_text = 256
+longest_continuation = 64
+
+
+class Inkling:
+    """inkling's programs."""
+
+    def __init__(self, bin_folder):
+        self.train_program = bin_folder / "inkling-train"
+        self.print_program = bin_folder / "print_logits"
+
+    def logits(self, folder, tokens):
+        """float32 [tokens, vocabulary]: the logits after each token."""
+        rows = [line.split() for line in run(self.print_program, folder, *tokens).splitlines()]
+        return torch.tensor([[float(word) for word in row] for row in rows])
+
+    def continuation(self, folder, prompt, count):
+        return [int(word) for word in run(self.print_program, "--greedy", count, folder, *prompt).split()]
+
+    def train(self, config, out, settings):
+        """Returns the folder of the newest checkpoint."""
+        run(self.train_program, config, "--out", out, *(f"--set={key}={value}" for key, value in settings.items()))
+        return max((out / "checkpoints").iterdir())
+
+    def refusal(self, folder):
+        """What it says instead of computing; empty where it computes."""
+        done = subprocess.run([self.print_program, folder, "1", "2"], capture_output=True, text=True)
+        return done.stderr.strip() if done.returncode == 1 and "error: " in done.stderr else ""
+
+
+def run(*command):
+    """Returns what the command prints; throws its last line of errors where it fails."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        last = (done.stderr.splitlines() or [""])[-1]
+        raise RuntimeError(f"{Path(command[0]).name} ends with {done.returncode}: {last}")
+    return done.stdout
+
+
+def open_with_transformers(folder):
+    """Returns the model in float32; throws where a tensor is missing, left over or of another shape."""
+    model, info = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    keys = [key for key in ("missing_keys", "unexpected_keys", "mismatched_keys") if info[key]]
+    if keys:
+        raise RuntimeError("; ".join(f"transformers reports {key} {sorted(map(str, info[key]))}" for key in keys))
+    return model.eval()
+
+
+def some_tokens(vocab_size, positions):
+    return [(7919 * position + 5) % vocab_size for position in range(min(positions, longest_text))]
+
+
+class Comparison:
+    """A folder as inkling opens it, against `model`, which is what it holds as transformers computes it."""
+
+    @torch.no_grad()
+    def __init__(self, inkling, folder, model):
+        self.inkling, self.folder, self.model = inkling, folder, model
+        self.tokens = some_tokens(model.config.vocab_size, model.config.max_position_embeddings)
+        self.expected = model(torch.tensor([self.tokens])).logits[0]
+        largest = self.expected.abs().max().item()
+        self.allowed = relative_tolerance * max(1.0, largest)
+        self.agree = True
+        self.words = [f"{type(model).__name__}, {len(self.tokens)} tokens, largest logit {largest:.3f}"]
+
+    def result(self):
+        return self.agree, ", ".join(self.words)
+
+    def logits(self, folder, what="largest difference"):
+        difference = (self.inkling.logits(folder, self.tokens) - self.expected).abs().max().item()
+        self.agree = self.agree and difference <= self.allowed
+        self.words.append(f"{what} {difference:.2e} of {self.allowed:.1e}")
+
+    def logits_saved_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.model.save_pretrained(folder)
+            self.logits(folder, "after transformers saved it")
+
+    @torch.no_grad()
+    def continuation(self):
+        """Where transformers' two likeliest tokens are nearer to each other than twice what a logit may differ by,
+        either is right, and what follows is another text."""
+        prompt = self.tokens[:max(1, len(self.tokens) // 4)]
+        count = min(longest_continuation, len(self.tokens) - len(prompt))
+        generated = self.model.generate(
+            torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False,
+            max_new_tokens=count, eos_token_id=None, pad_token_id=0, output_logits=True, return_dict_in_generate=True)
+        theirs = generated.sequences[0, len(prompt):].tolist()
+        ours = self.inkling.continuation(self.folder, prompt, count)
+        if [len(theirs), len(ours)] != [count, count]:
+            self.agree = False
+            self.words.append(f"generated {len(ours)} tokens and transformers {len(theirs)}, not {count}")
+            return
+        same = next((place for place in range(count) if ours[place] != theirs[place]), count)
+        self.words.append(f"{same} of {count} greedy tokens the same ({len(set(theirs))} kinds)")
+        if same < count:
+            first, second = generated.logits[same][0].topk(2).values.tolist()
+            self.agree = self.agree and first - second <= 2 * self.allowed
+            self.words.append(f"then the two likeliest are {first - second:.2e} apart")
+
+
+def compare_folder(inkling, folder, model=None, save_again=False):
+    """Compares with `model`, or with what transformers opens there. Returns whether both agree, and words."""
+    comparison = Comparison(inkling, folder, model or open_with_transformers(folder))
+    comparison.logits(folder)
+    if save_again:
+        comparison.logits_saved_again()
+    comparison.continuation()
+    return comparison.result()
+
+
+def compare_with_itself(inkling, folder, config):
+    """For a model that transformers does not know: the tokens generated from cached keys and values must be the
+    likeliest by the logits of the whole text."""
+    tokens = some_tokens(config["vocab_size"], config["max_position_embeddings"])
+    prompt = tokens[:len(tokens) // 4]
+    text = prompt + inkling.continuation(folder, prompt, len(tokens) - len(prompt))
+    logits = inkling.logits(folder, text)[len(prompt) - 1:-1]
+    chosen = logits.gather(1, torch.tensor(text[len(prompt):])[:, None])[:, 0]
+    behind = (logits.max(dim=1).values - chosen).max().item()
+    allowed = relative_tolerance * max(1.0, logits.abs().max().item())
+    return behind <= 2 * allowed, (f"{config['architectures'][0]}, skipped for transformers; choices from the cache "
+                                   f"are {behind:.2e} of {2 * allowed:.1e} behind those without")
