@@ -200,7 +200,7 @@ def time_pytorch(stage, name, count, shape, *more):
 def peer(stage):
     """Step times in turns with PyTorch, which has no dropout: shakespeare_char is timed without it too."""
     gpt2 = {} if EMULATED else {"training.batch_size": 64, "training.micro_batch_size": ROWS}
-    as_gpt2, turns = ("--bias", "--gelu", "tanh"), (1,) if EMULATED else (1, 2)
+    as_gpt2, turns = ("--bias", "--activation", "gelu_tanh"), (1,) if EMULATED else (1, 2)
     for turn in turns:
         time_ours(stage, f"gpt2_124m fused, {turn}", 20, "gpt2_124m.yaml", "fused", gpt2)
         time_pytorch(stage, f"gpt2_124m PyTorch compiled, {turn}", 20, GPT2, "--compile", *as_gpt2)
