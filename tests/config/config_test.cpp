@@ -68,16 +68,47 @@ TEST(Fit, SourceIsRequired) {
   EXPECT_EQ(message_of("data: {source: []}"), "run.yaml:1:16: " + what);
 }
 
+TEST(Fit, HeadsOfTheirOwnSizeNeedNotDivideChannels) {
+  const Config config = parse("data: {source: a}\nmodel: {n_head: 6, n_embd: 100, head_size: 10}\n");
+  EXPECT_EQ(config.model.attention().queries(), 60);
+}
+
+TEST(Fit, HeadsShareKeysEvenly) {
+  EXPECT_EQ(
+      message_of("data: {source: a}\nmodel:\n  n_head: 6\n  n_kv_head: 4\n"),
+      "run.yaml:4:14: model.n_head 6 is not divisible by model.n_kv_head 4, so that query heads cannot share keys "
+      "and values evenly; write an n_kv_head that divides it, or auto");
+  EXPECT_EQ(
+      message_of("data: {source: a}\n", {"model.n_kv_head=7"}),
+      "--set model.n_kv_head=7: model.n_head 6 (the default) is not divisible by model.n_kv_head 7, so that query "
+      "heads cannot share keys and values evenly; write an n_kv_head that divides it, or auto");
+}
+
+TEST(Fit, RotaryPositionsTurnPairs) {
+  EXPECT_EQ(
+      message_of("data: {source: a}\nmodel:\n  n_head: 2\n  n_embd: 6\n  position: rope\n"),
+      "run.yaml:5:13: model.position: rope turns pairs of channels, and a head has 3 of them, an odd number; write "
+      "an even head_size, or an n_embd that is an even multiple of n_head");
+  EXPECT_EQ(message_of("data: {source: a}\nmodel:\n  position: rope\n", {"model.head_size=7"}),
+            "--set model.head_size=7: model.position: rope turns pairs of channels, and a head has 7 of them, an odd "
+            "number; write an even head_size");
+}
+
+TEST(Fit, NothingStandsForAutoButTheWord) {
+  EXPECT_EQ(message_of("data: {source: a}\nmodel:\n  n_inner: 0\n"),
+            "run.yaml:3:12: model.n_inner is 0; write auto or a whole number from 1 to 1,048,576");
+}
+
 TEST(Fit, HeadsDivideChannels) {
   EXPECT_EQ(message_of("data: {source: a}\nmodel:\n  n_head: 6\n  n_embd: 100\n"),
             "run.yaml:4:11: model.n_embd 100 is not divisible by model.n_head 6; write n_embd 96 or 102, or another "
-            "n_head");
+            "n_head, or a head_size");
   EXPECT_EQ(message_of("data: {source: a}\nmodel:\n  n_embd: 12\n", {"model.n_head=5"}),
             "--set model.n_head=5: model.n_embd 12 is not divisible by model.n_head 5; write n_embd 10 or 15, or "
-            "another n_head");
+            "another n_head, or a head_size");
   EXPECT_EQ(message_of("data: {source: a}\nmodel: {n_embd: 4}\n"),
             "run.yaml:2:17: model.n_embd 4 is not divisible by model.n_head 6 (the default); write n_embd 6, or "
-            "another n_head");
+            "another n_head, or a head_size");
 }
 
 TEST(Fit, MicroBatchDividesBatch) {
@@ -240,11 +271,21 @@ TEST(PrintConfig, WritesEveryDefault) {
 model:
   n_layer: 6
   n_head: 6
+  n_kv_head: auto
+  head_size: auto
   n_embd: 384
   block_size: 256
   dropout: 0
   bias: true
+  tie_embeddings: true
+  logit_softcap: 0
+  n_inner: auto
   activation: gelu_tanh
+  qk_norm: false
+  position: learned
+  rope_theta: 10000
+  norm: layernorm
+  norm_epsilon: 1e-05
 optimizer:
   name: adamw
   learning_rate: 6e-04

@@ -57,6 +57,11 @@ TEST(Enums, ReturnFromTheirWords) {
                                             {Activation::gelu_tanh, Activation::gelu, Activation::relu,
                                              Activation::relu_squared, Activation::swiglu, Activation::geglu},
                                             [](const Config& c) { return c.model.activation; }});
+  expect_every_value_to_return<Position>({"model.position",
+                                          {Position::learned, Position::rope, Position::none},
+                                          [](const Config& c) { return c.model.position; }});
+  expect_every_value_to_return<NormKind>(
+      {"model.norm", {NormKind::layernorm, NormKind::rmsnorm}, [](const Config& c) { return c.model.norm; }});
   expect_every_value_to_return<OptimizerName>(
       {"optimizer.name", {OptimizerName::adamw}, [](const Config& c) { return c.optimizer.name; }});
   expect_every_value_to_return<ScheduleName>({"schedule.name",
@@ -78,7 +83,9 @@ TEST(Enums, HaveTheWordsThatFilesHold) {
   EXPECT_EQ(word_of(TokenizerKind::sentencepiece), "sentencepiece");
   EXPECT_EQ(word_of(PieceModel::bpe), "bpe");
   EXPECT_EQ(word_of(WindowKind::random), "random");
-  EXPECT_EQ(word_of(Activation::gelu), "exact");
+  EXPECT_EQ(word_of(Activation::geglu), "geglu");
+  EXPECT_EQ(word_of(Position::none), "none");
+  EXPECT_EQ(word_of(NormKind::rmsnorm), "rmsnorm");
   EXPECT_EQ(word_of(ScheduleName::constant), "constant");
   EXPECT_EQ(word_of(Recompute::block), "block");
   EXPECT_EQ(word_of(Dtype::bfloat16), "bfloat16");
@@ -110,9 +117,10 @@ TEST(Auto, IsOneWordForEverySettingThatTakesIt) {
     keys.push_back(setting.key);
     EXPECT_TRUE(prints(with(setting.key + "=auto"), name_of(setting.key) + ": auto")) << setting.key;
   }
-  EXPECT_EQ(keys, (std::vector<std::string>{"data.dir", "model.n_inner", "schedule.decay_steps",
-                                            "training.micro_batch_size", "runtime.device", "runtime.dtype",
-                                            "runtime.threads", "runtime.kernels", "runtime.memory_limit_gib"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"data.dir", "model.n_kv_head", "model.head_size", "model.n_inner",
+                                            "schedule.decay_steps", "training.micro_batch_size", "runtime.device",
+                                            "runtime.dtype", "runtime.threads", "runtime.kernels",
+                                            "runtime.memory_limit_gib"}));
 }
 
 TEST(Auto, ReplacesAValueThatWasWrittenBefore) {

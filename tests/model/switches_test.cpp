@@ -153,11 +153,12 @@ TEST(Reference, EveryGradientIsTheFiniteDifference) {
 class Switches : public oracle::OnEverySetting {
  protected:
   // ReLU's slope jumps at 0: of the units, a share as large as the error of what goes into it has the other slope, and
-  // a share p of wrong elements is a relative error of sqrt(p). In float32 not one unit is so near to 0.
+  // a share p of wrong elements, of which half are 0, is a relative error of sqrt(2 p). In float32 not one unit is so
+  // near to 0.
   double of_jumps(const GptShape& shape, std::int64_t tokens) const {
     const double share = tolerance(logits_roundings(shape, 1));
     const bool is_met = share * static_cast<double>(tokens * shape.inner() * shape.n_layer) > 1;
-    return shape.activation == Activation::relu && is_met ? std::sqrt(share) : 0.0;
+    return shape.activation == Activation::relu && is_met ? std::sqrt(2.0 * share) : 0.0;
   }
 
   void expect_reference(const GptShape& shape, double dropout = 0.0) const {
