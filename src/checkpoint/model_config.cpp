@@ -184,8 +184,8 @@ Json llama_json(const GptShape& shape, double dropout) {
 }
 
 void refuse_windows(const JsonFields& config) {
-  require_flag(config, "use_sliding_window", false, "attention in a window");
-  if (!config.has("layer_types")) return;
+  // layer_types says it all where it is there.
+  if (!config.has("layer_types")) return require_flag(config, "use_sliding_window", false, "attention in a window");
   for (const std::string& type : config.texts("layer_types")) {
     if (type != "full_attention") {
       config.refuse(str("layer_types names ", quote(type), ", which cannot be computed here"));
