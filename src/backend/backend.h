@@ -101,7 +101,7 @@ struct AdamWRange {
 
 // The texts of a recorded decoder, on the device, where draw() extends them. Each is int64 [B] except `contexts`.
 struct DrawState {
-  at::Tensor contexts;  // [B, block_size]: row b's context is its first lengths[b] tokens
+  at::Tensor contexts;  // [B, positions]: row b's context is its first lengths[b] tokens
   at::Tensor lengths;
   at::Tensor random, places;  // the key of each text's random numbers, and the number that is next
   at::Tensor tokens, drawn;   // the last token of each; the token just drawn, or -1 if a logit is NaN or +infinity

@@ -138,7 +138,7 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("n_kv_head", c.n_kv_head, whole(1, 1000), refuse, "Heads of keys and values, each shared by as many query heads; divides `n_head`. Fewer make generating cheaper; `auto` is `n_head`.");
   f.add("head_size", c.head_size, whole(1, 65'536), refuse, "Channels of a head; `auto` is `n_embd` / `n_head`, which must divide then.");
   f.add("n_embd", c.n_embd, whole(1, 65'536), refuse, "Numbers that stand for one token inside the model (channels).");
-  f.add("block_size", c.block_size, whole(2, 65'536), refuse, "Tokens the model sees at once (context).");
+  f.add("block_size", c.block_size, whole(2, 1'048'576), refuse, "Tokens the model sees at once (context).");
   f.add("dropout", c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");
   f.add("bias", c.bias, TrueOrFalse{}, refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them. RMSNorm has none.");
   f.add("tie_embeddings", c.tie_embeddings, TrueOrFalse{}, refuse, "Whether the output head is the table of token vectors, as in GPT-2, or a matrix of its own.");

@@ -32,8 +32,9 @@ std::span<const Token> context_of(std::span<const Token> text, std::int64_t bloc
   return text.subspan(context_start(text.size(), static_cast<std::uint64_t>(block_size)));
 }
 
-CachedTexts::CachedTexts(const Model& model, std::int64_t max_rows, const at::TensorOptions& options)
-    : model_(model), cache_(model.shape(), max_rows, options) {}
+CachedTexts::CachedTexts(const Model& model, std::int64_t max_rows, std::int64_t positions,
+                         const at::TensorOptions& options)
+    : model_(model), cache_(model.shape(), max_rows, positions, options) {}
 
 bool CachedTexts::prefill_if_stale(std::size_t row, std::span<const Token> text) {
   const std::span<const Token> context = context_of(text, model_.shape().block_size);

@@ -28,8 +28,9 @@ std::span<const Token> context_of(std::span<const Token> text, std::int64_t bloc
 
 class CachedTexts {
  public:
-  // `model` must outlive this. `options`: device and dtype of keys and values.
-  CachedTexts(const Model& model, std::int64_t max_rows, const at::TensorOptions& options);
+  // `model` must outlive this. positions: the longest context that a text may reach. `options`: device and dtype of
+  // keys and values.
+  CachedTexts(const Model& model, std::int64_t max_rows, std::int64_t positions, const at::TensorOptions& options);
 
   std::size_t count() const { return held_.size(); }
   // Throws Error internal for a number of texts that these rows cannot have become, because only remove() removes rows.

@@ -21,7 +21,7 @@ class EagerDecoder final : public Decoder {
   EagerDecoder(const Model& model, const Runtime& runtime, const DecoderSettings& settings)
       : block_size_(model.shape().block_size),
         settings_(settings),
-        logits_(model, runtime, settings.max_rows, settings.cache) {}
+        logits_(model, runtime, settings.max_rows, settings.cache, settings.longest) {}
 
   std::vector<Token> next(std::span<const GrowingText> texts) override {
     std::vector<std::span<const Token>> tokens;
@@ -60,11 +60,16 @@ std::unique_ptr<Decoder> make_decoder(const Model& model, const Runtime& runtime
   return std::make_unique<EagerDecoder>(model, runtime, settings);
 }
 
-std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t cache_bytes) {
+std::int64_t cached_positions(const GptShape& shape, std::int64_t longest) {
+  return std::min(shape.block_size, longest);
+}
+
+std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t positions,
+                           std::int64_t cache_bytes) {
   if (!model.backend().rows_are_independent) return 1;
   const GptShape& shape = model.shape();
   const auto element = static_cast<std::int64_t>(cache_options(model, runtime).dtype().itemsize());
-  const std::int64_t row_bytes = 2 * shape.n_layer * shape.n_embd * shape.block_size * element;
+  const std::int64_t row_bytes = 2 * shape.n_layer * shape.attention().keys() * positions * element;
   return std::clamp<std::int64_t>(cache_bytes / row_bytes, 1, max_rows_together);
 }
 
@@ -73,9 +78,11 @@ std::int64_t cache_bytes(at::Device device) {
   return memory ? static_cast<std::int64_t>(memory->free / 2) : cache_bytes_on_cpu;
 }
 
-EagerLogits::EagerLogits(const Model& model, const Runtime& runtime, std::int64_t max_rows, bool use_cache)
+EagerLogits::EagerLogits(const Model& model, const Runtime& runtime, std::int64_t max_rows, bool use_cache,
+                         std::int64_t longest)
     : model_(model), device_(runtime.device) {
-  if (use_cache) cached_.emplace(model, max_rows, cache_options(model, runtime));
+  const std::int64_t positions = cached_positions(model.shape(), longest);
+  if (use_cache) cached_.emplace(model, max_rows, positions, cache_options(model, runtime));
 }
 
 at::Tensor EagerLogits::uncached(std::span<const Token> text) const {

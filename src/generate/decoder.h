@@ -23,9 +23,10 @@ struct GrowingText {
 
 struct DecoderSettings {
   SamplingSettings sampling = {};
-  std::uint64_t vocab_size = 0;  // a model may know more tokens than its vocabulary has: those are never drawn
-  std::int64_t max_rows = 1;     // texts at the same time
-  bool cache = true;             // false: encode the whole context for every token, slowly, to check the cache
+  std::uint64_t vocab_size = 0;      // a model may know more tokens than its vocabulary has: those are never drawn
+  std::int64_t max_rows = 1;         // texts at the same time
+  std::int64_t longest = INT64_MAX;  // tokens that a text may reach, prompt included: caches have room for no more
+  bool cache = true;                 // false: encode the whole context for every token, slowly, to check the cache
 };
 
 class Decoder {
@@ -47,9 +48,13 @@ class Decoder {
 // cache, one whose steps are recorded, with draws on the device, one step ahead of the host. `model` must outlive it.
 std::unique_ptr<Decoder> make_decoder(const Model& model, const Runtime& runtime, const DecoderSettings& settings);
 
-// Returns how many texts may share a step when their caches may take `cache_bytes`. Rows share nothing, so texts do not
-// depend on it; where a row's bits might depend on the other rows, it is 1.
-std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t cache_bytes);
+// Returns how many positions the caches of such texts need: those of a whole block at most.
+std::int64_t cached_positions(const GptShape& shape, std::int64_t longest);
+
+// Returns how many texts may share a step when their caches of `positions` each may take `cache_bytes`. Rows share
+// nothing, so texts do not depend on it; where a row's bits might depend on the other rows, it is 1.
+std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t positions,
+                           std::int64_t cache_bytes);
 
 // Returns the bytes that caches may take: a fixed number on the CPU, half of what is free on a GPU.
 std::int64_t cache_bytes(at::Device device);
@@ -57,8 +62,9 @@ std::int64_t cache_bytes(at::Device device);
 // The logits after the last token of each text, for draws on the host.
 class EagerLogits {
  public:
-  // `model` must outlive this.
-  EagerLogits(const Model& model, const Runtime& runtime, std::int64_t max_rows, bool use_cache);
+  // `model` must outlive this. longest: that of DecoderSettings.
+  EagerLogits(const Model& model, const Runtime& runtime, std::int64_t max_rows, bool use_cache,
+              std::int64_t longest = INT64_MAX);
 
   // texts[r] is the whole text of row r so far, not empty. There are at most max_rows, which change from call to call
   // as those of Decoder::next() do. Returns float32 [rows, V] on the CPU. With a cache, each text's prompt is encoded

@@ -24,6 +24,20 @@ struct Row {
   StopFilter stop;
 };
 
+std::vector<std::vector<Token>> encoded(const Tokenizer& tokenizer, std::span<const std::string> prompts) {
+  std::vector<std::vector<Token>> all;
+  for (const std::string& prompt : prompts) all.push_back(encode_prompt(tokenizer, prompt));
+  return all;
+}
+
+// Returns the tokens of the longest text that can come of these prompts.
+std::int64_t longest_text(const std::vector<std::vector<Token>>& prompts, std::uint64_t max_tokens) {
+  std::size_t longest = 0;
+  for (const std::vector<Token>& prompt : prompts) longest = std::max(longest, prompt.size());
+  constexpr std::uint64_t most = std::uint64_t{1} << 40;  // of any number of tokens that a person may ask for
+  return static_cast<std::int64_t>(longest + std::min(max_tokens, most));
+}
+
 class Generation {
  public:
   Generation(const LoadedModel& model, std::span<const std::string> prompts, const GenerationSettings& settings,
@@ -31,15 +45,18 @@ class Generation {
       : tokenizer_(require_tokenizer(model)),
         settings_(settings),
         watcher_(watcher),
+        prompts_(encoded(tokenizer_, prompts)),
+        longest_(longest_text(prompts_, settings.max_tokens)),
         samples_(prompts.size() * settings.count),
         max_rows_(std::min(static_cast<std::int64_t>(std::max<std::size_t>(samples_.size(), 1)),
-                           rows_together(*model.model, model.runtime, cache_bytes(model.runtime.device)))),
+                           rows_together(*model.model, model.runtime, cached_positions(model.model->shape(), longest_),
+                                         cache_bytes(model.runtime.device)))),
         decoder_(make_decoder(*model.model, model.runtime,
                               {.sampling = settings.sampling,
                                .vocab_size = static_cast<std::uint64_t>(tokenizer_.vocab_size()),
                                .max_rows = max_rows_,
+                               .longest = longest_,
                                .cache = settings.cache})) {
-    for (const std::string& prompt : prompts) prompts_.push_back(encode_prompt(tokenizer_, prompt));
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       samples_[i].prompt = i / settings.count;
       samples_[i].number = i % settings.count;
@@ -113,6 +130,7 @@ class Generation {
   const GenerationSettings& settings_;
   const Watcher& watcher_;
   std::vector<std::vector<Token>> prompts_;
+  std::int64_t longest_;
   std::vector<Sample> samples_;
   std::size_t next_ = 0;  // the first sample not begun
   std::int64_t max_rows_;

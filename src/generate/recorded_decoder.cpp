@@ -14,13 +14,13 @@ RecordedDecoder::RecordedDecoder(const Model& model, const at::TensorOptions& ca
                                  const DecoderSettings& settings)
     : model_(model),
       settings_(settings),
-      cached_(model, settings.max_rows, cache_options),
+      cached_(model, settings.max_rows, cached_positions(model.shape(), settings.longest), cache_options),
       drawn_(settings.max_rows, cache_options.device()) {
   const auto whole = cache_options.dtype(at::kLong);
   for (at::Tensor* const numbers : {&all_.random, &all_.places, &all_.tokens, &all_.drawn}) {
     *numbers = at::zeros({settings.max_rows}, whole);
   }
-  all_.contexts = at::zeros({settings.max_rows, model.shape().block_size}, whole);
+  all_.contexts = at::zeros({settings.max_rows, cached_positions(model.shape(), settings.longest)}, whole);
 }
 
 // Writes the state of these texts to the device, which does not have them in this order, or not at all.

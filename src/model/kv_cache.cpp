@@ -4,12 +4,13 @@
 
 namespace inkling {
 
-KeyValueCache::KeyValueCache(const GptShape& shape, std::int64_t rows, const at::TensorOptions& options)
+KeyValueCache::KeyValueCache(const GptShape& shape, std::int64_t rows, std::int64_t positions,
+                             const at::TensorOptions& options)
     : lengths(at::zeros({rows}, options.dtype(at::kLong))) {
   const AttentionForm form = shape.attention();
-  const auto positions = [&] { return at::zeros({rows, form.n_kv_head, shape.block_size, form.head_size}, options); };
+  const auto empty = [&] { return at::zeros({rows, form.n_kv_head, positions, form.head_size}, options); };
   for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
-    layers.push_back({positions(), positions(), at::zeros({rows, shape.n_head}, options.dtype(at::kInt))});
+    layers.push_back({empty(), empty(), at::zeros({rows, shape.n_head}, options.dtype(at::kInt))});
   }
 }
 

@@ -13,8 +13,8 @@ namespace inkling {
 
 struct KeyValueCache {
   KeyValueCache() = default;
-  // Makes empty rows with room for block_size positions each. options: device and dtype of keys and values.
-  KeyValueCache(const GptShape& shape, std::int64_t rows, const at::TensorOptions& options);
+  // Makes empty rows with room for `positions` each. options: device and dtype of keys and values.
+  KeyValueCache(const GptShape& shape, std::int64_t rows, std::int64_t positions, const at::TensorOptions& options);
 
   std::int64_t rows() const { return lengths.size(0); }
 

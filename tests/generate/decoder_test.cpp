@@ -145,14 +145,28 @@ TEST(Decoder, TakesAsManyTextsTogetherAsTheirCachesHaveRoom) {
       one_by_one(shape, choose_backend({.kernels = Kernels::reference}));
   constexpr std::int64_t mib = std::int64_t{1} << 20;
   Runtime runtime = test_runtime();
-  EXPECT_EQ(rows_together(gpt2, runtime, cache_bytes(at::kCPU)), 7);
-  EXPECT_EQ(rows_together(gpt2, runtime, 576 * mib), 8);
+  EXPECT_EQ(rows_together(gpt2, runtime, 1024, cache_bytes(at::kCPU)), 7);
+  EXPECT_EQ(rows_together(gpt2, runtime, 1024, 576 * mib), 8);
   runtime.dtype = at::kBFloat16;
-  EXPECT_EQ(rows_together(gpt2, runtime, 576 * mib), 16);
-  EXPECT_EQ(rows_together(gpt2, runtime, 575 * mib), 15);
-  EXPECT_EQ(rows_together(gpt2, runtime, 40000 * mib), 16);
-  EXPECT_EQ(rows_together(gpt2, runtime, mib), 1);
-  EXPECT_EQ(rows_together(one_by_one, runtime, 40000 * mib), 1);
+  EXPECT_EQ(rows_together(gpt2, runtime, 1024, 576 * mib), 16);
+  EXPECT_EQ(rows_together(gpt2, runtime, 1024, 575 * mib), 15);
+  EXPECT_EQ(rows_together(gpt2, runtime, 1024, 40000 * mib), 16);
+  EXPECT_EQ(rows_together(gpt2, runtime, 1024, mib), 1);
+  EXPECT_EQ(rows_together(gpt2, runtime, cached_positions(shape, 14), mib), 2);  // 12 x 2 x 768 x 14 x 2 bytes each
+  EXPECT_EQ(rows_together(one_by_one, runtime, 1024, 40000 * mib), 1);
+}
+
+// Caches have room for the longest text and no more, and the texts are the same.
+TEST(Decoder, CachesTakeWhatIsGenerated) {
+  LoadedModel model = make_loaded_model(make_char_tokenizer(false), 17);
+  const Text text = random_text(1, 12, model.model->shape().vocab_size);
+  EagerLogits whole(*model.model, model.runtime, 1, true), fitting(*model.model, model.runtime, 1, true, 12);
+  for (std::size_t length = 5; length <= 12; ++length) {
+    EXPECT_TRUE(
+        oracle::identical(logits_of(whole, {beginning(text, length)}), logits_of(fitting, {beginning(text, length)})));
+  }
+  EXPECT_EQ(cached_positions(model.model->shape(), 12), 12);
+  EXPECT_EQ(cached_positions(model.model->shape(), INT64_MAX), 17);
 }
 
 TEST(Decoder, LeavesTheWeightsWithoutGradients) {

@@ -14,7 +14,9 @@
 namespace inkling::test {
 namespace {
 
-KeyValueCache empty_cache(std::int64_t rows, const at::TensorOptions& options) { return {small_shape, rows, options}; }
+KeyValueCache empty_cache(std::int64_t rows, const at::TensorOptions& options) {
+  return {small_shape, rows, small_shape.block_size, options};
+}
 
 class Generation : public oracle::OnEverySetting {
  protected:

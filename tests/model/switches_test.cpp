@@ -197,7 +197,8 @@ class Switches : public oracle::OnEverySetting {
     const double allowed = tolerance(logits_roundings(shape, text.size(1)));
     const at::Tensor expected = judge.model->logits(text), ours = text.to(options().device());
     EXPECT_LT(oracle::error(model.model->logits(ours), expected), allowed);
-    KeyValueCache cache(shape, text.size(0), options().dtype(backend().activation_dtype(setting().dtype)));
+    KeyValueCache cache(shape, text.size(0), text.size(1),
+                        options().dtype(backend().activation_dtype(setting().dtype)));
     const std::int64_t prompt = 5;
     model.model->prefill(ours.slice(1, 0, prompt), at::full({text.size(0)}, prompt, ours.options()), cache);
     for (std::int64_t t = prompt; t < text.size(1); ++t) {
