@@ -75,7 +75,9 @@ int bench(int argc, char** argv) {
   for (int i = 0; i < 8 && runtime.device.is_cuda(); ++i) bandwidths.push_back(reads.bytes_per_second());
 
   // Every weight but the tables that are looked up: the head's table is read whole.
-  const std::int64_t weights = arena->parameter_count() - shape.block_size * shape.n_embd;
+  const std::int64_t positions = shape.position == Position::learned ? shape.block_size * shape.n_embd : 0;
+  const std::int64_t tokens = shape.tie_embeddings ? 0 : shape.vocab_size * shape.n_embd;
+  const std::int64_t weights = arena->parameter_count() - positions - tokens;
   const double bytes = static_cast<double>(weights) * static_cast<double>(c10::elementSize(runtime.dtype));
   const double median = quantile(milliseconds, 0.5);
   const double bandwidth = quantile(bandwidths, 0.5);

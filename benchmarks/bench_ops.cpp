@@ -11,7 +11,10 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/randn_like.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/rms_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/silu.h>
 #include <ATen/ops/zeros.h>
 
 #include <cstdio>
@@ -75,20 +78,31 @@ class Operations {
     const auto rows = static_cast<double>(tokens_.numel()), c = static_cast<double>(shape_.n_embd);
     const auto t = static_cast<double>(shape_.block_size), v = static_cast<double>(shape_.vocab_size);
     const auto n = static_cast<double>(fused_.arena->size());
+    const auto packed = static_cast<double>(shape_.attention().packed()),
+               heads = static_cast<double>(shape_.attention().queries());
+    const auto widened = static_cast<double>(shape_.widened()), inner = static_cast<double>(shape_.inner());
     const GptWeights &ours = fused_.weights, &theirs = composed_.weights;
     const BlockWeights &block = ours.blocks[0], &other = theirs.blocks[0];
     const at::Tensor &table = theirs.embedding.tokens.value, &positions = theirs.embedding.positions.value;
     return {
         {"embedding", [&] { return embedding(tokens_, ours.embedding, pass()); },
-         [&] { return at::embedding(table, tokens_) + positions.narrow(0, 0, tokens_.size(1)); }, 0, 5 * rows * c},
+         [&] {
+           const at::Tensor x = at::embedding(table, tokens_);
+           return positions.defined() ? x + positions.narrow(0, 0, tokens_.size(1)) : x;
+         },
+         0, 5 * rows * c},
         {"add_norm", [&] { return add_norm(x_, branch_, block.ln_1, pass()).normed; },
          [&] {
-           return at::layer_norm(x_ + branch_, {shape_.n_embd}, other.ln_1.weight.value, other.ln_1.bias.value,
-                                 other.ln_1.form.epsilon);
+           const auto& [weight, bias, form] = other.ln_1;
+           if (form.kind == NormKind::rmsnorm) {
+             return at::rms_norm(x_ + branch_, {shape_.n_embd}, weight.value, form.epsilon);
+           }
+           return at::layer_norm(x_ + branch_, {shape_.n_embd}, weight.value, bias.value, form.epsilon);
          },
          0, 7 * rows * c},
         {"linear (c_attn)", [&] { return linear(x_, block.c_attn, pass()); },
-         [&] { return composed_linear(x_, other.c_attn); }, 18 * rows * c * c, 8 * rows * c + 9 * c * c},
+         [&] { return composed_linear(x_, other.c_attn); }, 6 * rows * c * packed,
+         2 * rows * (c + packed) + 3 * c * packed},
         {"attention",
          [&] {
            Pass own = pass();
@@ -96,19 +110,18 @@ class Operations {
          },
          [&] {
            const auto [queries, keys, values] = split_heads(qkv_, shape_.attention());
-           return at::scaled_dot_product_attention(queries, keys, values, {}, 0.0, true);
+           return at::scaled_dot_product_attention(queries, keys, values, {}, 0.0, true, {}, true /* grouped heads */);
          },
-         7 * rows * t * c, 12 * rows * c},
+         7 * rows * t * heads, 3 * rows * (packed + heads)},
         {"mlp", [&] { return mlp(x_, block.mlp, pass()); },
          [&] {
            const at::Tensor wide = composed_linear(x_, other.mlp.c_fc);
-           return composed_linear(at::gelu(wide, shape_.activation == Activation::gelu_tanh ? "tanh" : "none"),
-                                  other.mlp.c_proj);
+           return composed_linear(activated(wide, shape_.activation), other.mlp.c_proj);
          },
-         48 * rows * c * c, 20 * rows * c + 24 * c * c},
+         6 * rows * c * (widened + inner), 4 * rows * c + 3 * (rows + c) * (widened + inner)},
         {"head_loss", [&] { return head_loss(x_, ours.head, targets_, shape_.logit_softcap, pass()); },
          [&] {
-           const at::Tensor logits = at::matmul(x_.flatten(0, 1), table.t()).to(at::kFloat);
+           const at::Tensor logits = at::matmul(x_.flatten(0, 1), theirs.head.value.t()).to(at::kFloat);
            return at::cross_entropy_loss(logits, targets_.flatten());
          },
          6 * rows * c * v, 3 * rows * c + 4 * c * v},
@@ -148,6 +161,15 @@ class Operations {
     Optimizer optimizer;
   };
 
+  static at::Tensor activated(const at::Tensor& x, Activation activation) {
+    if (is_gated(activation)) {
+      const std::vector<at::Tensor> halves = x.chunk(2, -1);
+      return (activation == Activation::swiglu ? at::silu(halves[0]) : at::gelu(halves[0])) * halves[1];
+    }
+    if (activation == Activation::relu) return at::relu(x);
+    if (activation == Activation::relu_squared) return at::relu(x).square();
+    return at::gelu(x, activation == Activation::gelu_tanh ? "tanh" : "none");
+  }
   static GptShape one_layer(GptShape shape) {
     shape.n_layer = 1;
     return shape;

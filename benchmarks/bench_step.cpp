@@ -59,7 +59,9 @@ class MatrixProducts {
   MatrixProducts(const GptShape& shape, std::int64_t rows, std::int64_t micro_batches, const at::TensorOptions& options)
       : micro_batches_(micro_batches) {
     const std::int64_t c = shape.n_embd;
-    const std::vector<std::pair<std::int64_t, std::int64_t>> of_a_layer = {{c, 3 * c}, {c, c}, {c, 4 * c}, {4 * c, c}};
+    const AttentionForm heads = shape.attention();
+    const std::vector<std::pair<std::int64_t, std::int64_t>> of_a_layer = {
+        {c, heads.packed()}, {heads.queries(), c}, {c, shape.widened()}, {shape.inner(), c}};
     std::int64_t layer_bytes = 0;
     for (const auto& [in, out] : of_a_layer) {
       layer_bytes += rows * (2 * in + out) * static_cast<std::int64_t>(options.dtype().itemsize());
@@ -189,6 +191,7 @@ int bench(int argc, char** argv) {
   const nlohmann::ordered_json result = {{"device", runtime.device_name()},
                                          {"dtype", runtime.dtype_name()},
                                          {"kernels", word_of(runtime.kernels)},
+                                         {"parameters", parameters},
                                          {"steps", times.steps.size()},
                                          {"ms_median", median},
                                          {"ms_p10", quantile(times.steps, 0.1)},

@@ -12,18 +12,19 @@ namespace inkling {
 namespace fs = std::filesystem;
 
 LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
-  LoadedModel loaded{.folder = folder, .runtime = runtime, .arena = {}, .model = {}, .tokenizer = {}};
   check_checkpoint(folder);
   const GptShape shape = read_shape(folder);
+  const Runtime fitting = runtime_for(shape, runtime);
+  LoadedModel loaded{.folder = folder, .runtime = fitting, .arena = {}, .model = {}, .tokenizer = {}};
   if (is_there(folder / "tokenizer.json")) loaded.tokenizer = load_tokenizer(folder);
   if (loaded.tokenizer && loaded.tokenizer->vocab_size() > static_cast<std::uint64_t>(shape.vocab_size)) {
     throw Error::input(str(folder.string(), ": its tokenizer has ", format_count(loaded.tokenizer->vocab_size()),
                            " tokens and its model knows ", shape.vocab_size, " only: they do not belong together"));
   }
-  loaded.arena = make_arena(shape, runtime, Use::inference);
+  loaded.arena = make_arena(shape, fitting, Use::inference);
   load_weights(folder, shape, *loaded.arena);
-  loaded.arena->release_master(choose_backend(runtime).activation_dtype(runtime.dtype));
-  loaded.model = make_model(shape, *loaded.arena, runtime);
+  loaded.arena->release_master(choose_backend(fitting).activation_dtype(fitting.dtype));
+  loaded.model = make_model(shape, *loaded.arena, fitting);
   return loaded;
 }
 

@@ -1,12 +1,15 @@
 #include "cuda/backend.h"
 
 #include "cuda/graphs.h"
+#include "kernels/cuda_kernels.h"
 
 namespace inkling::cuda {
 
 Backend backend() {
   return {.queues = true,
           .repeats_dropout = false,  // FlashAttention draws its own numbers
+          .most_channels = longest_norm,
+          .most_head_channels = largest_cached_head,
           .activation_dtype = [](at::ScalarType weights) { return weights; },
           .embedding = embedding,
           .embedding_backward = embedding_backward,

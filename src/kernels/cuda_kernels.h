@@ -30,6 +30,9 @@ struct AdamWStep {
   float learning_rate, beta1, beta2, epsilon, weight_decay, max_norm, bias_correction1, bias_correction2;
 };
 
+// The longest row of a norm, and the largest head of attend_cached.
+constexpr std::int64_t longest_norm = 8192, largest_cached_head = 1024;
+
 // Sizes of scratch. Scratch is written before it is read, so one array can serve every kernel of a stream.
 constexpr std::int64_t column_parts = 256;
 // Floats, for sums over the rows of [rows, C].
@@ -54,8 +57,8 @@ constexpr std::int64_t attend_scratch(std::int64_t batch, std::int64_t heads, st
 template <typename Element>
 struct CudaKernels {
   // sum = x + branch (branch may be null: then sum is not written, and is x), out = (sum - mean) * rstd * weight +
-  // bias. For RMSNorm the mean counts as 0. x, branch, sum, out: [rows, C], C at most 8192; mean, rstd: [rows]; weight,
-  // bias: [C], bias may be null.
+  // bias. For RMSNorm the mean counts as 0. x, branch, sum, out: [rows, C], C at most longest_norm; mean, rstd: [rows];
+  // weight, bias: [C], bias may be null.
   void (*norm_forward)(const Element* x, const Element* branch, Element* sum, Element* out, float* mean, float* rstd,
                        const Element* weight, const Element* bias, const NormForm& form, std::int64_t rows,
                        std::int64_t channels, Stream stream);
@@ -136,8 +139,8 @@ struct CudaKernels {
                                 std::int64_t inner, std::int64_t columns, Stream stream);
   // Puts the keys and values of qkv [B, form.packed()] into the caches [B, n_kv_head, block, D] at lengths[b], which is
   // below `block`, and attends with the queries over positions 0 to lengths[b]. out: [B, H D]. lengths [B] stay as they
-  // are: the next layer reads them too. D is at most 1024. scratch: attend_scratch(B, H, D, block) floats. arrivals [B,
-  // H] counts blocks: 0 before, and 0 again when it is done.
+  // are: the next layer reads them too. D is at most largest_cached_head. scratch: attend_scratch(B, H, D, block)
+  // floats. arrivals [B, H] counts blocks: 0 before, and 0 again when it is done.
   void (*attend_cached)(const Element* qkv, Element* keys, Element* values, const std::int64_t* lengths, Element* out,
                         float* scratch, std::uint32_t* arrivals, std::int64_t batch, const AttentionForm& form,
                         std::int64_t block, Stream stream);

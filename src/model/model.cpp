@@ -2,6 +2,8 @@
 
 #include "backend/choose.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
 #include "model/gpt.h"
 
 namespace inkling {
@@ -36,6 +38,19 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
 }
 
 }  // namespace
+
+Runtime runtime_for(const GptShape& shape, const Runtime& runtime) {
+  if (is_reference(runtime)) return runtime;
+  const Backend& backend = choose_backend(runtime);
+  const std::int64_t head_size = shape.attention().head_size;
+  if (shape.n_embd <= backend.most_channels && head_size <= backend.most_head_channels) return runtime;
+  log_info(str("runtime.kernels: reference, because the fused kernels of a GPU take at most ", backend.most_channels,
+               " channels and heads of ", backend.most_head_channels, ", and the model has ", shape.n_embd, " and ",
+               head_size));
+  Runtime composed = runtime;
+  composed.kernels = Kernels::reference;
+  return composed;
+}
 
 std::unique_ptr<ParameterArena> make_arena(const GptShape& shape, const Runtime& runtime, Use use) {
   const Gradients trained = is_reference(runtime) ? Gradients::as_weights : Gradients::in_float32;

@@ -48,6 +48,10 @@ class Model {
   const Backend& backend_;
 };
 
+// Returns the runtime that can compute a model of this shape: where the fused kernels of a GPU cannot, the reference
+// model takes their place, which is logged.
+Runtime runtime_for(const GptShape& shape, const Runtime& runtime);
+
 // Make the arena of a model, with gradients if it is to be trained, and the model over it, which the arena must
 // outlive. `runtime` decides here between fused and reference; make_reference() is in model/reference.cpp.
 std::unique_ptr<ParameterArena> make_arena(const GptShape& shape, const Runtime& runtime, Use use);

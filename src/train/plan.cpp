@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "backend/choose.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "checkpoint/model_config.h"
 #include "config/config.h"
+#include "model/model.h"
 #include "runtime/cpu_memory.h"
 #include "train/fit.h"
 #include "train/memory.h"
@@ -77,12 +77,12 @@ std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options
                  asked.training.max_steps, ". Raise training.max_steps to go on, or give --fresh to start over"));
     return std::nullopt;
   }
-  const Runtime runtime =
+  const Runtime resolved =
       resume ? resume_runtime(asked.runtime, resume->state.resolved) : resolve_runtime(asked.runtime);
   Dataset dataset = prepare(asked, options, resume, run);
   reuse_cpu_memory();
   const GptShape shape = shape_from(asked.model, dataset.vocab_size);
-  choose_backend(runtime);  // refuses here where the GPU's is missing
+  const Runtime runtime = runtime_for(shape, resolved);  // refuses here where the GPU's library is missing
   check_recompute({.dropout = asked.model.dropout, .recompute = asked.training.recompute}, runtime);
   return RunPlan{.asked = asked,
                  .config = with_micro_batch_size(asked, shape, runtime, resume),

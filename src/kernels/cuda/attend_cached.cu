@@ -10,7 +10,7 @@ namespace inkling::cuda {
 namespace {
 
 constexpr int threads = 2 * static_cast<int>(attention_chunk);  // two for each key's score
-constexpr int largest_head = 1024;
+constexpr int largest_head = static_cast<int>(largest_cached_head);
 
 template <typename Element>
 struct CachedAttention {

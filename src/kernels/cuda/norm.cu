@@ -8,7 +8,6 @@ namespace inkling::cuda {
 namespace {
 
 constexpr int longest_of_warp = 1024;
-constexpr int longest_of_block = 8192;
 
 // Where rows begin: every `channels` elements, or as heads of tokens that begin every `stride` elements.
 struct RowPlaces {
@@ -157,8 +156,8 @@ __global__ void __launch_bounds__(block_size)
 // Calls function(packs, threads) for rows of `channels` values, `width` at a time.
 template <int width, typename Function>
 void with_row_shape(std::int64_t channels, Function&& function) {
-  if (channels > longest_of_block) {
-    throw Error::environment("a norm of more than " + std::to_string(longest_of_block) +
+  if (channels > longest_norm) {
+    throw Error::environment("a norm of more than " + std::to_string(longest_norm) +
                              " channels has no CUDA kernel here: set runtime.kernels to reference");
   }
   const auto with_packs = [&](auto threads) {
