@@ -22,7 +22,7 @@ ACTIVATIONS = {
     "relu": F.relu,
     "relu_squared": lambda x: F.relu(x).square(),
     "swiglu": F.silu,
-    "geglu": lambda x: F.gelu(x, approximate="tanh"),  # as Gemma
+    "geglu": F.gelu,
 }
 GATED = {"swiglu", "geglu"}
 
