@@ -1,4 +1,5 @@
-// GPT-2 (Radford et al. 2019) on fused operations: embeddings, blocks of attention and MLP, a tied output head.
+// The model on fused operations: embeddings, blocks of attention and MLP, an output head (Radford et al. 2019, and what
+// has changed since, as GptShape says).
 #pragma once
 
 #include "model/model.h"

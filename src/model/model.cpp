@@ -11,11 +11,23 @@ namespace {
 
 bool is_reference(const Runtime& runtime) { return runtime.kernels == Kernels::reference; }
 
-// Elements per token that one layer of the reference model keeps (the inputs of the two norms, their outputs, qkv,
-// attention's output, the MLP before and after the activation) and holds while it runs.
+// Elements per token that one layer of the reference model keeps: the inputs of the two norms, their outputs, qkv,
+// attention's output, the MLP before and after the activation; and what autograd keeps inside the parts that LibTorch
+// composes.
 std::int64_t kept_by_reference(const GptShape& shape) {
-  return 4 * shape.n_embd + shape.attention().packed() + shape.attention().queries() + shape.widened() + shape.inner();
+  const AttentionForm form = shape.attention();
+  const bool turns = shape.position == Position::rope, is_grouped = form.group() > 1;
+  std::int64_t kept = 4 * shape.n_embd + form.packed() + form.queries() + shape.widened() + shape.inner();
+  if (shape.norm == NormKind::rmsnorm) kept += 2 * shape.n_embd;  // before the weights of the norms
+  if (is_gated(shape.activation)) kept += shape.inner();          // the gates
+  if (shape.qk_norm) kept += 2 * (form.queries() + form.keys());  // before and behind their weights
+  if (turns) kept += form.queries();
+  if (is_grouped) kept += 2 * form.queries();  // a key and a value for each query
+  if (turns && !is_grouped) kept += form.keys();
+  return kept;
 }
+
+// And holds while it runs.
 std::int64_t held_by_reference(const GptShape& shape) { return 3 * shape.n_embd + 2 * shape.widened() + shape.inner(); }
 
 TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uint64_t element,

@@ -1,6 +1,6 @@
-// GPT-2 (Radford et al. 2019) in LibTorch's own operations and under its autograd, as nanoGPT writes it: the file to
-// read first. It runs on any device and in any dtype. The tests compare model/gpt with it, and runs use it where the
-// fused kernels have not passed their tests yet.
+// The model with every setting of model:, in LibTorch's own operations and under its autograd, as nanoGPT writes it:
+// the file to read first. It runs on any device and in any dtype. The tests compare model/gpt with it, and runs use it
+// where the fused kernels have not passed their tests yet.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/arange.h>
@@ -48,9 +48,8 @@ at::Tensor normalize(const at::Tensor& x, const NormWeights& weights) {
 
 at::Tensor activate(const at::Tensor& x, Activation activation) {
   if (is_gated(activation)) {
-    const std::int64_t inner = x.size(-1) / 2;
-    const at::Tensor gates = x.narrow(-1, 0, inner), values = x.narrow(-1, inner, inner);
-    return (activation == Activation::swiglu ? at::silu(gates) : at::gelu(gates)) * values;
+    const Tensors halves = x.chunk(2, -1);  // gates, and values
+    return (activation == Activation::swiglu ? at::silu(halves[0]) : at::gelu(halves[0])) * halves[1];
   }
   if (activation == Activation::relu) return at::relu(x);
   if (activation == Activation::relu_squared) return at::relu(x).square();
@@ -85,9 +84,8 @@ at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, double t
   const at::Tensor exponents = at::arange(0, 2 * half, 2, heads.options().dtype(at::kFloat)) / (2 * half);
   const at::Tensor angles = positions.to(at::kFloat).unsqueeze(-1) / at::pow(theta, exponents);
   const at::Tensor first = heads.narrow(3, 0, half), second = heads.narrow(3, half, half);
-  const at::Tensor turned =
-      at::cat({first * angles.cos() - second * angles.sin(), second * angles.cos() + first * angles.sin()}, 3);
-  return turned.to(heads.scalar_type());
+  const at::Tensor cosines = angles.cos(), sines = angles.sin();
+  return at::cat({first * cosines - second * sines, second * cosines + first * sines}, 3).to(heads.scalar_type());
 }
 
 at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,HD]
@@ -143,9 +141,8 @@ class Reference final : public Model {
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const override {
     Pass pass{backend(), training};
     const at::Tensor x = hidden(drop(embed(tokens), pass), columns(tokens), causal(), pass);
-    const bool is_capped = shape().logit_softcap > 0.0;
-    const at::Tensor logits =
-        is_capped ? at::matmul(x.flatten(0, 1), head_.t()) : padded_logits(x.flatten(0, 1), head_);
+    const at::Tensor rows = x.flatten(0, 1);
+    const at::Tensor logits = shape().logit_softcap > 0 ? at::matmul(rows, head_.t()) : padded_logits(rows, head_);
     // The softmax is taken in float32 where the products are in bfloat16.
     const at::ScalarType dtype = c10::promoteTypes(logits.scalar_type(), at::kFloat);
     return at::cross_entropy_loss(capped(logits.to(dtype)), targets.flatten(), {}, 1 /* mean */, not_scored);

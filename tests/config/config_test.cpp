@@ -96,7 +96,7 @@ TEST(Fit, RotaryPositionsTurnPairs) {
 
 TEST(Fit, NothingStandsForAutoButTheWord) {
   EXPECT_EQ(message_of("data: {source: a}\nmodel:\n  n_inner: 0\n"),
-            "run.yaml:3:12: model.n_inner is 0; write auto or a whole number from 1 to 1,048,576");
+            "run.yaml:3:12: model.n_inner is 0; write auto or a whole number from 1 to 1048576");
 }
 
 TEST(Fit, HeadsDivideChannels) {

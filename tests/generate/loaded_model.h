@@ -25,8 +25,7 @@ inline std::unique_ptr<Tokenizer> make_char_tokenizer(bool with_separator, std::
 inline Runtime test_runtime(Kernels kernels = Kernels::fused) { return {.kernels = kernels, .threads = 1}; }
 
 inline LoadedModel make_loaded_model(std::unique_ptr<Tokenizer> tokenizer, std::int64_t block_size,
-                                     const Runtime& runtime) {
-  GptShape shape = test::small_shape;
+                                     const Runtime& runtime, GptShape shape = test::small_shape) {
   shape.block_size = block_size;
   shape.vocab_size = static_cast<std::int64_t>(tokenizer->vocab_size());
   test::SmallModel made = test::make_lively_model(shape, {.runtime = runtime, .use = Use::inference});

@@ -77,6 +77,17 @@ TEST_P(RecordedDecoderTest, DrawsWhatIsDrawnOnTheCpu) {
   }
 }
 
+TEST_P(RecordedDecoderTest, DrawsWhatIsDrawnOnTheCpuWithEverySwitch) {
+  const GenerationSettings settings = settings_with({.temperature = 1});
+  const auto on_the_gpu =
+      texts_of(make_loaded_model(make_char_tokenizer(true), 16, runtime_, test::modern_shape), prompts, settings);
+  const bool emulated = gpu_.has_value();
+  gpu_.reset();
+  EXPECT_EQ(on_the_gpu, texts_of(make_loaded_model(make_char_tokenizer(true), 16, test_runtime(), test::modern_shape),
+                                 prompts, settings));
+  if (emulated) gpu_.emplace();
+}
+
 TEST_P(RecordedDecoderTest, NeverDrawsATokenBeyondTheVocabulary) {
   LoadedModel model = model_with(make_byte_tokenizer(false));
   model.tokenizer = make_char_tokenizer(false);

@@ -15,6 +15,22 @@ namespace inkling::test {
 // Two layers of three heads; nothing is a multiple of a vector's width.
 inline constexpr GptShape small_shape = {.n_layer = 2, .n_head = 3, .n_embd = 30, .block_size = 20, .vocab_size = 41};
 
+// The same in size, with every switch elsewhere than GPT-2 has it.
+inline constexpr GptShape modern_shape = {.n_layer = 2,
+                                          .n_head = 4,
+                                          .n_embd = 30,
+                                          .block_size = 20,
+                                          .vocab_size = 41,
+                                          .tie_embeddings = false,
+                                          .n_kv_head = 2,
+                                          .head_size = 10,
+                                          .n_inner = 44,
+                                          .activation = Activation::swiglu,
+                                          .logit_softcap = 15.0,
+                                          .qk_norm = true,
+                                          .position = Position::rope,
+                                          .norm = NormKind::rmsnorm};
+
 struct SmallModel {
   std::unique_ptr<ParameterArena> arena;
   std::unique_ptr<Model> model;

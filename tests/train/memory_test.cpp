@@ -110,7 +110,21 @@ INSTANTIATE_TEST_SUITE_P(
                     "--set model.dropout=0 --set training.micro_batch_size=24 --set training.recompute=block "
                     "--set model.n_layer=6 --set model.block_size=128 --set runtime.kernels=reference",
                     "--set model.dropout=0 --set training.micro_batch_size=24 --set runtime.kernels=reference",
-                    "--set model.dropout=0.2 --set training.micro_batch_size=24 --set runtime.kernels=reference"));
+                    "--set model.dropout=0.2 --set training.micro_batch_size=24 --set runtime.kernels=reference",
+                    "--set model.norm=rmsnorm --set model.position=rope --set model.activation=swiglu "
+                    "--set model.dropout=0.1 --set training.micro_batch_size=24 --set model.block_size=128",
+                    "--set model.norm=rmsnorm --set model.position=rope --set model.activation=geglu "
+                    "--set model.qk_norm=true --set model.n_kv_head=2 --set model.tie_embeddings=false "
+                    "--set model.n_inner=640 --set model.head_size=48 --set model.logit_softcap=20 "
+                    "--set model.dropout=0 --set training.micro_batch_size=24 --set model.block_size=128",
+                    "--set model.position=none --set model.activation=swiglu --set training.recompute=gelu "
+                    "--set model.dropout=0 --set training.micro_batch_size=24 --set model.block_size=128",
+                    "--set model.norm=rmsnorm --set model.position=rope --set model.activation=swiglu "
+                    "--set model.n_kv_head=1 --set model.dropout=0 --set training.recompute=block "
+                    "--set model.n_layer=6 --set training.micro_batch_size=24 --set model.block_size=128",
+                    "--set model.norm=rmsnorm --set model.position=rope --set model.activation=swiglu "
+                    "--set model.qk_norm=true --set model.n_kv_head=2 --set model.dropout=0 "
+                    "--set training.micro_batch_size=24 --set runtime.kernels=reference"));
 
 }  // namespace
 }  // namespace inkling

@@ -127,6 +127,23 @@ class RecordedStep : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Emulated, RecordedStep, testing::Values("cpu"));
 INSTANTIATE_TEST_SUITE_P(Cuda, RecordedStep, testing::Values("cuda"));
 
+TEST_P(RecordedStep, OfEverySwitchLearnsWhatTheCpuLearns) {
+  config_.model = {{.n_layer = 2,
+                    .n_head = 4,
+                    .n_embd = 24,
+                    .block_size = 16,
+                    .tie_embeddings = false,
+                    .n_kv_head = 2,
+                    .head_size = 8,
+                    .activation = Activation::swiglu,
+                    .logit_softcap = 15.0,
+                    .qk_norm = true,
+                    .position = Position::rope,
+                    .norm = NormKind::rmsnorm},
+                   0.1};
+  expect_what_the_cpu_learns();
+}
+
 // Three micro-batches: the first is one graph, the others are repetitions of another.
 TEST_P(RecordedStep, LearnsWhatTheStepOnTheCpuLearns) { expect_what_the_cpu_learns(); }
 
