@@ -18,8 +18,8 @@ struct LoadedModel {
   std::unique_ptr<Tokenizer> tokenizer;   // null where the folder holds none
 };
 
-// Opens a checkpoint or any GPT-2 folder in Hugging Face's format. Throws Error input if the folder is neither, if it
-// is damaged, or if its tokenizer has more tokens than the model.
+// Opens a checkpoint or any folder of a family that it knows in Hugging Face's format. Throws Error input if the folder
+// is neither, if it is damaged, or if its tokenizer has more tokens than the model.
 LoadedModel load_model(const std::filesystem::path& folder, const Runtime& runtime);
 
 // Returns the tokenizer of a model. Throws Error input, saying what to do, if there is none.

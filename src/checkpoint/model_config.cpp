@@ -40,8 +40,8 @@ Activation gpt2_activation(const JsonFields& config) {
 // Returns a norm's epsilon. missing: what transformers takes without the field.
 double epsilon(const JsonFields& config, const char* name, double missing) {
   const double value = config.optional_real(name).value_or(missing);
-  if (value > 0 && value <= 1) return value;
-  config.refuse_value(name, "above 0 and at most 1");
+  if (value >= least_norm_epsilon && value <= 1) return value;
+  config.refuse_value(name, "from 1e-30 to 1");
 }
 
 // Returns the value of an enum that the field names by a word of our settings.
@@ -109,29 +109,35 @@ void write_rope(Json& config, const GptShape& shape) {
   config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", shape.rope_theta}};
 }
 
-// Either field will do; 10,000 where neither is there.
+// Either field will do; 10,000 where neither is there. transformers 5 reads an older file's rope_scaling in place of
+// rope_parameters.
 double read_rope_theta(const JsonFields& config) {
+  std::vector<std::pair<std::string, double>> thetas;
+  const auto read = [&](const JsonFields& fields, const std::string& name) {
+    if (const auto theta = fields.optional_real("rope_theta")) thetas.emplace_back(name, *theta);
+    if (fields.optional_real("partial_rotary_factor").value_or(1.0) != 1.0) {
+      config.refuse(str("partial_rotary_factor is not 1: heads that turn in part cannot be computed here"));
+    }
+  };
+  read(config, "rope_theta");
   for (const char* name : {"rope_parameters", "rope_scaling"}) {
     if (!config.has(name)) continue;
     const JsonFields rope = config.section(name);
-    const std::string old_type = rope.optional_text("type").value_or("default");
-    const std::string type = rope.optional_text("rope_type").value_or(old_type);
-    if (type != "default")
-      config.refuse(str(name, " has the rope_type ", quote(type), ", which cannot be computed here"));
-    if (rope.optional_real("partial_rotary_factor").value_or(1.0) != 1.0) {
-      config.refuse(str(name, " has a partial_rotary_factor, which cannot be computed here"));
+    if (rope.has("full_attention")) config.refuse(str(name, " differs by layer, which cannot be computed here"));
+    for (const char* key : {"rope_type", "type"}) {
+      const std::string type = rope.optional_text(key).value_or("default");
+      if (type == "default") continue;
+      config.refuse(str(name, " has the ", key, " ", quote(type), ", which cannot be computed here"));
     }
+    read(rope, str(name, ".rope_theta"));
   }
-  const std::optional<double> outer = config.optional_real("rope_theta");
-  const std::optional<double> inner =
-      config.has("rope_parameters") ? config.section("rope_parameters").optional_real("rope_theta") : std::nullopt;
-  if (outer && inner && *outer != *inner) {
-    config.refuse(
-        str("rope_theta is ", format_shortest(*outer), ", and in rope_parameters it is ", format_shortest(*inner)));
+  if (thetas.empty()) return 10'000;
+  const auto& [first, theta] = thetas.front();
+  for (const auto& [name, other] : thetas) {
+    if (other == theta) continue;
+    config.refuse(str(first, " is ", format_shortest(theta), ", and ", name, " is ", format_shortest(other)));
   }
-  const double theta = outer.value_or(inner.value_or(10'000));
-  if (theta < 1 || theta > 1e12)
-    config.refuse(str("rope_theta is ", format_shortest(theta), ", and must be 1 to 1e12"));
+  if (theta < 1 || theta > 1e12) config.refuse(str(first, " is ", format_shortest(theta), ", and must be 1 to 1e12"));
   return theta;
 }
 
@@ -241,7 +247,8 @@ GptShape read_inkling(const JsonFields& config) {
   shape.activation = named<Activation>(config, "activation");
   shape.qk_norm = config.flag("qk_norm");
   shape.logit_softcap = config.real("logit_softcap");
-  if (shape.logit_softcap < 0) config.refuse_value("logit_softcap", "0 or more");
+  const bool is_bound = shape.logit_softcap >= least_softcap && shape.logit_softcap <= most_softcap;
+  if (shape.logit_softcap != 0 && !is_bound) config.refuse_value("logit_softcap", "0, or from 0.001 to 1,000,000");
   shape.bias = config.flag("bias");
   return shape;
 }

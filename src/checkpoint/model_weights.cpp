@@ -28,9 +28,10 @@
 namespace inkling {
 namespace {
 
-// The causal masks that old versions of transformers stored next to GPT-2's weights.
-bool is_mask_buffer(std::string_view name) {
-  return name.starts_with("h.") && (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"));
+// Buffers that old versions of transformers stored next to the weights: GPT-2's causal masks, and Llama's angles.
+bool is_old_buffer(std::string_view name) {
+  const bool is_mask = name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+  return (name.starts_with("h.") && is_mask) || name.ends_with(".rotary_emb.inv_freq");
 }
 
 // Opens model.safetensors, or the files that an index names.
@@ -101,6 +102,14 @@ class StoredWeights {
     check_tensor(*stored.file, *stored.entry, shape);
   }
 
+  static void put(Stored& place, const Stored& found) {
+    if (place.entry != nullptr) {
+      throw Error::input(str(found.path(), ": holds the tensor ", quote(found.entry->name), ", which ", place.path(),
+                             " holds too; fetch or save the model again"));
+    }
+    place = found;
+  }
+
   // Names of a file without the prefix are completed.
   void sort_entries() {
     for (const SafetensorsFile& file : files_) {
@@ -108,11 +117,11 @@ class StoredWeights {
         const bool has_prefix = entry.name.starts_with(prefix_);
         const std::string name = has_prefix || prefixed_ ? entry.name : str(prefix_, entry.name);
         if (entry.name == head_name) {
-          (is_tied_ ? head_ : stored_[entry.name]) = {&file, &entry};
+          put(is_tied_ ? head_ : stored_[entry.name], {&file, &entry});
         } else if (has_prefix != prefixed_) {
           refuse_unknown(file.path(), std::vector{entry.name});
-        } else if (!is_mask_buffer(std::string_view(name).substr(prefix_.size()))) {
-          stored_[name] = {&file, &entry};
+        } else if (!is_old_buffer(std::string_view(name).substr(prefix_.size()))) {
+          put(stored_[name], {&file, &entry});
         }
       }
     }

@@ -89,6 +89,11 @@ class FitChecker {
   void check_model() const {
     const ModelConfig& model = config_.model;
     check_head_size(model);
+    if (model.logit_softcap > 0 && model.logit_softcap < least_softcap) {
+      refuse({"model.logit_softcap"}, str("model.logit_softcap is ", format_shortest(model.logit_softcap),
+                                          ", so small that all tokens are alike; write 0 for none, or at least ",
+                                          format_shortest(least_softcap)));
+    }
     if (model.n_head % model.attention().n_kv_head != 0) {
       refuse({"model.n_kv_head", "model.n_head"},
              str(stated("model.n_head", model.n_head), " is not divisible by model.n_kv_head ", *model.n_kv_head,

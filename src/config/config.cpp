@@ -99,7 +99,11 @@ class ConfigReader {
         read_section(value, key);
       } else if (const Setting* setting = list_.find(key)) {
         set(*setting, value, key);
-        places_.files[setting->key] = value.place;
+        const auto [before, is_first] = places_.files.try_emplace(setting->key, value.place);
+        if (!is_first) {
+          throw Error::input(str(value.place, ": ", key, " and what is written at ", before->second, " are both ",
+                                 setting->key, "; remove one of them"));
+        }
       } else {
         refuse_unknown(node.keys[i].place, key);
       }

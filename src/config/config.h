@@ -45,6 +45,9 @@ struct DataConfig {
   std::uint64_t grammar_seed = 1;
 };
 
+// What float32 still computes with.
+inline constexpr double least_softcap = 1e-3, most_softcap = 1e6, least_norm_epsilon = 1e-30;
+
 // How a token knows where it stands: by a learned table of positions, by queries and keys that turn with it (rotary
 // position embedding, Su et al. 2021), or only by what the mask hides from it.
 enum class Position { learned, rope, none };
@@ -103,7 +106,7 @@ struct ScheduleConfig {
   double min_learning_rate = 6e-5;
 };
 
-// Recompute says what the backward pass computes again instead of keeping it: nothing, the activations behind GELU
+// Recompute says what the backward pass computes again instead of keeping it: nothing, what the MLP's activation gave
 // (with the fused kernels only), or all of a block but its input.
 enum class Recompute { none, gelu, block };
 

@@ -142,14 +142,14 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("dropout", c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");
   f.add("bias", c.bias, TrueOrFalse{}, refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them. RMSNorm has none.");
   f.add("tie_embeddings", c.tie_embeddings, TrueOrFalse{}, refuse, "Whether the output head is the table of token vectors, as in GPT-2, or a matrix of its own.");
-  f.add("logit_softcap", c.logit_softcap, real(0, 1'000'000), refuse, "Bound of the logits x, which become logit_softcap * tanh(x / logit_softcap); 0 leaves them as they are.");
+  f.add("logit_softcap", c.logit_softcap, real(0, most_softcap), refuse, "Bound of the logits x, which become logit_softcap * tanh(x / logit_softcap); 0 leaves them as they are.");
   f.add("n_inner", c.n_inner, whole(1, 1'048'576), refuse, "Channels between the two layers of the MLP; `auto` is four times `n_embd`, or for a gated activation 8/3 of it, rounded up to a multiple of 64.");
   f.add("activation", c.activation, its_words({{"tanh", "gelu_tanh"}, {"exact", "gelu"}}), refuse, "Function between the two layers of the MLP: GELU, approximated by tanh as in GPT-2 or exact as in nanoGPT, ReLU, or its square; or gated, with a third matrix: SwiGLU (Llama) or GEGLU.", "gelu");
   f.add("qk_norm", c.qk_norm, TrueOrFalse{}, refuse, "RMSNorm of each query and each key (Qwen3): one weight of the size of a head for all queries of a layer, and one for all keys.");
   f.add("position", c.position, its_words(), refuse, "How a token knows where it stands: `learned` adds a vector for each position of the block (GPT-2); `rope` turns queries and keys by angles that grow with the position, so that attention sees distances (Llama); with `none` only the mask tells.");
   f.add("rope_theta", c.rope_theta, real(1, 1e12), refuse, "Base of these angles: pair i of a head of size D turns by position / rope_theta^(2i/D).");
   f.add("norm", c.norm, its_words(), refuse, "What stands in front of attention and MLP: LayerNorm, or RMSNorm, which has no mean and no bias (Llama).");
-  f.add("norm_epsilon", c.norm_epsilon, above(0, 1), refuse, "Added to the variance that a norm divides by.");
+  f.add("norm_epsilon", c.norm_epsilon, real(least_norm_epsilon, 1), refuse, "Added to the variance that a norm divides by.");
 }
 
 void fields(Fields& f, OptimizerConfig& c) {
@@ -158,7 +158,7 @@ void fields(Fields& f, OptimizerConfig& c) {
   f.add("beta1", c.beta1, below(0, 1), ask, "Memory of the mean gradient.");
   f.add("beta2", c.beta2, below(0, 1), ask, "Memory of the mean squared gradient; 0.99 suits small batches.");
   f.add("epsilon", c.epsilon, above(0, 1), ask, "Added to the divisor, against division by zero.");
-  f.add("weight_decay", c.weight_decay, real(0, 10), ask, "Pull of the matrices towards zero; biases and LayerNorms are left alone.");
+  f.add("weight_decay", c.weight_decay, real(0, 10), ask, "Pull of the matrices towards zero; biases and norms are left alone.");
   f.add("grad_clip", c.grad_clip, real(0, 1000), ask, "Largest global norm of the gradient; 0 does not clip.");
 }
 
@@ -178,7 +178,7 @@ void fields(Fields& f, TrainingConfig& c) {
   f.add("max_steps", c.max_steps, whole(0, 1'000'000'000), free, "Steps to train; each takes one batch. 0 saves the model as initialised.");
   f.add("batch_size", c.batch_size, whole(1, 100'000), ask, "Windows of `block_size` tokens in one step.");
   micro_batch_field(f, c);
-  f.add("recompute", c.recompute, its_words(), free, "What the backward pass computes again instead of keeping it: nothing; the activations behind GELU, a quarter of what is kept, for little time (fused kernels only); or whole blocks, most of it, whose forward pass is then computed twice. The numbers stay the same (with `gelu` on a GPU: but for rounding).");
+  f.add("recompute", c.recompute, its_words(), free, "What the backward pass computes again instead of keeping it: nothing; what the MLP's activation gave, a sixth to a quarter of what is kept, for little time (fused kernels only); or whole blocks, most of it, whose forward pass is then computed twice. The numbers stay the same (with `gelu` on a GPU: but for rounding).");
   f.add("seed", c.seed, whole(0, largest_seed), ask, "Decides initial weights, order of the windows and dropout.");
 }
 

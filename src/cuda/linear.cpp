@@ -111,11 +111,13 @@ at::Tensor mlp_backward(const at::Tensor& dout, const at::Tensor& x, const at::T
                         const MlpWeights& weights) {
   add_gradients(dout, wide.defined() ? wide : activated_again(pre, weights.activation), weights.c_proj);
   const Weight& c_proj = weights.c_proj.weight;
-  const at::Tensor after_gelu = at::empty_like(pre);
-  const Epilogue through_gelu = {.kind = Epilogue::Kind::gelu_gradient, .pre = pre};
-  if (weights.activation == Activation::gelu_tanh && try_multiply(dout, c_proj.value.t(), after_gelu, through_gelu)) {
-    add_gradients(after_gelu, x, weights.c_fc);
-    return input_gradient(after_gelu, weights.c_fc.weight);
+  if (weights.activation == Activation::gelu_tanh) {
+    const at::Tensor dpre = at::empty_like(pre);
+    const Epilogue through_gelu = {.kind = Epilogue::Kind::gelu_gradient, .pre = pre};
+    if (try_multiply(dout, c_proj.value.t(), dpre, through_gelu)) {
+      add_gradients(dpre, x, weights.c_fc);
+      return input_gradient(dpre, weights.c_fc.weight);
+    }
   }
   const at::Tensor dpre = activation_backward(input_gradient(dout, c_proj), pre, weights.c_fc.bias.gradient_to_add_to(),
                                               weights.activation);

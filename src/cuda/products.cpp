@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <string>
@@ -31,9 +32,11 @@ struct Operand {
 };
 
 Operand operand(const at::Tensor& matrix) {
-  const bool row_major = matrix.stride(1) == 1;
-  return {matrix.data_ptr(), row_major ? matrix.size(1) : matrix.size(0), row_major ? matrix.size(0) : matrix.size(1),
-          row_major ? matrix.stride(0) : matrix.stride(1), !row_major};
+  const std::int64_t rows = matrix.size(0), columns = matrix.size(1);
+  // A matrix of one column may have the stride 1 in both dimensions.
+  const bool row_major = matrix.stride(1) == 1 && (rows == 1 || matrix.stride(0) >= columns);
+  if (row_major) return {matrix.data_ptr(), columns, rows, std::max(matrix.stride(0), columns), false};
+  return {matrix.data_ptr(), rows, columns, std::max(matrix.stride(1), rows), true};
 }
 
 // Returns the power of two that the address is a multiple of, at most 256; 256 for an undefined tensor.

@@ -20,7 +20,8 @@ namespace inkling {
 //   start = ceil((length - T) / stride) * stride         for length > T, where stride = T + 1 - max(1, T / 2)
 //
 // It depends on the length alone, so a text is continued alike with and without a cache, and a long prompt exactly as
-// if it had been generated. (Positions are learned, so a cached key cannot be used at another position.)
+// if it had been generated. (Positions count from the context's start, learned or turned, so a cached key cannot be
+// used at another.)
 std::uint64_t context_start(std::uint64_t length, std::uint64_t block_size);
 
 // Returns the tokens of the text from context_start() on.

@@ -3,6 +3,8 @@
 #include <ATen/ops/arange.h>
 #include <ATen/record_function.h>
 
+#include <algorithm>
+
 #include "backend/heads.h"
 #include "ops/operations.h"
 #include "ops/recompute.h"
@@ -10,10 +12,6 @@
 namespace inkling {
 
 namespace {
-
-at::Tensor capped(const at::Tensor& logits, double softcap) {
-  return softcap > 0.0 ? logits.div(softcap).tanh().mul(softcap) : logits;
-}
 
 // Undefined for a model whose queries and keys do not turn.
 Rotation rotation(const GptShape& shape, const at::Tensor& positions) {
@@ -73,7 +71,7 @@ at::Tensor Gpt::loss(const at::Tensor& tokens, const at::Tensor& targets, const 
 
 at::Tensor Gpt::logits(const at::Tensor& tokens) const {
   Pass pass{backend()};
-  return capped(backend().logits(hidden(tokens, pass), weights_.head), shape().logit_softcap);
+  return capped(backend().logits(hidden(tokens, pass), weights_.head));
 }
 
 // From here on with a cache of keys and values: the beginnings of texts, and one more token.
@@ -105,22 +103,20 @@ at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
   }
   cache.lengths.add_(1);
   RECORD_FUNCTION("decode_logits", std::vector<c10::IValue>());
-  return capped(backend().decode_logits(stream.normed.squeeze(1), weights_.head), shape().logit_softcap);
+  return capped(backend().decode_logits(stream.normed.squeeze(1), weights_.head));
 }
 
 TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backend, std::int64_t rows,
                                     at::ScalarType dtype, Recompute recompute) {
   const std::int64_t channels = shape.n_embd;
   const AttentionForm heads = shape.attention();
-  const auto bytes = [rows](std::int64_t elements, std::size_t size) {
-    return static_cast<std::uint64_t>(rows * elements) * size;
-  };
+  const auto bytes = [rows](std::int64_t elements, std::size_t size) { return bytes_of(rows, elements, size); };
   const bool again = recompute == Recompute::block;
   const std::size_t element = c10::elementSize(dtype);
   std::uint64_t block = bytes(
       2 * kept_by_norm(channels) + kept_by_linear(channels) + kept_by_attention(shape) + kept_by_mlp(shape, recompute),
       element);
-  std::uint64_t at_work = bytes(held_by_mlp(shape), element);
+  std::uint64_t at_work = bytes(std::max(held_by_mlp(shape), held_by_attention(shape)), element);
   if (backend.keeps_probabilities(dtype, heads)) {
     const std::uint64_t scores = bytes(shape.block_size * heads.n_head, sizeof(float));
     block += scores;

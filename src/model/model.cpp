@@ -1,5 +1,9 @@
 #include "model/model.h"
 
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+
 #include "backend/choose.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -28,14 +32,14 @@ std::int64_t kept_by_reference(const GptShape& shape) {
 }
 
 // And holds while it runs.
-std::int64_t held_by_reference(const GptShape& shape) { return 3 * shape.n_embd + 2 * shape.widened() + shape.inner(); }
+std::int64_t held_by_reference(const GptShape& shape) {
+  return 3 * shape.n_embd + std::max(2 * shape.widened() + shape.inner(), 3 * shape.attention().packed());
+}
 
 TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uint64_t element,
                               const TrainingPass& training) {
   const bool again = training.recompute == Recompute::block;
-  const auto bytes = [&](std::int64_t elements, std::uint64_t each) {
-    return static_cast<std::uint64_t>(rows * elements) * each;
-  };
+  const auto bytes = [&](std::int64_t elements, std::uint64_t each) { return bytes_of(rows, elements, each); };
   const std::uint64_t block = bytes(shape.n_embd, element), scores = bytes(shape.block_size * shape.n_head, element);
   std::uint64_t layer = bytes(kept_by_reference(shape), element);
   std::uint64_t at_work = bytes(held_by_reference(shape), element);
@@ -44,12 +48,28 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
     layer += 2 * scores + numbers + 2 * channels;  // the probabilities, their dropped copy, and what was dropped where
     at_work += 3 * scores + 3 * sizeof(std::int64_t) * numbers;  // random numbers, and what they are made with
   }
+  // Freed blocks serve again where they are up to a quarter too large (runtime/cpu_memory.h): an eighth on average, as
+  // the composed operations' sizes are many. The fused ones ask for the same sizes in every layer.
+  layer += layer / 8;
   return {.activations = static_cast<std::uint64_t>(shape.n_layer) * (again ? block : layer),
           .at_work = at_work + (again ? layer : 0),
-          .logits = 3 * bytes(shape.vocab_size, sizeof(float))};  // log-softmax and the gradient too
+          .logits = (shape.logit_softcap > 0 ? 4 : 3) *
+                    bytes(shape.vocab_size, sizeof(float))};  // log-softmax, gradient, tanh
 }
 
 }  // namespace
+
+std::uint64_t bytes_of(std::int64_t rows, std::int64_t elements, std::uint64_t size) {
+  constexpr double most = 0x1p50;
+  const double product = static_cast<double>(rows) * static_cast<double>(elements) * static_cast<double>(size);
+  return product < most ? static_cast<std::uint64_t>(rows * elements) * size : std::uint64_t{1} << 50;
+}
+
+at::Tensor Model::capped(const at::Tensor& logits) const {
+  const double bound = shape_.logit_softcap;
+  if (bound == 0.0) return logits;
+  return logits.to(c10::promoteTypes(logits.scalar_type(), at::kFloat)).div(bound).tanh().mul(bound);
+}
 
 Runtime runtime_for(const GptShape& shape, const Runtime& runtime) {
   if (is_reference(runtime)) return runtime;

@@ -43,6 +43,10 @@ class Model {
   // V].
   virtual at::Tensor decode(const at::Tensor& tokens, KeyValueCache& cache) const = 0;
 
+ protected:
+  // Returns logits, or bound * tanh(logits / bound) in float32 where the shape has a bound.
+  at::Tensor capped(const at::Tensor& logits) const;
+
  private:
   GptShape shape_;
   const Backend& backend_;
@@ -60,6 +64,10 @@ std::unique_ptr<Model> make_reference(const GptShape& shape, const ParameterAren
 
 // Throws Error input for a training.recompute that the model chosen by `runtime` does not support.
 void check_recompute(const TrainingPass& training, const Runtime& runtime);
+
+// Returns rows * elements * size, or 2^50 where that is more: a petabyte, past which no machine has memory and sums do
+// not overflow.
+std::uint64_t bytes_of(std::int64_t rows, std::int64_t elements, std::uint64_t size);
 
 // What training holds, in bytes: the sum of what the model's parts say they keep.
 struct TrainingBytes {

@@ -82,7 +82,7 @@ at::Tensor drop(const at::Tensor& x, Pass& pass) {
 at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, double theta) {
   const std::int64_t half = heads.size(3) / 2;
   const at::Tensor exponents = at::arange(0, 2 * half, 2, heads.options().dtype(at::kFloat)) / (2 * half);
-  const at::Tensor angles = positions.to(at::kFloat).unsqueeze(-1) / at::pow(theta, exponents);
+  const at::Tensor angles = positions.to(at::kFloat).unsqueeze(-1) * at::pow(theta, exponents).reciprocal();
   const at::Tensor first = heads.narrow(3, 0, half), second = heads.narrow(3, half, half);
   const at::Tensor cosines = angles.cos(), sines = angles.sin();
   return at::cat({first * cosines - second * sines, second * cosines + first * sines}, 3).to(heads.scalar_type());
@@ -176,11 +176,6 @@ class Reference final : public Model {
   }
 
  private:
-  at::Tensor capped(const at::Tensor& logits) const {
-    const double bound = shape().logit_softcap;
-    return bound > 0.0 ? (logits / bound).tanh() * bound : logits;
-  }
-
   static at::Tensor columns(const at::Tensor& tokens) { return at::arange(tokens.size(1), tokens.options()); }
 
   static Attend causal() {

@@ -51,7 +51,7 @@ Rotation rotation_of(const at::Tensor& positions, std::int64_t head_size, double
 at::Tensor queries_keys_values(const at::Tensor& x, const BlockWeights& block, const AttentionForm& form,
                                const Pass& pass);
 
-// The MLP, for each token alone: a linear layer to F channels, GELU, and a linear layer back to C.
+// The MLP, for each token alone: a linear layer to F channels, an activation, and a linear layer back to C.
 at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass);
 
 // Multi-head causal self-attention (Vaswani et al. 2017, section 3.2). qkv: [B, T, form.packed()], the queries, keys
@@ -81,8 +81,11 @@ inline std::int64_t kept_by_mlp(const GptShape& shape, Recompute recompute) {
   return shape.n_embd + shape.widened() + (recompute == Recompute::gelu ? 0 : shape.inner());
 }
 
-// Elements per token that exist while the MLP runs, which needs the most: both sides of the activation, and beside them
-// x, the result and the residual stream.
+// Elements per token that exist while the MLP, or attention, runs: both sides of the activation, or the gradients of
+// qkv and of attention's result; and beside them x, the result and the residual stream.
 inline std::int64_t held_by_mlp(const GptShape& shape) { return shape.widened() + shape.inner() + 3 * shape.n_embd; }
+inline std::int64_t held_by_attention(const GptShape& shape) {
+  return shape.attention().packed() + shape.attention().queries() + 3 * shape.n_embd;
+}
 
 }  // namespace inkling

@@ -1,6 +1,8 @@
 // Model folders that other programs wrote.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/files.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
@@ -126,6 +128,95 @@ TEST_F(ForeignModel, ModelThatLearnedBiasesElsewhereIsRefused) {
                  {"model.safetensors", "transformer.h.1.ln_2.bias", "config.json"});
 }
 
+// A folder as transformers makes it, of a Llama with grouped heads.
+class ForeignLlama : public testing::Test {
+ protected:
+  static constexpr GptShape shape = {.n_layer = 2,
+                                     .n_head = 4,
+                                     .n_embd = 8,
+                                     .block_size = 6,
+                                     .vocab_size = 11,
+                                     .bias = false,
+                                     .n_kv_head = 2,
+                                     .activation = Activation::swiglu,
+                                     .position = Position::rope,
+                                     .norm = NormKind::rmsnorm};
+  ForeignLlama() : run_(shape), loaded_(shape) {
+    run_.save(folder());
+    for (const char* name : {"config.yaml", "optimizer.safetensors", "state.json"}) fs::remove(folder() / name);
+    loaded_.randomize(2);
+  }
+
+  fs::path folder() const { return temporary_ / "model"; }
+  void load() { load_weights(folder(), read_shape(folder()), loaded_.arena); }
+  // Writes config.json with these fields in place of its own; null removes one.
+  void set_fields(const nlohmann::json& fields) {
+    nlohmann::json config = nlohmann::json::parse(read_file(folder() / "config.json"));
+    config.merge_patch(fields);
+    overwrite(folder() / "config.json", config.dump());
+  }
+
+  TemporaryFolder temporary_;
+  TinyRun run_, loaded_;
+};
+
+TEST_F(ForeignLlama, HasItsNamesAndShapes) {
+  const StoredTensors stored(folder() / "model.safetensors");
+  EXPECT_EQ(stored.tensors.size(), 2U + 2U * 9U);
+  EXPECT_EQ(stored.tensors.at("model.layers.1.self_attn.k_proj.weight").shape, (std::vector<std::uint64_t>{4, 8}));
+  EXPECT_EQ(stored.tensors.at("model.layers.0.mlp.gate_proj.weight").shape, (std::vector<std::uint64_t>{64, 8}));
+  const auto config = nlohmann::json::parse(read_file(folder() / "config.json"));
+  EXPECT_EQ(config.at("model_type"), "llama");
+  EXPECT_EQ(config.at("rope_parameters").at("rope_theta"), config.at("rope_theta"));
+  load();
+  EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
+}
+
+TEST_F(ForeignLlama, BuffersOfAnglesAreLeftOut) {
+  StoredTensors tensors(folder() / "model.safetensors");
+  tensors.tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = {"F32", {1}, std::vector<std::byte>(4)};
+  tensors.write(folder() / "model.safetensors");
+  load();
+  EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
+}
+
+TEST_F(ForeignLlama, AnyOneOfTheFieldsOfRopeWillDo) {
+  const auto theta = [&](const nlohmann::json& fields) {
+    set_fields({{"rope_theta", nullptr}, {"rope_parameters", nullptr}, {"rope_scaling", nullptr}});
+    set_fields(fields);
+    return read_shape(folder()).rope_theta;
+  };
+  EXPECT_EQ(theta(nlohmann::json::object()), 10'000);
+  EXPECT_EQ(theta({{"rope_theta", 500}}), 500);
+  EXPECT_EQ(theta({{"rope_parameters", {{"rope_theta", 500}}}}), 500);
+  EXPECT_EQ(theta({{"rope_scaling", {{"rope_type", "default"}, {"rope_theta", 500}}}}), 500);
+  EXPECT_EQ(theta({{"rope_theta", 500}, {"rope_parameters", {{"rope_theta", 500}, {"rope_type", "default"}}}}), 500);
+}
+
+TEST_F(ForeignLlama, WhatWouldBeComputedOtherwiseIsRefusedByItsField) {
+  const std::string whole = read_file(folder() / "config.json");
+  const auto refused = [&](const nlohmann::json& fields, const std::vector<std::string>& mentions) {
+    set_fields(fields);
+    expect_refused([&] { read_shape(folder()); }, mentions);
+    overwrite(folder() / "config.json", whole);
+  };
+  refused({{"rope_theta", 500}}, {"rope_theta is 500", "rope_parameters.rope_theta is 10000"});
+  refused({{"rope_scaling", {{"rope_theta", 500}}}}, {"rope_scaling.rope_theta is 500"});
+  refused({{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}, {"rope_scaling", "type", "linear"});
+  refused({{"rope_scaling", {{"type", "linear"}, {"rope_type", "default"}}}}, {"rope_scaling", "type", "linear"});
+  refused({{"rope_parameters", {{"rope_type", "llama3"}}}}, {"rope_parameters", "llama3"});
+  refused({{"rope_parameters", {{"full_attention", {{"rope_theta", 1e6}}}}}}, {"rope_parameters", "layer"});
+  refused({{"partial_rotary_factor", 0.5}}, {"partial_rotary_factor"});
+  refused({{"hidden_act", "relu"}}, {"hidden_act", "relu"});
+  refused({{"attention_bias", true}}, {"attention_bias", "mlp_bias"});
+  refused({{"num_key_value_heads", 3}}, {"num_attention_heads 4", "num_key_value_heads 3"});
+  refused({{"head_dim", 3}}, {"head_dim is 3", "even"});
+  refused({{"layer_types", {"full_attention", "sliding_attention"}}}, {"layer_types", "sliding_attention"});
+  refused({{"use_sliding_window", true}}, {"use_sliding_window"});
+  refused({{"rms_norm_eps", 0}}, {"rms_norm_eps"});
+  refused({{"tie_word_embeddings", false}}, {"no tensor", "lm_head.weight"});
+}
+
 // Half of the tensors in either file, and an index that says which.
 class SplitModel : public ForeignModel {
  protected:
@@ -149,6 +240,14 @@ class SplitModel : public ForeignModel {
 TEST_F(SplitModel, IsReadFromAllItsFiles) {
   load();
   EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
+}
+
+TEST_F(SplitModel, WithATensorInTwoFilesIsRefused) {
+  StoredTensors first(folder() / "1.safetensors"), second(folder() / "2.safetensors");
+  const auto& [name, tensor] = *first.tensors.begin();
+  second.tensors[name] = tensor;
+  second.write(folder() / "2.safetensors");
+  expect_refused([&] { load(); }, {"2.safetensors", name, "1.safetensors", "holds too"});
 }
 
 TEST_F(SplitModel, WithAFileOrATensorMissingIsRefused) {

@@ -94,6 +94,22 @@ TEST(Fit, RotaryPositionsTurnPairs) {
             "number; write an even head_size");
 }
 
+TEST(Fit, ASettingIsWrittenUnderOneOfItsNames) {
+  EXPECT_EQ(
+      message_of("data: {source: a}\nmodel:\n  gelu: exact\n  activation: swiglu\n"),
+      "run.yaml:4:15: model.activation and what is written at run.yaml:3:9 are both model.activation; remove one of "
+      "them");
+  EXPECT_EQ(parse("data: {source: a}\nmodel: {gelu: exact}\n", {"model.activation=swiglu"}).model.activation,
+            Activation::swiglu);
+}
+
+TEST(Fit, BoundsOfLogitsLeaveThemApart) {
+  EXPECT_EQ(
+      message_of("data: {source: a}\nmodel:\n  logit_softcap: 1e-50\n"),
+      "run.yaml:3:18: model.logit_softcap is 1e-50, so small that all tokens are alike; write 0 for none, or at least "
+      "0.001");
+}
+
 TEST(Fit, NothingStandsForAutoButTheWord) {
   EXPECT_EQ(message_of("data: {source: a}\nmodel:\n  n_inner: 0\n"),
             "run.yaml:3:12: model.n_inner is 0; write auto or a whole number from 1 to 1048576");

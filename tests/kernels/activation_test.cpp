@@ -15,6 +15,7 @@ double activate(double x, Activation activation) {
 }
 
 double slope_of(double x, Activation activation) {
+  if (activation == Activation::relu) return x > 0.0 ? 1.0 : 0.0;
   const double h = 1e-5;
   return (activate(x + h, activation) - activate(x - h, activation)) / (2.0 * h);
 }
@@ -71,6 +72,40 @@ TEST_P(ActivationLoop, BackwardIsTheSlopeAndAddsTheBiasGradient) {
       std::vector<float> without_bias(pre.size());
       loops().activation_backward(dout.data(), pre.data(), without_bias.data(), nullptr, activation, rows, channels);
       EXPECT_EQ(without_bias, dpre);
+    }
+  }
+}
+
+// The gate's activation, times the value that stands `channels` behind it.
+TEST_P(ActivationLoop, GatedIsTheProductAndItsDerivatives) {
+  const auto gate = [](double x, Activation activation) {
+    return activation == Activation::swiglu ? x / (1.0 + std::exp(-x)) : activate(x, Activation::gelu);
+  };
+  for (const Activation activation : {Activation::swiglu, Activation::geglu}) {
+    for (const std::int64_t channels : odd_widths) {
+      const std::int64_t rows = 3;
+      std::vector<float> pre = normal_numbers(1, rows * 2 * channels, 2.0);
+      const std::vector<float> bias = normal_numbers(2, 2 * channels), dout = normal_numbers(3, rows * channels);
+      std::vector<double> shifted, out, dpre(pre.size()), dbias(bias.size(), 0.5);
+      for (std::size_t i = 0; i < pre.size(); ++i) shifted.push_back(pre[i] + bias[i % bias.size()]);
+      for (std::size_t i = 0; i < dout.size(); ++i) {
+        const auto width = static_cast<std::size_t>(channels), column = i % width;
+        const std::size_t place = i / width * 2 * width + column;
+        const double x = shifted[place], value = shifted[place + width], h = 1e-5;
+        out.push_back(gate(x, activation) * value);
+        dpre[place] = dout[i] * value * (gate(x + h, activation) - gate(x - h, activation)) / (2.0 * h);
+        dpre[place + width] = dout[i] * gate(x, activation);
+        dbias[column] += dpre[place];
+        dbias[column + width] += dpre[place + width];
+      }
+      std::vector<float> actual(dout.size()), gradient(pre.size()), sums(bias.size(), 0.5f);
+      loops().activation_forward(pre.data(), bias.data(), actual.data(), activation, rows, channels);
+      loops().activation_backward(dout.data(), pre.data(), gradient.data(), sums.data(), activation, rows, channels);
+      const double size = largest(pre);
+      EXPECT_LT(largest_error(pre, shifted), rounding_error(1)) << channels;
+      EXPECT_LT(largest_error(actual, out), forward_error * size) << channels;
+      EXPECT_LT(largest_error(gradient, dpre), slope_error * size * largest(dout)) << channels;
+      EXPECT_LT(largest_error(sums, dbias), static_cast<double>(rows) * slope_error * size * largest(dout)) << channels;
     }
   }
 }

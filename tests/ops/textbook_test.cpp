@@ -1,5 +1,7 @@
 // The numbers that introductions to self-attention print, from the operations that the model is made of.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -95,6 +97,50 @@ TEST(Textbook, ShapesForBatchSixTimeEightChannelsThirtyTwoHeadSixteen) {
   Pass pass{.backend = cpu_backend()};
   const at::Tensor out = attention(oracle::normal(1, {6, 8, 3 * 32}).to(at::kFloat), {2, 2, 16}, pass);
   EXPECT_EQ(out.sizes(), at::IntArrayRef({6, 8, 32}));
+}
+
+// A head of two channels turns by its position alone: at position t the query (1, 0) becomes (cos t, sin t), and the
+// key (0, 1) becomes (-sin t, cos t). Of four channels, the pairs are (0, 2) and (1, 3), the second at a hundredth of
+// the angle with theta = 10,000.
+TEST(Textbook, RotaryPositionsTurnPairsCounterclockwise) {
+  const AttentionForm form = {.n_head = 1, .n_kv_head = 1, .head_size = 2};
+  const at::Tensor qkv = at::zeros({1, 4, 6}, at::kFloat);
+  qkv.select(2, 0).fill_(1.0);
+  qkv.select(2, 3).fill_(1.0);
+  qkv.select(2, 4).fill_(5.0);
+  const at::Tensor positions = at::arange(4, at::kLong);
+  const at::Tensor turned = cpu_backend().rotate(qkv, form, rotation_of(positions, 2, 10'000), false);
+  for (std::int64_t t = 0; t < 4; ++t) {
+    const double angle = static_cast<double>(t);
+    const double expected[] = {std::cos(angle), std::sin(angle), -std::sin(angle), std::cos(angle), 5.0, 0.0};
+    for (std::int64_t i = 0; i < 6; ++i)
+      EXPECT_NEAR(turned[0][t][i].item<double>(), expected[i], 1e-6) << t << " " << i;
+  }
+  const Rotation four = rotation_of(positions, 4, 10'000);
+  EXPECT_NEAR(four.sines[3][0].item<double>(), std::sin(3.0), 1e-6);
+  EXPECT_NEAR(four.sines[3][1].item<double>(), std::sin(0.03), 1e-6);
+  const at::Tensor unit = at::zeros({1, 4, 12}, at::kFloat);
+  unit.select(2, 0).fill_(1.0);
+  const at::Tensor wide = cpu_backend().rotate(unit, {1, 1, 4}, four, false);
+  EXPECT_NEAR(wide[0][3][2].item<double>(), std::sin(3.0), 1e-6);
+  EXPECT_EQ(wide[0][3][1].item<double>(), 0.0);
+}
+
+// The first half of what c_fc makes are gates.
+TEST(Textbook, SwigluIsTheSiluOfTheGateTimesTheValue) {
+  const Weight c_fc = {.value = at::tensor({2.0f, 3.0f}).view({1, 2})},
+               c_proj = {.value = at::ones({1, 1}, at::kFloat)};
+  const MlpWeights weights = {.c_fc = {c_fc, {}}, .c_proj = {c_proj, {}}, .activation = Activation::swiglu};
+  const double out = cpu_backend().mlp(at::ones({1, 1}, at::kFloat), weights, false).out.item<double>();
+  EXPECT_NEAR(out, 2.0 / (1.0 + std::exp(-2.0)) * 3.0, 1e-6);
+}
+
+// Query heads 0 and 1 read the first key and value, 2 and 3 the second: a single token attends to itself alone.
+TEST(Textbook, QueriesShareKeysInGroupsOfNeighbours) {
+  const at::Tensor qkv = at::tensor({1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 7.0f, 9.0f}).view({1, 1, 8});
+  Pass pass{.backend = cpu_backend()};
+  const at::Tensor out = attention(qkv, {.n_head = 4, .n_kv_head = 2, .head_size = 1}, pass);
+  EXPECT_TRUE(oracle::identical(out.flatten(), at::tensor({7.0f, 7.0f, 9.0f, 9.0f})));
 }
 
 }  // namespace

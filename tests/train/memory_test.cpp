@@ -124,7 +124,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "--set model.n_layer=6 --set training.micro_batch_size=24 --set model.block_size=128",
                     "--set model.norm=rmsnorm --set model.position=rope --set model.activation=swiglu "
                     "--set model.qk_norm=true --set model.n_kv_head=2 --set model.dropout=0 "
-                    "--set training.micro_batch_size=24 --set runtime.kernels=reference"));
+                    "--set training.micro_batch_size=24 --set runtime.kernels=reference",
+                    "--set model.n_inner=32 --set model.head_size=256 --set model.position=rope "
+                    "--set model.qk_norm=true --set model.dropout=0 --set training.micro_batch_size=24 "
+                    "--set model.block_size=128"));
 
 }  // namespace
 }  // namespace inkling
