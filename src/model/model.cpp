@@ -31,9 +31,11 @@ std::int64_t kept_by_reference(const GptShape& shape) {
   return kept;
 }
 
-// And holds while it runs.
+// And holds while it runs. Backwards, the gradient of gates and that of values each fill a tensor of both.
 std::int64_t held_by_reference(const GptShape& shape) {
-  return 3 * shape.n_embd + std::max(2 * shape.widened() + shape.inner(), 3 * shape.attention().packed());
+  const std::int64_t halves = is_gated(shape.activation) ? shape.widened() + 2 * shape.inner() : 0;
+  const std::int64_t mlp = 2 * shape.widened() + shape.inner() + halves;
+  return 3 * shape.n_embd + std::max(mlp, 3 * shape.attention().packed());
 }
 
 TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uint64_t element,

@@ -350,7 +350,7 @@ TEST_F(Damage, ModelThatWouldBeComputedDifferentlyIsRefused) {
   refused("\"n_inner\": null", "\"n_inner\": 0", {"n_inner is 0"});
   refused("\"n_inner\": null", "\"n_inner\": 33", {"mlp.c_fc", "[8, 33]"});
   refused("gelu_new", "silu", {"activation_function", "silu", "gelu_new"});
-  refused("1e-05", "0", {"layer_norm_epsilon", "above 0"});
+  refused("1e-05", "0", {"layer_norm_epsilon", "1e-30"});
   refused("1e-05", "\"small\"", {"layer_norm_epsilon", "small"});
   refused("inverse_layer_idx\": false", "inverse_layer_idx\": true", {"scale_attn_by_inverse_layer_idx"});
   refused("\"scale_attn_weights\": true", "\"scale_attn_weights\": false", {"scale_attn_weights"});
