@@ -12,8 +12,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t largest_inner = 1 << 20, longest_block = 1 << 20;
-
 // Hugging Face's names for activations; the first of an activation is the one that is written.
 constexpr std::pair<std::string_view, Activation> activation_names[] = {{"gelu_new", Activation::gelu_tanh},
                                                                         {"gelu_pytorch_tanh", Activation::gelu_tanh},
@@ -86,12 +84,12 @@ GptShape read_gpt2(const JsonFields& config) {
   require_flag(config, "scale_attn_by_inverse_layer_idx", false, "attention scaled by layer");
   require_flag(config, "add_cross_attention", false, "attention to an encoder");
   GptShape shape;
-  shape.n_layer = config.whole("n_layer", 1, 1000);
-  shape.n_head = config.whole("n_head", 1, 1000);
-  shape.n_embd = config.whole("n_embd", 1, 65'536);
+  shape.n_layer = config.whole("n_layer", 1, most_layers);
+  shape.n_head = config.whole("n_head", 1, most_heads);
+  shape.n_embd = config.whole("n_embd", 1, widest);
   shape.block_size = config.whole("n_positions", 1, longest_block);
-  shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
-  if (config.has("n_inner")) shape.n_inner = config.whole("n_inner", 1, largest_inner);
+  shape.vocab_size = config.whole("vocab_size", 1, largest_vocabulary);
+  if (config.has("n_inner")) shape.n_inner = config.whole("n_inner", 1, widest_inner);
   shape.activation = gpt2_activation(config);
   shape.norm_epsilon = epsilon(config, "layer_norm_epsilon", 1e-5);
   if (config.has("inkling")) shape.bias = config.section("inkling").optional_flag("bias").value_or(true);
@@ -156,14 +154,14 @@ Json llama_sizes(const GptShape& shape) {
 
 GptShape read_llama_sizes(const JsonFields& config) {
   GptShape shape;
-  shape.n_layer = config.whole("num_hidden_layers", 1, 1000);
-  shape.n_head = config.whole("num_attention_heads", 1, 1000);
-  if (config.has("num_key_value_heads")) shape.n_kv_head = config.whole("num_key_value_heads", 1, 1000);
-  if (config.has("head_dim")) shape.head_size = config.whole("head_dim", 1, 65'536);
-  shape.n_embd = config.whole("hidden_size", 1, 65'536);
+  shape.n_layer = config.whole("num_hidden_layers", 1, most_layers);
+  shape.n_head = config.whole("num_attention_heads", 1, most_heads);
+  if (config.has("num_key_value_heads")) shape.n_kv_head = config.whole("num_key_value_heads", 1, most_heads);
+  if (config.has("head_dim")) shape.head_size = config.whole("head_dim", 1, widest);
+  shape.n_embd = config.whole("hidden_size", 1, widest);
   shape.block_size = config.whole("max_position_embeddings", 1, longest_block);
-  shape.vocab_size = config.whole("vocab_size", 1, 4'294'967'295);
-  shape.n_inner = config.whole("intermediate_size", 1, largest_inner);
+  shape.vocab_size = config.whole("vocab_size", 1, largest_vocabulary);
+  shape.n_inner = config.whole("intermediate_size", 1, widest_inner);
   shape.tie_embeddings = config.optional_flag("tie_word_embeddings").value_or(false);
   if (!shape.head_size && shape.n_embd % shape.n_head != 0) {
     config.refuse(str("hidden_size ", shape.n_embd, " is not divisible by num_attention_heads ", shape.n_head));

@@ -123,7 +123,7 @@ void fields(Fields& f, DataConfig& c) {
   f.add("source", c.source, TextList{"a path"}, refuse, "Text to train on: files, folders and `.jsonl`; or one `.grammar`; or ready token files, `.bin`. One path or a list; `*` stands for any part of a name.");
   f.add("validation_source", c.validation_source, TextList{"a path"}, refuse, "Text to validate on, likewise. Without one it is the tail of each source, the last stories of a grammar, or the token files with `val` in their name.");
   f.add("jsonl_field", c.jsonl_field, Text{"a name"}, refuse, "The field of a `.jsonl` line that holds the text.");
-  f.add("vocab_size", c.vocab_size, whole(0, 4'294'967'295), refuse, "Vocabulary of ready token files, where it is required; 0 with every other source.");
+  f.add("vocab_size", c.vocab_size, whole(0, largest_vocabulary), refuse, "Vocabulary of ready token files, where it is required; 0 with every other source.");
   f.section("tokenizer", c.tokenizer, "How text becomes tokens. Ready token files need none.");
   f.add("val_fraction", c.val_fraction, between(0, 1), refuse, "Share of each source that is kept for validation where there is no `validation_source`.");
   f.add("order", c.order, its_words(), ask, "`epoch` shows every window once before one comes again; `random` draws independent offsets as nanoGPT does.");
@@ -133,17 +133,17 @@ void fields(Fields& f, DataConfig& c) {
 }
 
 void fields(Fields& f, ModelConfig& c) {
-  f.add("n_layer", c.n_layer, whole(1, 1000), refuse, "Blocks, one after the other.");
-  f.add("n_head", c.n_head, whole(1, 1000), refuse, "Attention heads in each block.");
-  f.add("n_kv_head", c.n_kv_head, whole(1, 1000), refuse, "Heads of keys and values, each shared by as many query heads; divides `n_head`. Fewer make generating cheaper; `auto` is `n_head`.");
-  f.add("head_size", c.head_size, whole(1, 65'536), refuse, "Channels of a head; `auto` is `n_embd` / `n_head`, which must divide then.");
-  f.add("n_embd", c.n_embd, whole(1, 65'536), refuse, "Numbers that stand for one token inside the model (channels).");
-  f.add("block_size", c.block_size, whole(2, 1'048'576), refuse, "Tokens the model sees at once (context).");
+  f.add("n_layer", c.n_layer, whole(1, most_layers), refuse, "Blocks, one after the other.");
+  f.add("n_head", c.n_head, whole(1, most_heads), refuse, "Attention heads in each block.");
+  f.add("n_kv_head", c.n_kv_head, whole(1, most_heads), refuse, "Heads of keys and values, each shared by as many query heads; divides `n_head`. Fewer make generating cheaper; `auto` is `n_head`.");
+  f.add("head_size", c.head_size, whole(1, widest), refuse, "Channels of a head; `auto` is `n_embd` / `n_head`, which must divide then.");
+  f.add("n_embd", c.n_embd, whole(1, widest), refuse, "Numbers that stand for one token inside the model (channels).");
+  f.add("block_size", c.block_size, whole(2, longest_block), refuse, "Tokens the model sees at once (context).");
   f.add("dropout", c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");
   f.add("bias", c.bias, TrueOrFalse{}, refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them. RMSNorm has none.");
   f.add("tie_embeddings", c.tie_embeddings, TrueOrFalse{}, refuse, "Whether the output head is the table of token vectors, as in GPT-2, or a matrix of its own.");
   f.add("logit_softcap", c.logit_softcap, real(0, most_softcap), refuse, "Bound of the logits x, which become logit_softcap * tanh(x / logit_softcap); 0 leaves them as they are.");
-  f.add("n_inner", c.n_inner, whole(1, 1'048'576), refuse, "Channels between the two layers of the MLP; `auto` is four times `n_embd`, or for a gated activation 8/3 of it, rounded up to a multiple of 64.");
+  f.add("n_inner", c.n_inner, whole(1, widest_inner), refuse, "Channels between the two layers of the MLP; `auto` is four times `n_embd`, or for a gated activation 8/3 of it, rounded up to a multiple of 64.");
   f.add("activation", c.activation, its_words({{"tanh", "gelu_tanh"}, {"exact", "gelu"}}), refuse, "Function between the two layers of the MLP: GELU, approximated by tanh as in GPT-2 or exact as in nanoGPT, ReLU, or its square; or gated, with a third matrix: SwiGLU (Llama) or GEGLU.", "gelu");
   f.add("qk_norm", c.qk_norm, TrueOrFalse{}, refuse, "RMSNorm of each query and each key (Qwen3): one weight of the size of a head for all queries of a layer, and one for all keys.");
   f.add("position", c.position, its_words(), refuse, "How a token knows where it stands: `learned` adds a vector for each position of the block (GPT-2); `rope` turns queries and keys by angles that grow with the position, so that attention sees distances (Llama); with `none` only the mask tells.");
