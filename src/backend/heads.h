@@ -1,4 +1,4 @@
-// The heads of attention, as views of what lies packed in a tensor: nothing is copied.
+// The heads of attention, packed in a tensor and one by one.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,11 +12,17 @@ struct Heads {
   at::Tensor keys, values;  // [B, n_kv_head, T, D]
 };
 
-// Returns the heads of queries, keys and values that lie side by side. qkv: [B, T, form.packed()]
+// Returns views of queries, keys and values that lie side by side. qkv: [B, T, form.packed()]
 inline Heads split_heads(const at::Tensor& qkv, const AttentionForm& form) {
   const at::Tensor heads = qkv.view({qkv.size(0), qkv.size(1), -1, form.head_size}).transpose(1, 2);
   return {heads.narrow(1, 0, form.n_head), heads.narrow(1, form.n_head, form.n_kv_head),
           heads.narrow(1, form.n_head + form.n_kv_head, form.n_kv_head)};
+}
+
+// Heads of keys or values that several query heads share: a copy for each of them.
+inline at::Tensor for_each_query(const at::Tensor& shared, const at::Tensor& queries) {
+  const std::int64_t group = queries.size(1) / shared.size(1);
+  return group == 1 ? shared : shared.repeat_interleave(group, 1);
 }
 
 }  // namespace inkling

@@ -31,11 +31,6 @@ at::Tensor heads_of(const at::Tensor& out, std::int64_t n_head) {
   return out.view({out.size(0), out.size(1), n_head, -1}).transpose(1, 2);
 }
 
-// Where query heads share keys and values [B, n_kv_head, T, D]: a copy for each query head.
-at::Tensor for_each_query(const at::Tensor& shared, const AttentionForm& form) {
-  return form.group() == 1 ? shared : shared.repeat_interleave(form.group(), 1);
-}
-
 // [B, H, T, D] of each query head's own copy -> the sum over those that share one, [B, n_kv_head, T, D].
 at::Tensor summed_over_groups(const at::Tensor& gradient, const AttentionForm& form) {
   return form.group() == 1 ? gradient : gradient.unflatten(1, {form.n_kv_head, form.group()}).sum(2);
@@ -103,7 +98,7 @@ at::Tensor dropped(const at::Tensor& x, const DropoutPlace& place) {
 Attended composed(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& place) {
   const at::Tensor exact = qkv.to(at::kFloat);
   const auto [q, shared_k, shared_v] = split_heads(exact, form);
-  const at::Tensor k = for_each_query(shared_k, form), v = for_each_query(shared_v, form);
+  const at::Tensor k = for_each_query(shared_k, q), v = for_each_query(shared_v, q);
   const at::Tensor future = at::ones({q.size(2), q.size(2)}, q.options().dtype(at::kBool)).triu(1);
   const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)).div(std::sqrt(static_cast<double>(q.size(3))));
   const at::Tensor probabilities = at::softmax(scores.masked_fill(future, -std::numeric_limits<float>::infinity()), -1);
@@ -115,7 +110,7 @@ at::Tensor composed_backward(const at::Tensor& dout, const Attended& forward, co
                              const DropoutPlace& place) {
   const at::Tensor exact = forward.saved[0].to(at::kFloat), &probabilities = forward.saved[1];
   const auto [q, shared_k, shared_v] = split_heads(exact, form);
-  const at::Tensor k = for_each_query(shared_k, form), v = for_each_query(shared_v, form);
+  const at::Tensor k = for_each_query(shared_k, q), v = for_each_query(shared_v, q);
   const at::Tensor upstream = heads_of(dout.to(at::kFloat), form.n_head);
   const at::Tensor dprobabilities = dropped(at::matmul(upstream, v.transpose(-2, -1)), place);
   const at::Tensor dscores = at::_softmax_backward_data(dprobabilities, probabilities, -1, at::kFloat)

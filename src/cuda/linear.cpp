@@ -23,7 +23,7 @@ void activation_forward(const at::Tensor& pre, const at::Tensor& bias, const at:
 }
 
 at::Tensor before_c_proj(const at::Tensor& pre, Activation activation) {
-  return at::empty({pre.size(0), is_gated(activation) ? pre.size(1) / 2 : pre.size(1)}, pre.options());
+  return at::empty({pre.size(0), narrowed(activation, pre.size(1))}, pre.options());
 }
 
 // Returns dout * activation'(pre), which may be dout itself; its column sums are added to bias_gradient (may be

@@ -17,6 +17,10 @@ constexpr bool is_gated(Activation activation) {
 constexpr std::int64_t widened(Activation activation, std::int64_t inner) {
   return is_gated(activation) ? 2 * inner : inner;
 }
+// Channels that an activation gives of `before`.
+constexpr std::int64_t narrowed(Activation activation, std::int64_t before) {
+  return is_gated(activation) ? before / 2 : before;
+}
 
 // LayerNorm (Ba, Kiros, Hinton 2016) or RMSNorm (Zhang, Sennrich 2019), which leaves the mean where it is.
 enum class NormKind { layernorm, rmsnorm };

@@ -90,12 +90,6 @@ at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, double t
 
 at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,HD]
 
-// Heads of keys or values that several query heads share: a copy for each of them.
-at::Tensor for_each_query(const at::Tensor& shared, const at::Tensor& queries) {
-  const std::int64_t group = queries.size(1) / shared.size(1);
-  return group == 1 ? shared : shared.repeat_interleave(group, 1);
-}
-
 // Each token asks (query) all tokens up to itself (keys) and takes a weighted mean of what they say (values).
 at::Tensor causal_attention(const Heads& heads, Pass& pass) {
   const at::Tensor &q = heads.queries, k = for_each_query(heads.keys, q), v = for_each_query(heads.values, q);

@@ -15,6 +15,7 @@
 
 #include "base/strings.h"
 #include "tests/cuda_first.h"
+#include "tests/model/small_model.h"
 #include "tests/needs_gpu.h"
 #include "tests/oracle/emulated_library.h"
 #include "tests/oracle/tensors.h"
@@ -128,19 +129,8 @@ INSTANTIATE_TEST_SUITE_P(Emulated, RecordedStep, testing::Values("cpu"));
 INSTANTIATE_TEST_SUITE_P(Cuda, RecordedStep, testing::Values("cuda"));
 
 TEST_P(RecordedStep, OfEverySwitchLearnsWhatTheCpuLearns) {
-  config_.model = {{.n_layer = 2,
-                    .n_head = 4,
-                    .n_embd = 24,
-                    .block_size = 16,
-                    .tie_embeddings = false,
-                    .n_kv_head = 2,
-                    .head_size = 8,
-                    .activation = Activation::swiglu,
-                    .logit_softcap = 15.0,
-                    .qk_norm = true,
-                    .position = Position::rope,
-                    .norm = NormKind::rmsnorm},
-                   0.1};
+  config_.model = {test::modern_shape, 0.1};
+  config_.model.block_size = 16;
   expect_what_the_cpu_learns();
 }
 

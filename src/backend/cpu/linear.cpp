@@ -11,13 +11,9 @@
 namespace inkling::cpu {
 namespace {
 
-std::int64_t inner_of(const at::Tensor& pre, Activation activation) {
-  return is_gated(activation) ? pre.size(1) / 2 : pre.size(1);
-}
-
 // pre += bias (may be undefined) -> activation(pre).
 at::Tensor activation_forward(const at::Tensor& pre, const at::Tensor& bias, Activation activation) {
-  const std::int64_t rows = pre.size(0), before = pre.size(1), inner = inner_of(pre, activation);
+  const std::int64_t rows = pre.size(0), before = pre.size(1), inner = narrowed(activation, before);
   const at::Tensor out = at::empty({rows, inner}, pre.options());
   parallel_parts(rows, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     cpu_kernels().activation_forward(floats(pre) + begin * before, floats(bias), floats(out) + begin * inner,
@@ -30,7 +26,7 @@ at::Tensor activation_forward(const at::Tensor& pre, const at::Tensor& bias, Act
 // undefined).
 at::Tensor activation_backward(const at::Tensor& dout, const at::Tensor& pre, const at::Tensor& bias_gradient,
                                Activation activation) {
-  const std::int64_t rows = pre.size(0), before = pre.size(1), inner = inner_of(pre, activation);
+  const std::int64_t rows = pre.size(0), before = pre.size(1), inner = narrowed(activation, before);
   const at::Tensor dpre = is_gated(activation) ? at::empty_like(pre) : dout;
   add_over_parts(rows, {floats(bias_gradient)}, before, [&](std::int64_t begin, std::int64_t end, float* const* sums) {
     cpu_kernels().activation_backward(floats(dout) + begin * inner, floats(pre) + begin * before,
