@@ -32,9 +32,13 @@ std::span<const Token> context_of(std::span<const Token> text, std::int64_t bloc
   return text.subspan(context_start(text.size(), static_cast<std::uint64_t>(block_size)));
 }
 
-CachedTexts::CachedTexts(const Model& model, std::int64_t max_rows, std::int64_t positions,
+std::int64_t cached_positions(const GptShape& shape, std::int64_t longest) {
+  return std::min(shape.block_size, longest);
+}
+
+CachedTexts::CachedTexts(const Model& model, std::int64_t max_rows, std::int64_t longest,
                          const at::TensorOptions& options)
-    : model_(model), cache_(model.shape(), max_rows, positions, options) {}
+    : model_(model), cache_(model.shape(), max_rows, cached_positions(model.shape(), longest), options) {}
 
 bool CachedTexts::prefill_if_stale(std::size_t row, std::span<const Token> text) {
   const std::span<const Token> context = context_of(text, model_.shape().block_size);

@@ -27,11 +27,13 @@ std::uint64_t context_start(std::uint64_t length, std::uint64_t block_size);
 // Returns the tokens of the text from context_start() on.
 std::span<const Token> context_of(std::span<const Token> text, std::int64_t block_size);
 
+// Returns how many positions the caches of texts of at most `longest` tokens need: those of a whole block at most.
+std::int64_t cached_positions(const GptShape& shape, std::int64_t longest);
+
 class CachedTexts {
  public:
-  // `model` must outlive this. positions: the longest context that a text may reach. `options`: device and dtype of
-  // keys and values.
-  CachedTexts(const Model& model, std::int64_t max_rows, std::int64_t positions, const at::TensorOptions& options);
+  // `model` must outlive this. longest: tokens that a text may reach. `options`: device and dtype of keys and values.
+  CachedTexts(const Model& model, std::int64_t max_rows, std::int64_t longest, const at::TensorOptions& options);
 
   std::size_t count() const { return held_.size(); }
   // Throws Error internal for a number of texts that these rows cannot have become, because only remove() removes rows.

@@ -60,16 +60,12 @@ std::unique_ptr<Decoder> make_decoder(const Model& model, const Runtime& runtime
   return std::make_unique<EagerDecoder>(model, runtime, settings);
 }
 
-std::int64_t cached_positions(const GptShape& shape, std::int64_t longest) {
-  return std::min(shape.block_size, longest);
-}
-
-std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t positions,
-                           std::int64_t cache_bytes) {
+std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t longest, std::int64_t cache_bytes) {
   if (!model.backend().rows_are_independent) return 1;
   const GptShape& shape = model.shape();
   const auto element = static_cast<std::int64_t>(cache_options(model, runtime).dtype().itemsize());
-  const std::int64_t row_bytes = 2 * shape.n_layer * shape.attention().keys() * positions * element;
+  const std::int64_t row_bytes =
+      2 * shape.n_layer * shape.attention().keys() * cached_positions(shape, longest) * element;
   return std::clamp<std::int64_t>(cache_bytes / row_bytes, 1, max_rows_together);
 }
 
@@ -81,8 +77,7 @@ std::int64_t cache_bytes(at::Device device) {
 EagerLogits::EagerLogits(const Model& model, const Runtime& runtime, std::int64_t max_rows, bool use_cache,
                          std::int64_t longest)
     : model_(model), device_(runtime.device) {
-  const std::int64_t positions = cached_positions(model.shape(), longest);
-  if (use_cache) cached_.emplace(model, max_rows, positions, cache_options(model, runtime));
+  if (use_cache) cached_.emplace(model, max_rows, longest, cache_options(model, runtime));
 }
 
 at::Tensor EagerLogits::uncached(std::span<const Token> text) const {

@@ -48,13 +48,9 @@ class Decoder {
 // cache, one whose steps are recorded, with draws on the device, one step ahead of the host. `model` must outlive it.
 std::unique_ptr<Decoder> make_decoder(const Model& model, const Runtime& runtime, const DecoderSettings& settings);
 
-// Returns how many positions the caches of such texts need: those of a whole block at most.
-std::int64_t cached_positions(const GptShape& shape, std::int64_t longest);
-
-// Returns how many texts may share a step when their caches of `positions` each may take `cache_bytes`. Rows share
-// nothing, so texts do not depend on it; where a row's bits might depend on the other rows, it is 1.
-std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t positions,
-                           std::int64_t cache_bytes);
+// Returns how many texts of at most `longest` tokens may share a step when their caches may take `cache_bytes`. Rows
+// share nothing, so texts do not depend on it; where a row's bits might depend on the other rows, it is 1.
+std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t longest, std::int64_t cache_bytes);
 
 // Returns the bytes that caches may take: a fixed number on the CPU, half of what is free on a GPU.
 std::int64_t cache_bytes(at::Device device);

@@ -14,7 +14,7 @@ RecordedDecoder::RecordedDecoder(const Model& model, const at::TensorOptions& ca
                                  const DecoderSettings& settings)
     : model_(model),
       settings_(settings),
-      cached_(model, settings.max_rows, cached_positions(model.shape(), settings.longest), cache_options),
+      cached_(model, settings.max_rows, settings.longest, cache_options),
       drawn_(settings.max_rows, cache_options.device()) {
   const auto whole = cache_options.dtype(at::kLong);
   for (at::Tensor* const numbers : {&all_.random, &all_.places, &all_.tokens, &all_.drawn}) {

@@ -152,7 +152,7 @@ TEST(Decoder, TakesAsManyTextsTogetherAsTheirCachesHaveRoom) {
   EXPECT_EQ(rows_together(gpt2, runtime, 1024, 575 * mib), 15);
   EXPECT_EQ(rows_together(gpt2, runtime, 1024, 40000 * mib), 16);
   EXPECT_EQ(rows_together(gpt2, runtime, 1024, mib), 1);
-  EXPECT_EQ(rows_together(gpt2, runtime, cached_positions(shape, 14), mib), 2);  // 12 x 2 x 768 x 14 x 2 bytes each
+  EXPECT_EQ(rows_together(gpt2, runtime, 14, mib), 2);  // 12 x 2 x 768 x 14 x 2 bytes each
   EXPECT_EQ(rows_together(one_by_one, runtime, 1024, 40000 * mib), 1);
 }
 
