@@ -36,6 +36,9 @@ FunctionOf<&Backend::draw> draw;
 FunctionOf<&Backend::sum_of_squares> sum_of_squares;
 FunctionOf<&Backend::adamw> adamw;
 
+// Returns activation(pre) [..., F]. pre: [..., F], or twice as wide where it is gated.
+at::Tensor activated(const at::Tensor& pre, Activation activation);
+
 // Whether cuDNN's attention can compute this; it is used where results need not be deterministic. Some of its kernels
 // round the probability of dropout to sixteenths, and none takes a single position.
 bool cudnn_attends(std::int64_t time, double dropout);

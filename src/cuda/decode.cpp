@@ -30,14 +30,7 @@ at::Tensor few_rows_linear(const at::Tensor& x, const LinearWeights& weights,
 // The first half of the MLP. A gated activation needs two columns of the product for each of its own.
 at::Tensor widen(const at::Tensor& x, const MlpWeights& weights) {
   if (!is_gated(weights.activation)) return few_rows_linear(x, weights.c_fc, weights.activation);
-  const at::Tensor pre = few_rows_linear(x, weights.c_fc);
-  const at::Tensor out = at::empty({pre.size(0), 1, pre.size(2) / 2}, pre.options());
-  with_kernels(pre, [&](const auto& kernels, auto element) {
-    using Element = decltype(element);
-    kernels.activation_forward(elements<Element>(pre), static_cast<const Element*>(nullptr), elements<Element>(out),
-                               weights.activation, out.size(0), out.size(2), current_stream());
-  });
-  return out;
+  return activated(few_rows_linear(x, weights.c_fc), weights.activation);
 }
 
 at::Tensor attend_cached(const at::Tensor& qkv, const DecodedBlock& block) {

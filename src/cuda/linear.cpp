@@ -18,12 +18,14 @@ void activation_forward(const at::Tensor& pre, const at::Tensor& bias, const at:
   with_kernels(pre, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
     kernels.activation_forward(elements<Element>(pre), elements<Element>(bias), elements<Element>(out), activation,
-                               out.size(0), out.size(1), current_stream());
+                               out.numel() / out.size(-1), out.size(-1), current_stream());
   });
 }
 
 at::Tensor before_c_proj(const at::Tensor& pre, Activation activation) {
-  return at::empty({pre.size(0), narrowed(activation, pre.size(1))}, pre.options());
+  auto sizes = pre.sizes().vec();
+  sizes.back() = narrowed(activation, sizes.back());
+  return at::empty(sizes, pre.options());
 }
 
 // Returns dout * activation'(pre), which may be dout itself; its column sums are added to bias_gradient (may be
@@ -73,13 +75,13 @@ at::Tensor input_gradient(const at::Tensor& dout, const Weight& weight) {
   return dx;
 }
 
-at::Tensor activated_again(const at::Tensor& pre, Activation activation) {
+}  // namespace
+
+at::Tensor activated(const at::Tensor& pre, Activation activation) {
   const at::Tensor out = before_c_proj(pre, activation);
   activation_forward(pre, {}, out, activation);
   return out;
 }
-
-}  // namespace
 
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights) {
   const at::Tensor out = output(x, weights.weight.value);
@@ -109,7 +111,7 @@ Widened mlp(const at::Tensor& x, const MlpWeights& weights, bool repeatable) {
 
 at::Tensor mlp_backward(const at::Tensor& dout, const at::Tensor& x, const at::Tensor& pre, const at::Tensor& wide,
                         const MlpWeights& weights) {
-  add_gradients(dout, wide.defined() ? wide : activated_again(pre, weights.activation), weights.c_proj);
+  add_gradients(dout, wide.defined() ? wide : activated(pre, weights.activation), weights.c_proj);
   const Weight& c_proj = weights.c_proj.weight;
   if (weights.activation == Activation::gelu_tanh) {
     const at::Tensor dpre = at::empty_like(pre);
