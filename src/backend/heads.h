@@ -3,6 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
+#include <cstdint>
+
+#include "backend/weights.h"
 #include "kernels/kernel_settings.h"
 
 namespace inkling {
@@ -23,6 +27,19 @@ inline Heads split_heads(const at::Tensor& qkv, const AttentionForm& form) {
 inline at::Tensor for_each_query(const at::Tensor& shared, const at::Tensor& queries) {
   const std::int64_t group = queries.size(1) / shared.size(1);
   return group == 1 ? shared : shared.repeat_interleave(group, 1);
+}
+
+// Queries, or keys, as rows of D channels for a norm: `heads` from channel `first` of each packed row on, with their
+// mean and rstd from `place` of NormalizedHeads on.
+struct NormedHeads {
+  std::int64_t first, heads, place;
+  const NormWeights& weights;
+};
+
+// Returns the queries and the keys of `rows` packed rows.
+inline std::array<NormedHeads, 2> normed_heads(std::int64_t rows, const AttentionForm& form,
+                                               const BlockWeights& block) {
+  return {{{0, form.n_head, 0, block.q_norm}, {form.queries(), form.n_kv_head, rows * form.n_head, block.k_norm}}};
 }
 
 }  // namespace inkling

@@ -1,5 +1,6 @@
 #include <ATen/ops/empty_like.h>
 
+#include "backend/heads.h"
 #include "cuda/backend.h"
 #include "cuda/kernels_of.h"
 
@@ -39,21 +40,7 @@ at::Tensor norm_backward(const at::Tensor& dout, const at::Tensor& dsum, const N
 
 namespace {
 
-// Where queries or keys lie in packed rows, and their mean and rstd in those of all heads.
-struct Part {
-  std::int64_t first, place;
-  HeadRows heads;
-  const NormWeights& weights;
-};
-
-// Calls body(part) for the queries, and for the keys.
-template <typename Body>
-void for_both(const at::Tensor& qkv, const AttentionForm& form, const BlockWeights& block, const Body& body) {
-  const std::int64_t rows = qkv.numel() / form.packed();
-  body(Part{0, 0, {rows, form.n_head, form.head_size, form.packed()}, block.q_norm});
-  body(Part{form.queries(), rows * form.n_head, {rows, form.n_kv_head, form.head_size, form.packed()}, block.k_norm});
-}
-
+// Copies the values of packed rows [..., form.packed()].
 void copy_values(const at::Tensor& from, const at::Tensor& to, const AttentionForm& form) {
   const std::int64_t first = form.queries() + form.keys();
   to.narrow(-1, first, form.keys()).copy_(from.narrow(-1, first, form.keys()));
@@ -63,16 +50,17 @@ void copy_values(const at::Tensor& from, const at::Tensor& to, const AttentionFo
 
 NormalizedHeads norm_heads(const at::Tensor& qkv, const AttentionForm& form, const BlockWeights& block) {
   const at::Tensor in = qkv.contiguous();
-  const std::int64_t count = in.numel() / form.packed() * (form.n_head + form.n_kv_head);
+  const std::int64_t rows = in.numel() / form.packed(), count = rows * (form.n_head + form.n_kv_head);
   const NormalizedHeads result = {.out = at::empty_like(in), .mean = scratch(in, count), .rstd = scratch(in, count)};
   with_kernels(in, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
-    for_both(in, form, block, [&](const Part& part) {
+    for (const NormedHeads& part : normed_heads(rows, form, block)) {
+      const HeadRows heads = {rows, part.heads, form.head_size, form.packed()};
       kernels.norm_heads_forward(elements<Element>(in) + part.first, elements<Element>(result.out) + part.first,
                                  floats(result.mean) + part.place, floats(result.rstd) + part.place,
-                                 elements<Element>(part.weights.weight.value), part.weights.form, part.heads,
+                                 elements<Element>(part.weights.weight.value), part.weights.form, heads,
                                  current_stream());
-    });
+    }
   });
   copy_values(in, result.out, form);
   return result;
@@ -81,15 +69,17 @@ NormalizedHeads norm_heads(const at::Tensor& qkv, const AttentionForm& form, con
 at::Tensor norm_heads_backward(const at::Tensor& dout, const at::Tensor& qkv, const NormalizedHeads& forward,
                                const AttentionForm& form, const BlockWeights& block) {
   const at::Tensor in = qkv.contiguous(), dqkv = at::empty_like(in);
+  const std::int64_t rows = in.numel() / form.packed();
   with_kernels(in, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
-    for_both(in, form, block, [&](const Part& part) {
+    for (const NormedHeads& part : normed_heads(rows, form, block)) {
+      const HeadRows heads = {rows, part.heads, form.head_size, form.packed()};
       kernels.norm_heads_backward(
           elements<Element>(dout) + part.first, elements<Element>(in) + part.first, floats(forward.mean) + part.place,
           floats(forward.rstd) + part.place, elements<Element>(part.weights.weight.value),
           elements<Element>(dqkv) + part.first, floats(part.weights.weight.gradient_to_add_to()),
-          floats(scratch(in, norm_scratch(form.head_size))), part.weights.form, part.heads, current_stream());
-    });
+          floats(scratch(in, norm_scratch(form.head_size))), part.weights.form, heads, current_stream());
+    }
   });
   copy_values(dout, dqkv, form);
   return dqkv;

@@ -2,9 +2,11 @@
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
+#include <array>
 
 #include "backend/cpu/backend.h"
 #include "backend/elements.h"
+#include "backend/heads.h"
 #include "kernels/cpu_kernels.h"
 #include "runtime/parallel.h"
 
@@ -13,6 +15,12 @@ namespace {
 
 // Null stays null.
 float* at_offset(float* values, std::int64_t offset) { return values == nullptr ? nullptr : values + offset; }
+
+// Of one packed row.
+void copy_values(const float* from, float* to, const AttentionForm& form) {
+  const std::int64_t first = form.queries() + form.keys();
+  std::copy_n(from + first, form.keys(), to + first);
+}
 
 }  // namespace
 
@@ -55,19 +63,20 @@ NormalizedHeads norm_heads(const at::Tensor& qkv, const AttentionForm& form, con
   const std::int64_t rows = in.numel() / form.packed(), count = rows * (form.n_head + form.n_kv_head);
   const auto options = in.options().requires_grad(false);
   const NormalizedHeads result = {.out = out, .mean = at::empty({count}, options), .rstd = at::empty({count}, options)};
-  const at::Tensor of_queries = in_float32(block.q_norm.weight), of_keys = in_float32(block.k_norm.weight);
+  const auto parts = normed_heads(rows, form, block);
+  const std::array<at::Tensor, 2> weights = {in_float32(block.q_norm.weight), in_float32(block.k_norm.weight)};
   parallel_parts(rows, 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       float* const from = floats(in) + row * form.packed();
       float* const to = floats(out) + row * form.packed();
-      const auto normalize = [&](std::int64_t first, std::int64_t heads, std::int64_t place, const at::Tensor& weight,
-                                 const NormForm& norm) {
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const auto& [first, heads, place_of_all, norm] = parts[i];
+        const std::int64_t place = place_of_all + row * heads;
         cpu_kernels().norm_forward(from + first, nullptr, from + first, to + first, floats(result.mean) + place,
-                                   floats(result.rstd) + place, floats(weight), nullptr, norm, heads, form.head_size);
-      };
-      normalize(0, form.n_head, row * form.n_head, of_queries, block.q_norm.form);
-      normalize(form.queries(), form.n_kv_head, rows * form.n_head + row * form.n_kv_head, of_keys, block.k_norm.form);
-      std::copy_n(from + form.queries() + form.keys(), form.keys(), to + form.queries() + form.keys());
+                                   floats(result.rstd) + place, floats(weights[i]), nullptr, norm.form, heads,
+                                   form.head_size);
+      }
+      copy_values(from, to, form);
     }
   });
   return result;
@@ -77,6 +86,7 @@ at::Tensor norm_heads_backward(const at::Tensor& dout, const at::Tensor& qkv, co
                                const AttentionForm& form, const BlockWeights& block) {
   const at::Tensor in = qkv.contiguous(), dqkv = at::empty_like(in);
   const std::int64_t rows = in.numel() / form.packed();
+  const auto parts = normed_heads(rows, form, block);
   float* const dqueries = floats(block.q_norm.weight.gradient_to_add_to());
   float* const dkeys = floats(block.k_norm.weight.gradient_to_add_to());
   add_over_parts(
@@ -85,16 +95,14 @@ at::Tensor norm_heads_backward(const at::Tensor& dout, const at::Tensor& qkv, co
           const float* const upstream = floats(dout) + row * form.packed();
           const float* const from = floats(in) + row * form.packed();
           float* const to = floats(dqkv) + row * form.packed();
-          const auto differentiate = [&](std::int64_t first, std::int64_t heads, std::int64_t place,
-                                         const NormWeights& weights, float* dweight) {
+          for (std::size_t i = 0; i < parts.size(); ++i) {
+            const auto& [first, heads, place_of_all, norm] = parts[i];
+            const std::int64_t place = place_of_all + row * heads;
             cpu_kernels().norm_backward(upstream + first, nullptr, from + first, floats(forward.mean) + place,
-                                        floats(forward.rstd) + place, floats(weights.weight.value), to + first, dweight,
-                                        nullptr, weights.form, heads, form.head_size);
-          };
-          differentiate(0, form.n_head, row * form.n_head, block.q_norm, sums[0]);
-          differentiate(form.queries(), form.n_kv_head, rows * form.n_head + row * form.n_kv_head, block.k_norm,
-                        sums[1]);
-          std::copy_n(upstream + form.queries() + form.keys(), form.keys(), to + form.queries() + form.keys());
+                                        floats(forward.rstd) + place, floats(norm.weight.value), to + first, sums[i],
+                                        nullptr, norm.form, heads, form.head_size);
+          }
+          copy_values(upstream, to, form);
         }
       });
   return dqkv;
