@@ -21,6 +21,7 @@ struct Flags {
   std::vector<std::string> overrides;
   std::int64_t tokens = 64;
   std::int64_t rows = 1;
+  std::int64_t context = 5;
   std::uint64_t vocab_size = 50257;
   bool json = false;
 };
@@ -32,6 +33,8 @@ int bench(int argc, char** argv) {
   add_set_flag(app, flags.overrides, "override one setting");
   app.add_option("--tokens", flags.tokens, "how many tokens to time (default 64)")->check(CLI::PositiveNumber);
   app.add_option("--rows", flags.rows, "texts that grow together (default 1)")->check(CLI::PositiveNumber);
+  app.add_option("--context", flags.context, "tokens that each text begins with (default 5)")
+      ->check(CLI::PositiveNumber);
   app.add_option("--vocab-size", flags.vocab_size, "vocabulary (default 50257)");
   app.add_flag("--json", flags.json, "print one JSON object");
   if (!parse_flags(app, argc, argv)) return 0;
@@ -43,10 +46,14 @@ int bench(int argc, char** argv) {
   initialize(*arena, shape, 1);
   arena->release_master(choose_backend(runtime).activation_dtype(runtime.dtype));
   const auto model = make_model(shape, *arena, runtime);
-  const auto decoder = make_decoder(*model, runtime, {.vocab_size = flags.vocab_size, .max_rows = flags.rows});
+  constexpr std::int64_t observed_tokens = 10;
+  const std::int64_t longest = flags.context + 3 + flags.tokens + observed_tokens;
+  const auto decoder =
+      make_decoder(*model, runtime, {.vocab_size = flags.vocab_size, .max_rows = flags.rows, .longest = longest});
   MemoryReads reads(runtime.device);
 
-  std::vector<std::vector<Token>> texts(static_cast<std::size_t>(flags.rows), std::vector<Token>(5, 0));
+  std::vector<std::vector<Token>> texts(static_cast<std::size_t>(flags.rows),
+                                        std::vector<Token>(static_cast<std::size_t>(flags.context), 0));
   // A token for each text, drawn with the default settings. On a GPU the next ones are under way when it returns.
   const auto step = [&] {
     std::vector<GrowingText> growing;
@@ -64,12 +71,13 @@ int bench(int argc, char** argv) {
     if (runtime.device.is_cpu() && token % 8 == 0) bandwidths.push_back(reads.bytes_per_second());
   }
 
-  constexpr int observed_tokens = 10;
   std::map<std::string, double> operations;
   {
     const OperationTimes observed;
-    for (int i = 0; i < observed_tokens; ++i) step();
-    for (const auto& [name, seconds] : observed.seconds()) operations[name] = 1000 * seconds / observed_tokens;
+    for (std::int64_t i = 0; i < observed_tokens; ++i) step();
+    for (const auto& [name, seconds] : observed.seconds()) {
+      operations[name] = 1000 * seconds / static_cast<double>(observed_tokens);
+    }
   }
 
   for (int i = 0; i < 8 && runtime.device.is_cuda(); ++i) bandwidths.push_back(reads.bytes_per_second());
@@ -90,6 +98,7 @@ int bench(int argc, char** argv) {
                                          {"ms_p90", quantile(milliseconds, 0.9)},
                                          {"tokens_per_second", static_cast<double>(flags.rows) / median * 1000},
                                          {"weight_bytes", bytes},
+                                         {"cache_bytes", flags.rows * cache_row_bytes(*model, runtime, longest)},
                                          {"memory_bytes_per_second", bandwidth},
                                          {"share_of_bandwidth", bytes / (median / 1000) / bandwidth},
                                          {"operations_ms", operations}};

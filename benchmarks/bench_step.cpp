@@ -128,8 +128,6 @@ struct Times {
   double peak_flops = 0;                     // per second, of a large product
 };
 
-constexpr std::int64_t observed_steps = 10;
-
 // Steps and products take turns in blocks, so that both see the same minutes of a shared machine.
 Times measure(const Config& config, const Flags& flags, const Runtime& runtime, const GptShape& shape,
               std::int64_t rows) {
@@ -157,10 +155,11 @@ Times measure(const Config& config, const Flags& flags, const Runtime& runtime, 
   }
   times.peak_flops = matrix_product_peak(at::TensorOptions().device(runtime.device).dtype(runtime.dtype));
   const OperationTimes observed;
+  const std::int64_t observed_steps = std::min<std::int64_t>(10, flags.steps);
   for (std::int64_t i = 0; i < observed_steps; ++i) one_step(flags.steps + i);
   const double least = 0.0005 * quantile(times.steps, 0.5);  // what takes less is not worth a line
   for (const auto& [name, seconds] : observed.seconds()) {
-    const double milliseconds = 1000 * seconds / observed_steps;
+    const double milliseconds = 1000 * seconds / static_cast<double>(observed_steps);
     if (milliseconds > least) times.operations[name] = milliseconds;
   }
   return times;

@@ -71,7 +71,7 @@ struct Scored {
 
 // Keys and values of one layer, for rows that have grown to different lengths.
 struct CachedLayer {
-  at::Tensor keys, values;  // [B, n_kv_head, capacity, D]
+  at::Tensor keys, values;  // [B, n_kv_head, capacity, D], filled as cached_place() says
   at::Tensor arrivals;      // int32 [B, H], zero between calls: where a kernel on a GPU counts its blocks
 };
 
@@ -80,8 +80,8 @@ struct DecodedBlock {
   const BlockWeights& weights;
   const NormWeights& next_norm;  // that of the next block, or the last of all
   AttentionForm form;
-  const CachedLayer& cache;   // gets the new keys and values at column lengths[b]
-  const at::Tensor& lengths;  // int64 [B], each below the capacity
+  const CachedLayer& cache;   // gets the new keys and values
+  const at::Tensor& lengths;  // int64 [B]: the new positions
   const Rotation& rotation;   // of these lengths; may be undefined
 };
 
@@ -101,7 +101,7 @@ struct AdamWRange {
 
 // The texts of a recorded decoder, on the device, where draw() extends them. Each is int64 [B] except `contexts`.
 struct DrawState {
-  at::Tensor contexts;  // [B, positions]: row b's context is its first lengths[b] tokens
+  at::Tensor contexts;  // [B, block]: the last tokens of row b's context; its token i stands at i % block
   at::Tensor lengths;
   at::Tensor random, places;  // the key of each text's random numbers, and the number that is next
   at::Tensor tokens, drawn;   // the last token of each; the token just drawn, or -1 if a logit is NaN or +infinity
@@ -155,7 +155,8 @@ struct Backend {
   at::Tensor (*rotate)(const at::Tensor& qkv, const AttentionForm& form, const Rotation& rotation, bool back) = nullptr;
 
   // Causal attention of all heads (Vaswani et al. 2017, section 3.2): softmax(q k^T / sqrt(D) + mask) v, dropout on the
-  // probabilities. qkv: [B, T, form.packed()], contiguous.
+  // probabilities. qkv: [B, T, form.packed()], contiguous. What form.pattern hides costs neither time nor memory where
+  // the probabilities are not kept.
   Attended (*attention)(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout) = nullptr;
   // Whether attention() keeps its probabilities [B, H, T, T], in float32, for the backward pass.
   bool (*keeps_probabilities)(at::ScalarType dtype, const AttentionForm& form) = nullptr;

@@ -1,7 +1,9 @@
 // The heads of attention, packed in a tensor and one by one.
 #pragma once
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
 
 #include <array>
 #include <cstdint>
@@ -27,6 +29,15 @@ inline Heads split_heads(const at::Tensor& qkv, const AttentionForm& form) {
 inline at::Tensor for_each_query(const at::Tensor& shared, const at::Tensor& queries) {
   const std::int64_t group = queries.size(1) / shared.size(1);
   return group == 1 ? shared : shared.repeat_interleave(group, 1);
+}
+
+// Returns what a query must not see of a text of `time` tokens: bool [T, T], queries by keys.
+inline at::Tensor hidden_keys(std::int64_t time, const AttentionPattern& pattern, const at::TensorOptions& options) {
+  const at::Tensor positions = at::arange(time, options.dtype(at::kLong));
+  const at::Tensor back = positions.unsqueeze(1) - positions;  // how far a key lies behind a query
+  if (pattern.is_full()) return back.lt(0);
+  const at::Tensor outside = back.lt(0).logical_or_(back.div(pattern.dilation, "floor").ge(pattern.window));
+  return outside.logical_or_(back.remainder(pattern.dilation).ne(0));
 }
 
 // Queries, or keys, as rows of D channels for a norm: `heads` from channel `first` of each packed row on, with their

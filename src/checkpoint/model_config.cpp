@@ -173,32 +173,77 @@ GptShape read_llama_sizes(const JsonFields& config) {
   return shape;
 }
 
-// A Qwen3 is a Llama with norms of queries and keys, and without biases.
-Json llama_json(const GptShape& shape, double dropout) {
-  Json config = {{"architectures", {shape.qk_norm ? "Qwen3ForCausalLM" : "LlamaForCausalLM"}},
-                 {"model_type", shape.qk_norm ? "qwen3" : "llama"}};
+Json llama_json(const GptShape& shape, double dropout, std::string_view architecture, std::string_view type) {
+  Json config = {{"architectures", {architecture}}, {"model_type", type}};
   config.update(llama_sizes(shape));
   config["hidden_act"] = shape.activation == Activation::swiglu ? "silu" : "gelu";
   config["rms_norm_eps"] = shape.norm_epsilon;
-  config["attention_bias"] = shape.bias;
-  if (!shape.qk_norm) config["mlp_bias"] = shape.bias;
   config["attention_dropout"] = dropout;
   write_rope(config, shape);
   return config;
 }
 
+// A Mistral is a Llama with one window in all layers, a Qwen3 one with norms of queries and keys; both without biases.
+Json llama_family_json(Family family, const GptShape& shape, double dropout) {
+  if (family == Family::mistral) {
+    Json config = llama_json(shape, dropout, "MistralForCausalLM", "mistral");
+    config["sliding_window"] = shape.attention(0).pattern.window;
+    return config;
+  }
+  const bool is_qwen3 = family == Family::qwen3;
+  Json config =
+      llama_json(shape, dropout, is_qwen3 ? "Qwen3ForCausalLM" : "LlamaForCausalLM", is_qwen3 ? "qwen3" : "llama");
+  config["attention_bias"] = shape.bias;
+  if (!is_qwen3) config["mlp_bias"] = shape.bias;
+  return config;
+}
+
 void refuse_windows(const JsonFields& config) {
   // layer_types says it all where it is there.
-  if (!config.has("layer_types")) return require_flag(config, "use_sliding_window", false, "attention in a window");
+  if (!config.has("layer_types")) return require_flag(config, "use_sliding_window", false, "a Llama's window");
   for (const std::string& type : config.texts("layer_types")) {
     if (type != "full_attention") {
-      config.refuse(str("layer_types names ", quote(type), ", which cannot be computed here"));
+      config.refuse(str("layer_types names ", quote(type), ", which cannot be computed here in a Llama"));
     }
   }
 }
 
-GptShape read_llama(const JsonFields& config, bool is_qwen3) {
-  refuse_windows(config);
+// Mistral's window; transformers takes 4,096 where the file has none, and null is full attention.
+std::vector<AttentionPattern> read_window(const JsonFields& config) {
+  if (config.is_null("sliding_window")) return {};
+  if (!config.has("sliding_window")) return {{4096, 1}};
+  return {{config.whole("sliding_window", 1, longest_block), 1}};
+}
+
+// Qwen3's windows. layer_types says it all where it is there; elsewhere the first max_window_layers are full.
+std::vector<AttentionPattern> read_windows(const JsonFields& config, std::int64_t n_layer) {
+  std::vector<AttentionPattern> patterns(static_cast<std::size_t>(n_layer));
+  const auto slide = [&](AttentionPattern& pattern) {
+    pattern.window = config.has("sliding_window") ? config.whole("sliding_window", 1, longest_block) : 4096;
+  };
+  const bool slides = config.optional_flag("use_sliding_window").value_or(false);
+  if (!config.has("layer_types")) {
+    const std::int64_t full = config.has("max_window_layers") ? config.whole("max_window_layers", 0, most_layers) : 28;
+    for (std::int64_t i = full; slides && i < n_layer; ++i) slide(patterns[static_cast<std::size_t>(i)]);
+    return shortest_patterns(std::move(patterns));
+  }
+  const std::vector<std::string> types = config.texts("layer_types");
+  if (types.size() != patterns.size()) {
+    config.refuse(str("layer_types names ", types.size(), " layers, and num_hidden_layers is ", n_layer));
+  }
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (types[i] == "full_attention") continue;
+    if (types[i] != "sliding_attention") {
+      config.refuse(str("layer_types names ", quote(types[i]), ", which cannot be computed here"));
+    }
+    if (!slides) config.refuse("layer_types names \"sliding_attention\", and use_sliding_window is not true");
+    slide(patterns[i]);
+  }
+  return shortest_patterns(std::move(patterns));
+}
+
+GptShape read_llama(const JsonFields& config, Family family) {
+  const bool is_qwen3 = family == Family::qwen3, has_biases = family == Family::llama;
   const std::string activation = config.optional_text("hidden_act").value_or("silu");
   if (activation != "silu" && activation != "gelu") {
     config.refuse(str("hidden_act is ", quote(activation), ", and only silu and gelu can be computed here"));
@@ -211,10 +256,13 @@ GptShape read_llama(const JsonFields& config, bool is_qwen3) {
   shape.rope_theta = read_rope_theta(config);
   shape.activation = activation == "silu" ? Activation::swiglu : Activation::geglu;
   shape.qk_norm = is_qwen3;
+  if (family == Family::llama) refuse_windows(config);
+  if (family == Family::mistral) shape.patterns = read_window(config);
+  if (is_qwen3) shape.patterns = read_windows(config, shape.n_layer);
   shape.bias = config.optional_flag("attention_bias").value_or(false);
-  if (is_qwen3 && shape.bias)
+  if (!has_biases && shape.bias)
     config.refuse("attention_bias is true: biases in attention alone cannot be computed here");
-  if (!is_qwen3 && config.optional_flag("mlp_bias").value_or(false) != shape.bias) {
+  if (has_biases && config.optional_flag("mlp_bias").value_or(false) != shape.bias) {
     config.refuse("attention_bias and mlp_bias differ: biases in one of the two cannot be computed here");
   }
   return shape;
@@ -229,11 +277,30 @@ Json inkling_json(const GptShape& shape, double dropout) {
   config["position"] = std::string(word_of(shape.position));
   config["activation"] = std::string(word_of(shape.activation));
   config["qk_norm"] = shape.qk_norm;
+  if (!shape.patterns.empty()) {
+    for (const AttentionPattern& pattern : shape.layer_patterns()) config["attention"].push_back(pattern_text(pattern));
+  }
   config["logit_softcap"] = shape.logit_softcap;
   config["bias"] = shape.bias;
   config["dropout"] = dropout;
   write_rope(config, shape);
   return config;
+}
+
+// One for each layer; a folder without them has full attention.
+std::vector<AttentionPattern> read_patterns(const JsonFields& config, std::int64_t n_layer) {
+  if (!config.has("attention")) return {};
+  const std::vector<std::string> texts = config.texts("attention");
+  if (texts.size() != static_cast<std::size_t>(n_layer)) {
+    config.refuse(str("attention names ", texts.size(), " layers, and num_hidden_layers is ", n_layer));
+  }
+  std::vector<AttentionPattern> patterns;
+  for (const std::string& text : texts) {
+    const PatternReading reading = read_pattern(text);
+    if (!reading.value) config.refuse(str("attention names ", quote(text), ", which ", reading.problem));
+    patterns.push_back(*reading.value);
+  }
+  return shortest_patterns(std::move(patterns));
 }
 
 GptShape read_inkling(const JsonFields& config) {
@@ -244,6 +311,7 @@ GptShape read_inkling(const JsonFields& config) {
   shape.rope_theta = read_rope_theta(config);
   shape.activation = named<Activation>(config, "activation");
   shape.qk_norm = config.flag("qk_norm");
+  shape.patterns = read_patterns(config, shape.n_layer);
   shape.logit_softcap = config.real("logit_softcap");
   const bool is_bound = shape.logit_softcap >= least_softcap && shape.logit_softcap <= most_softcap;
   if (shape.logit_softcap != 0 && !is_bound) config.refuse_value("logit_softcap", "0, or from 0.001 to 1,000,000");
@@ -256,12 +324,19 @@ GptShape read_family(Family family, const JsonFields& config) {
     case Family::gpt2:
       return read_gpt2(config);
     case Family::llama:
+    case Family::mistral:
     case Family::qwen3:
-      return read_llama(config, family == Family::qwen3);
+      return read_llama(config, family);
     case Family::inkling:
       break;
   }
   return read_inkling(config);
+}
+
+std::string pattern_texts(const GptShape& shape) {
+  std::vector<std::string> texts;
+  for (const AttentionPattern& pattern : shape.patterns) texts.push_back(pattern_text(pattern));
+  return texts.size() == 1 ? texts.front() : str("[", join(texts, ", "), "]");
 }
 
 // The settings that GPT-2 has otherwise.
@@ -274,11 +349,17 @@ std::vector<std::string> unlike_gpt2(const GptShape& shape) {
   if (heads.n_kv_head != heads.n_head) found.push_back(str("model.n_kv_head: ", heads.n_kv_head));
   if (heads.queries() != shape.n_embd) found.push_back(str("model.head_size: ", heads.head_size));
   if (shape.qk_norm) found.emplace_back("model.qk_norm: true");
+  if (!shape.patterns.empty()) found.push_back(str("model.attention: ", pattern_texts(shape)));
   if (shape.logit_softcap != 0) found.push_back(str("model.logit_softcap: ", format_shortest(shape.logit_softcap)));
   return found;
 }
 
-// Those that Llama and Qwen3 have otherwise.
+// One window in all layers, which Mistral has.
+bool has_one_window(const GptShape& shape) {
+  return shape.patterns.size() == 1 && shape.patterns.front().dilation == 1;
+}
+
+// Those that Llama, Mistral and Qwen3 have otherwise.
 std::vector<std::string> unlike_llama(const GptShape& shape) {
   std::vector<std::string> found;
   if (shape.norm != NormKind::rmsnorm) found.push_back(str("model.norm: ", word_of(shape.norm)));
@@ -287,19 +368,31 @@ std::vector<std::string> unlike_llama(const GptShape& shape) {
   // transformers 5 opens no Llama whose hidden_size its heads do not divide, whatever head_dim is.
   if (!shape.qk_norm && shape.n_embd % shape.n_head != 0) found.push_back(str("model.n_head: ", shape.n_head));
   if (shape.qk_norm && shape.bias) found.emplace_back("model.bias: true beside model.qk_norm: true");
+  if (!shape.patterns.empty()) {
+    const std::string attention = str("model.attention: ", pattern_texts(shape));
+    if (!has_one_window(shape)) {
+      found.push_back(attention);
+    } else if (shape.qk_norm || shape.bias) {
+      found.push_back(str(shape.qk_norm ? "model.qk_norm: true" : "model.bias: true", " beside ", attention));
+    }
+  }
   if (shape.logit_softcap != 0) found.push_back(str("model.logit_softcap: ", format_shortest(shape.logit_softcap)));
   return found;
 }
 
-constexpr std::pair<std::string_view, Family> families[] = {
-    {"gpt2", Family::gpt2}, {"llama", Family::llama}, {"qwen3", Family::qwen3}, {"inkling", Family::inkling}};
+constexpr std::pair<std::string_view, Family> families[] = {{"gpt2", Family::gpt2},
+                                                            {"llama", Family::llama},
+                                                            {"mistral", Family::mistral},
+                                                            {"qwen3", Family::qwen3},
+                                                            {"inkling", Family::inkling}};
 
 }  // namespace
 
 Family family_of(const GptShape& shape) {
   if (unlike_gpt2(shape).empty()) return Family::gpt2;
   if (!unlike_llama(shape).empty()) return Family::inkling;
-  return shape.qk_norm ? Family::qwen3 : Family::llama;
+  if (shape.qk_norm) return Family::qwen3;
+  return shape.patterns.empty() ? Family::llama : Family::mistral;
 }
 
 std::vector<std::string> unknown_elsewhere(const GptShape& shape) {
@@ -309,10 +402,9 @@ std::vector<std::string> unknown_elsewhere(const GptShape& shape) {
 }
 
 std::string print_model_config(const ModelDescription& model, double dropout, std::optional<std::uint64_t> separator) {
-  const auto json = model.family == Family::gpt2      ? gpt2_json
-                    : model.family == Family::inkling ? inkling_json
-                                                      : llama_json;
-  Json config = json(model.shape, dropout);
+  Json config = model.family == Family::gpt2      ? gpt2_json(model.shape, dropout)
+                : model.family == Family::inkling ? inkling_json(model.shape, dropout)
+                                                  : llama_family_json(model.family, model.shape, dropout);
   config["initializer_range"] = 0.02;
   config["use_cache"] = true;
   config["bos_token_id"] = config["eos_token_id"] = separator ? Json(*separator) : Json();

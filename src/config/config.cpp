@@ -136,7 +136,9 @@ class ConfigReader {
   }
 
   YamlNode flag_value(const Setting& setting, const std::string& place, const std::string& value) const {
-    if (std::holds_alternative<TextList>(setting.allowed) && value.starts_with('[')) {
+    const bool takes_list =
+        std::holds_alternative<TextList>(setting.allowed) || std::holds_alternative<PatternList>(setting.allowed);
+    if (takes_list && value.starts_with('[')) {
       return parse_yaml(value, place);
     }
     if (value.empty()) return {YamlNode::Kind::nothing, "", place, {}, {}};

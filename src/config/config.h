@@ -72,9 +72,19 @@ struct GptShape {
   double rope_theta = 10'000;
   NormKind norm = NormKind::layernorm;
   double norm_epsilon = 1e-5;
+  std::vector<AttentionPattern> patterns = {};  // repeated over the layers, as short as can be; none: all are full
 
   bool norm_bias() const { return bias && norm == NormKind::layernorm; }
+  // The heads, which are the same in every layer; and with what they see in this one.
   AttentionForm attention() const { return {n_head, n_kv_head.value_or(n_head), head_size.value_or(n_embd / n_head)}; }
+  AttentionForm attention(std::size_t layer) const {
+    AttentionForm form = attention();
+    if (!patterns.empty()) form.pattern = patterns[layer % patterns.size()];
+    return form;
+  }
+  // Whether text can go on without end in bounded memory: no layer looks back to the beginning, and no table of
+  // positions ends.
+  bool is_endless() const;
   // For a gated MLP, which has three matrices, 8 C / 3 rounded up to a multiple of 64 gives as many weights as 4 C.
   std::int64_t inner() const {
     return n_inner.value_or(is_gated(activation) ? (8 * n_embd + 191) / 192 * 64 : 4 * n_embd);
@@ -84,8 +94,9 @@ struct GptShape {
   auto all() const {
     return std::tuple(n_layer, qk_norm, logit_softcap, tie_embeddings, n_head, attention().n_kv_head,
                       attention().head_size, n_embd, block_size, vocab_size, bias, inner(), activation, position,
-                      position == Position::rope ? rope_theta : 0.0, norm, norm_epsilon);
+                      position == Position::rope ? rope_theta : 0.0, norm, norm_epsilon, layer_patterns());
   }
+  std::vector<AttentionPattern> layer_patterns() const;  // one for each layer
   // Compares what `auto` comes to.
   bool operator==(const GptShape& other) const { return all() == other.all(); }
 };
@@ -140,6 +151,19 @@ struct DeviceChoice {
   std::optional<int> index = {};  // which GPU, counted from 0; none: the setting says cuda alone
   bool operator==(const DeviceChoice&) const = default;
 };
+
+// Returns "full", "local 128" or "dilated 64 4", as model.attention writes it.
+std::string pattern_text(const AttentionPattern& pattern);
+
+// Reads that again: what the text says, or what is wrong with it.
+struct PatternReading {
+  std::optional<AttentionPattern> value;
+  std::string problem;  // "has a window of 0, and …"
+};
+PatternReading read_pattern(std::string_view text);
+
+// Returns the shortest list that gives every layer the same when it repeats; an empty one where all are full.
+std::vector<AttentionPattern> shortest_patterns(std::vector<AttentionPattern> patterns);
 
 // Returns "cpu", "cuda" or "cuda:1", as runtime.device writes it.
 std::string device_text(const DeviceChoice& device);

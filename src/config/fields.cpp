@@ -42,6 +42,10 @@ Value value_of(const Member& member) {
     return std::string(word_of(member));
   } else if constexpr (std::same_as<Member, DeviceChoice>) {
     return device_text(member);
+  } else if constexpr (std::same_as<Member, std::vector<AttentionPattern>>) {
+    std::vector<std::string> texts;
+    for (const AttentionPattern& pattern : member) texts.push_back(pattern_text(pattern));
+    return texts.size() > 1 ? Value(texts) : Value(texts.empty() ? "full" : texts.front());
   } else if constexpr (std::same_as<Member, std::uint64_t>) {
     return static_cast<std::int64_t>(member);
   } else {
@@ -59,6 +63,12 @@ void set_member(Member& member, const Value& value) {
     member = static_cast<Member>(std::find(words.begin(), words.end(), std::get<std::string>(value)) - words.begin());
   } else if constexpr (std::same_as<Member, DeviceChoice>) {
     member = find_device(std::get<std::string>(value)).value();
+  } else if constexpr (std::same_as<Member, std::vector<AttentionPattern>>) {
+    member.clear();
+    for (const std::string& text : std::get<std::vector<std::string>>(value)) {
+      member.push_back(read_pattern(text).value.value());
+    }
+    member = shortest_patterns(std::move(member));
   } else if constexpr (std::same_as<Member, std::uint64_t>) {
     member = static_cast<std::uint64_t>(std::get<std::int64_t>(value));
   } else {
@@ -148,6 +158,7 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("qk_norm", c.qk_norm, TrueOrFalse{}, refuse, "RMSNorm of each query and each key (Qwen3): one weight of the size of a head for all queries of a layer, and one for all keys.");
   f.add("position", c.position, its_words(), refuse, "How a token knows where it stands: `learned` adds a vector for each position of the block (GPT-2); `rope` turns queries and keys by angles that grow with the position, so that attention sees distances (Llama); with `none` only the mask tells.");
   f.add("rope_theta", c.rope_theta, real(1, 1e12), refuse, "Base of these angles: pair i of a head of size D turns by position / rope_theta^(2i/D).");
+  f.add("attention", c.patterns, PatternList{}, refuse, "What a token sees: `full`, all tokens before it; `local W`, itself and the W - 1 before it; `dilated W R`, W tokens that lie R apart, the last of them itself. A list repeats over the layers, as `[full, local 128, dilated 64 4]`.");
   f.add("norm", c.norm, its_words(), refuse, "What stands in front of attention and MLP: LayerNorm, or RMSNorm, which has no mean and no bias (Llama).");
   f.add("norm_epsilon", c.norm_epsilon, real(least_norm_epsilon, 1), refuse, "Added to the variance that a norm divides by.");
 }

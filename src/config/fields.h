@@ -39,9 +39,10 @@ struct Text {
 struct TextList {
   std::string form;  // of each text
 };
-using Allowed = std::variant<TrueOrFalse, WholeRange, RealRange, OneOf, DeviceName, Text, TextList>;
+struct PatternList {};  // of attention, one for each layer in turn
+using Allowed = std::variant<TrueOrFalse, WholeRange, RealRange, OneOf, DeviceName, Text, TextList, PatternList>;
 
-// A Value is what files hold for a setting: an enum and a device are their words.
+// A Value is what files hold for a setting: an enum, a device and a pattern of attention are their words.
 struct Auto {};
 using Value = std::variant<Auto, bool, std::int64_t, double, std::string, std::vector<std::string>>;
 

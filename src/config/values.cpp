@@ -140,6 +140,18 @@ Value read_as(const TextList&, const Setting& setting, const YamlNode& node) {
   return texts;
 }
 
+Value read_as(const PatternList&, const Setting& setting, const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::section) refuse_value(setting, node, "is a section");
+  if (node.kind == YamlNode::Kind::list && node.items.empty()) refuse_value(setting, node, "is an empty list");
+  std::vector<std::string> texts;
+  for (const YamlNode& item : node.kind == YamlNode::Kind::list ? node.items : std::vector{node}) {
+    texts.push_back(free_text(setting, item));
+    const PatternReading reading = read_pattern(texts.back());
+    if (!reading.value) refuse_value(setting, item, str("is ", shown(texts.back()), ", which ", reading.problem));
+  }
+  return texts;
+}
+
 // Characters that YAML 1.2 does not print as themselves become escapes in quotes.
 std::string text_as_yaml(const std::string& text) {
   constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/";
@@ -200,6 +212,7 @@ std::string describe(const DeviceName&, bool takes_auto) {
 }
 std::string describe(const Text& text, bool takes_auto) { return (takes_auto ? "auto or " : "") + text.form; }
 std::string describe(const TextList& texts, bool) { return texts.form + ", or a list [a, b]"; }
+std::string describe(const PatternList&, bool) { return "full, local W, dilated W R, or a list [a, b]"; }
 
 }  // namespace
 

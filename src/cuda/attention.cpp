@@ -1,15 +1,19 @@
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_flash_attention_backward.h>
+#include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 #include <ATen/ops/_softmax_backward_data.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/softmax.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -90,6 +94,49 @@ at::Tensor one_kernel_backward(const at::Tensor& dout, const Attended& forward, 
   return dqkv;
 }
 
+// Attention in a window. Dilated attention is local attention over R interleaved texts: tokens [B, T, H D] are seen as
+// [B, T / R, R H, D], with T padded to a multiple of R. What is padded lies in the future of all queries.
+std::int64_t interleaved_texts(std::int64_t time, const AttentionForm& form) {
+  return std::min(form.pattern.dilation, time);
+}
+
+at::Tensor interleaved(const at::Tensor& heads, const AttentionForm& form) {  // [B, T, any, D] -> [B, T / R, R any, D]
+  const std::int64_t texts = interleaved_texts(heads.size(1), form), missing = (texts - heads.size(1) % texts) % texts;
+  const at::Tensor padded = missing == 0 ? heads : at::constant_pad_nd(heads, {0, 0, 0, 0, 0, missing});
+  return padded.unflatten(1, {-1, texts}).flatten(2, 3);
+}
+
+at::Tensor in_order(const at::Tensor& heads, std::int64_t time, const AttentionForm& form) {  // and back
+  return heads.unflatten(2, {interleaved_texts(time, form), -1}).flatten(1, 2).narrow(1, 0, time);
+}
+
+Heads interleaved_heads(const at::Tensor& qkv, const AttentionForm& form) {
+  const at::Tensor heads = qkv.unflatten(2, {-1, form.head_size});
+  return {interleaved(heads.narrow(2, 0, form.n_head), form),
+          interleaved(heads.narrow(2, form.n_head, form.n_kv_head), form),
+          interleaved(heads.narrow(2, form.n_head + form.n_kv_head, form.n_kv_head), form)};
+}
+
+Attended windowed(const at::Tensor& qkv, const AttentionForm& form, double dropout) {
+  const auto [q, k, v] = interleaved_heads(qkv, form);
+  const auto [out, logsumexp, random, more_random, debug] = at::_flash_attention_forward(
+      q, k, v, {}, {}, q.size(1), k.size(1), dropout, true /* causal */, false, {}, form.pattern.window - 1, 0);
+  return {.out = in_order(out, qkv.size(1), form).flatten(2), .saved = {qkv, out, logsumexp, random, more_random}};
+}
+
+at::Tensor windowed_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
+                             double dropout) {
+  const auto& saved = forward.saved;
+  const at::Tensor& qkv = saved[0];
+  const auto [q, k, v] = interleaved_heads(qkv, form);
+  const at::Tensor upstream = interleaved(dout.unflatten(2, {-1, form.head_size}), form);
+  const auto [dq, dk, dv] =
+      at::_flash_attention_backward(upstream, q, k, v, saved[1], saved[2], {}, {}, q.size(1), k.size(1), dropout,
+                                    true /* causal */, saved[3], saved[4], {}, form.pattern.window - 1, 0);
+  const auto ordered = [&](const at::Tensor& gradient) { return in_order(gradient, qkv.size(1), form); };
+  return at::cat({ordered(dq), ordered(dk), ordered(dv)}, 2).flatten(2);
+}
+
 // Everything else goes by the formula, step by step, in float32; `place` has the numbers for the dropped probabilities.
 at::Tensor dropped(const at::Tensor& x, const DropoutPlace& place) {
   return place.probability == 0.0 ? x : dropout(x, place);
@@ -99,9 +146,9 @@ Attended composed(const at::Tensor& qkv, const AttentionForm& form, const Dropou
   const at::Tensor exact = qkv.to(at::kFloat);
   const auto [q, shared_k, shared_v] = split_heads(exact, form);
   const at::Tensor k = for_each_query(shared_k, q), v = for_each_query(shared_v, q);
-  const at::Tensor future = at::ones({q.size(2), q.size(2)}, q.options().dtype(at::kBool)).triu(1);
+  const at::Tensor hidden = hidden_keys(q.size(2), form.pattern, q.options());
   const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)).div(std::sqrt(static_cast<double>(q.size(3))));
-  const at::Tensor probabilities = at::softmax(scores.masked_fill(future, -std::numeric_limits<float>::infinity()), -1);
+  const at::Tensor probabilities = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<float>::infinity()), -1);
   const at::Tensor out = at::matmul(dropped(probabilities, place), v);
   return {.out = concatenate_heads(out).to(qkv.scalar_type()), .saved = {qkv, probabilities}};
 }
@@ -148,13 +195,15 @@ at::Tensor rotate(const at::Tensor& qkv, const AttentionForm& form, const Rotati
 }
 
 Attended attention(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout) {
-  return in_one_kernel(qkv, form) ? one_kernel(qkv, form, dropout.probability) : composed(qkv, form, dropout);
+  if (!in_one_kernel(qkv, form)) return composed(qkv, form, dropout);
+  return form.pattern.is_full() ? one_kernel(qkv, form, dropout.probability) : windowed(qkv, form, dropout.probability);
 }
 
 at::Tensor attention_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
                               const DropoutPlace& dropout) {
-  return in_one_kernel(forward.saved[0], form) ? one_kernel_backward(dout, forward, form, dropout.probability)
-                                               : composed_backward(dout, forward, form, dropout);
+  if (!in_one_kernel(forward.saved[0], form)) return composed_backward(dout, forward, form, dropout);
+  return form.pattern.is_full() ? one_kernel_backward(dout, forward, form, dropout.probability)
+                                : windowed_backward(dout, forward, form, dropout.probability);
 }
 
 }  // namespace inkling::cuda

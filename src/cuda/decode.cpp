@@ -37,7 +37,8 @@ at::Tensor attend_cached(const at::Tensor& qkv, const DecodedBlock& block) {
   const CachedLayer& cache = block.cache;
   const std::int64_t batch = qkv.size(0), capacity = cache.keys.size(2);
   const at::Tensor out = at::empty({batch, 1, block.form.queries()}, qkv.options());
-  const at::Tensor chunks = scratch(qkv, attend_scratch(batch, block.form.n_head, block.form.head_size, capacity));
+  const at::Tensor chunks =
+      scratch(qkv, attend_scratch(batch, block.form.n_head, block.form.head_size, block.form.pattern.ring(capacity)));
   with_kernels(qkv, [&](const auto& kernels, auto element) {
     using Element = decltype(element);
     kernels.attend_cached(elements<Element>(qkv), elements<Element>(cache.keys), elements<Element>(cache.values),

@@ -44,6 +44,11 @@ void JsonFields::refuse_value(std::string_view name, const std::string& expected
   refuse(str(full_name(name), " is ", value, ", and must be ", expected));
 }
 
+bool JsonFields::is_null(std::string_view name) const {
+  const auto found = object_.find(std::string(name));
+  return found != object_.end() && found->is_null();
+}
+
 const nlohmann::json* JsonFields::find(std::string_view name) const {
   const auto found = object_.find(std::string(name));
   return found == object_.end() || found->is_null() ? nullptr : &*found;

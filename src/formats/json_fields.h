@@ -24,6 +24,7 @@ class JsonFields {
 
   // A field that is null counts as absent everywhere.
   bool has(std::string_view name) const { return find(name) != nullptr; }
+  bool is_null(std::string_view name) const;  // there, and null
   std::int64_t whole(std::string_view name, std::int64_t smallest, std::int64_t largest = INT64_MAX) const;
   std::uint64_t count(std::string_view name, std::uint64_t largest = INT64_MAX) const;  // from 0
   double real(std::string_view name) const;

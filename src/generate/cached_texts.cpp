@@ -28,32 +28,37 @@ std::uint64_t context_start(std::uint64_t length, std::uint64_t block_size) {
   return (length - block_size + stride - 1) / stride * stride;
 }
 
-std::span<const Token> context_of(std::span<const Token> text, std::int64_t block_size) {
-  return text.subspan(context_start(text.size(), static_cast<std::uint64_t>(block_size)));
+std::span<const Token> context_of(std::span<const Token> text, const GptShape& shape) {
+  if (shape.is_endless()) return text;
+  return text.subspan(context_start(text.size(), static_cast<std::uint64_t>(shape.block_size)));
 }
 
-std::int64_t cached_positions(const GptShape& shape, std::int64_t longest) {
-  return std::min(shape.block_size, longest);
+std::span<const Token> penalized_tokens(std::span<const Token> text, const GptShape& shape) {
+  const std::span<const Token> context = context_of(text, shape);
+  return context.last(std::min(context.size(), static_cast<std::size_t>(shape.block_size)));
+}
+
+std::int64_t longest_context(const GptShape& shape, std::int64_t longest) {
+  return shape.is_endless() ? longest : std::min(shape.block_size, longest);
 }
 
 CachedTexts::CachedTexts(const Model& model, std::int64_t max_rows, std::int64_t longest,
                          const at::TensorOptions& options)
-    : model_(model), cache_(model.shape(), max_rows, cached_positions(model.shape(), longest), options) {}
+    : model_(model), cache_(model.shape(), max_rows, longest_context(model.shape(), longest), options) {}
 
-bool CachedTexts::prefill_if_stale(std::size_t row, std::span<const Token> text) {
-  const std::span<const Token> context = context_of(text, model_.shape().block_size);
+void CachedTexts::prefill_if_stale(std::size_t row, std::span<const Token> text) {
+  const std::span<const Token> context = context_of(text, model_.shape());
   const std::uint64_t start = text.size() - context.size();
   const std::uint64_t length = context.size() - 1;
-  if (row < held_.size() && held_[row].start == start && held_[row].length == length) return false;
+  if (row < held_.size() && held_[row].start == start && held_[row].length == length) return;
   if (row >= held_.size()) held_.resize(row + 1);
   held_[row] = {start, length};
   KeyValueCache cache = only(row);
   cache.lengths.zero_();
-  if (length == 0) return true;
+  if (length == 0) return;
   const at::Device device = cache.lengths.device();
   const std::array lengths = {static_cast<std::int64_t>(length)};
   model_.prefill(to_device(context.first(length), device).unsqueeze(0), to_device(lengths, device), cache);
-  return true;
 }
 
 void CachedTexts::check_texts(std::size_t texts) const {

@@ -12,7 +12,8 @@
 
 namespace inkling {
 
-// The context rule. A text of `length` tokens (prompt included) is continued from its tokens [start, length), encoded
+// The context rule. Where a text can go on without end (GptShape::is_endless()), its context is all of it. Everywhere
+// else a text of `length` tokens (prompt included) is continued from its tokens [start, length), encoded
 // at positions 0, 1, …: all of them while they fit into block_size T; when they no longer do, the last half of the
 // context (T / 2 tokens, the newest included) is encoded anew from position 0 and grows again up to T:
 //
@@ -24,11 +25,14 @@ namespace inkling {
 // used at another.)
 std::uint64_t context_start(std::uint64_t length, std::uint64_t block_size);
 
-// Returns the tokens of the text from context_start() on.
-std::span<const Token> context_of(std::span<const Token> text, std::int64_t block_size);
+// Returns the tokens of the text that are its context.
+std::span<const Token> context_of(std::span<const Token> text, const GptShape& shape);
 
-// Returns how many positions the caches of texts of at most `longest` tokens need: those of a whole block at most.
-std::int64_t cached_positions(const GptShape& shape, std::int64_t longest);
+// Returns those that repetition_penalty counts: the context, or the last block of it.
+std::span<const Token> penalized_tokens(std::span<const Token> text, const GptShape& shape);
+
+// Returns how many positions the contexts of texts of at most `longest` tokens have at most.
+std::int64_t longest_context(const GptShape& shape, std::int64_t longest);
 
 class CachedTexts {
  public:
@@ -42,8 +46,8 @@ class CachedTexts {
   std::uint64_t length(std::size_t row) const { return held_[row].length; }
 
   // Makes row `row`, or a new one after the last, hold the text's context without its last token, which is decoded
-  // together with those of the other rows. Returns true if that row had to be encoded, which is done for it alone.
-  bool prefill_if_stale(std::size_t row, std::span<const Token> text);
+  // together with those of the other rows.
+  void prefill_if_stale(std::size_t row, std::span<const Token> text);
 
   // Returns views of all rows, for one step. grow() must follow the step: each row has one more position then.
   KeyValueCache all() const { return cache_.narrow(0, static_cast<std::int64_t>(held_.size())); }

@@ -19,7 +19,7 @@ constexpr std::int64_t cache_bytes_on_cpu = std::int64_t{512} << 20;
 class EagerDecoder final : public Decoder {
  public:
   EagerDecoder(const Model& model, const Runtime& runtime, const DecoderSettings& settings)
-      : block_size_(model.shape().block_size),
+      : shape_(model.shape()),
         settings_(settings),
         logits_(model, runtime, settings.max_rows, settings.cache, settings.longest) {}
 
@@ -32,7 +32,7 @@ class EagerDecoder final : public Decoder {
     const float* row = logits.data_ptr<float>();
     for (const GrowingText& text : texts) {
       drawn.push_back(sample_token({row, static_cast<std::size_t>(settings_.vocab_size)},
-                                   context_of(text.tokens, block_size_), settings_.sampling,
+                                   penalized_tokens(text.tokens, shape_), settings_.sampling,
                                    random_unit(text.random, text.tokens.size())));
       row += logits.size(1);
     }
@@ -42,7 +42,7 @@ class EagerDecoder final : public Decoder {
   void remove(std::size_t row) override { logits_.remove(row); }
 
  private:
-  std::int64_t block_size_;
+  GptShape shape_;
   DecoderSettings settings_;
   EagerLogits logits_;
 };
@@ -60,13 +60,19 @@ std::unique_ptr<Decoder> make_decoder(const Model& model, const Runtime& runtime
   return std::make_unique<EagerDecoder>(model, runtime, settings);
 }
 
-std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t longest, std::int64_t cache_bytes) {
-  if (!model.backend().rows_are_independent) return 1;
+std::int64_t cache_row_bytes(const Model& model, const Runtime& runtime, std::int64_t longest) {
   const GptShape& shape = model.shape();
   const auto element = static_cast<std::int64_t>(cache_options(model, runtime).dtype().itemsize());
-  const std::int64_t row_bytes =
-      2 * shape.n_layer * shape.attention().keys() * cached_positions(shape, longest) * element;
-  return std::clamp<std::int64_t>(cache_bytes / row_bytes, 1, max_rows_together);
+  std::int64_t positions = 0;  // in all layers
+  for (const AttentionPattern& pattern : shape.layer_patterns()) {
+    positions += pattern.capacity(longest_context(shape, longest));
+  }
+  return 2 * shape.attention().keys() * positions * element;
+}
+
+std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t longest, std::int64_t cache_bytes) {
+  if (!model.backend().rows_are_independent) return 1;
+  return std::clamp<std::int64_t>(cache_bytes / cache_row_bytes(model, runtime, longest), 1, max_rows_together);
 }
 
 std::int64_t cache_bytes(at::Device device) {
@@ -81,7 +87,7 @@ EagerLogits::EagerLogits(const Model& model, const Runtime& runtime, std::int64_
 }
 
 at::Tensor EagerLogits::uncached(std::span<const Token> text) const {
-  const std::span<const Token> context = context_of(text, model_.shape().block_size);
+  const std::span<const Token> context = context_of(text, model_.shape());
   const at::Tensor tokens = to_device(context, device_);
   return model_.logits(tokens.unsqueeze(0)).select(1, tokens.size(0) - 1);
 }

@@ -48,6 +48,9 @@ class Decoder {
 // cache, one whose steps are recorded, with draws on the device, one step ahead of the host. `model` must outlive it.
 std::unique_ptr<Decoder> make_decoder(const Model& model, const Runtime& runtime, const DecoderSettings& settings);
 
+// Returns the bytes that the keys and values of one text of at most `longest` tokens take.
+std::int64_t cache_row_bytes(const Model& model, const Runtime& runtime, std::int64_t longest);
+
 // Returns how many texts of at most `longest` tokens may share a step when their caches may take `cache_bytes`. Rows
 // share nothing, so texts do not depend on it; where a row's bits might depend on the other rows, it is 1.
 std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t longest, std::int64_t cache_bytes);

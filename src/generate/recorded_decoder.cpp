@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+
 namespace inkling {
 namespace {
 
@@ -20,7 +22,17 @@ RecordedDecoder::RecordedDecoder(const Model& model, const at::TensorOptions& ca
   for (at::Tensor* const numbers : {&all_.random, &all_.places, &all_.tokens, &all_.drawn}) {
     *numbers = at::zeros({settings.max_rows}, whole);
   }
-  all_.contexts = at::zeros({settings.max_rows, cached_positions(model.shape(), settings.longest)}, whole);
+  all_.contexts = at::zeros({settings.max_rows, std::min(model.shape().block_size, settings.longest)}, whole);
+}
+
+// Returns a row of DrawState::contexts.
+std::vector<std::int64_t> RecordedDecoder::penalized_ring(std::span<const Token> text) const {
+  const std::span<const Token> context = context_of(text, model_.shape());
+  std::vector<std::int64_t> ring(static_cast<std::size_t>(all_.contexts.size(1)));
+  for (std::size_t i = context.size() - std::min(context.size(), ring.size()); i < context.size(); ++i) {
+    ring[i % ring.size()] = static_cast<std::int64_t>(context[i]);
+  }
+  return ring;
 }
 
 // Writes the state of these texts to the device, which does not have them in this order, or not at all.
@@ -29,12 +41,9 @@ void RecordedDecoder::begin(std::span<const GrowingText> texts) {
   std::vector<std::int64_t> tokens, random, places, lengths;
   for (std::size_t row = 0; row < texts.size(); ++row) {
     const std::span<const Token> text = texts[row].tokens;
-    if (cached_.prefill_if_stale(row, text)) {
-      const std::span<const Token> context = context_of(text, model_.shape().block_size);
-      all_.contexts.select(0, static_cast<std::int64_t>(row))
-          .narrow(0, 0, static_cast<std::int64_t>(context.size()))
-          .copy_(to_device(context, device));
-    }
+    cached_.prefill_if_stale(row, text);
+    // Anew, because a step that was ahead has written into it.
+    all_.contexts.select(0, static_cast<std::int64_t>(row)).copy_(to_device(penalized_ring(text), device));
     tokens.push_back(text.back());
     random.push_back(static_cast<std::int64_t>(texts[row].random));
     places.push_back(static_cast<std::int64_t>(text.size()));
@@ -81,9 +90,10 @@ std::vector<Token> RecordedDecoder::next(std::span<const GrowingText> texts) {
   }
   Download::Copy& draw = *ahead_;
   cached_.grow();
+  const bool endless = model_.shape().is_endless();
   bool any_full = false;  // then a context must be encoded anew, with a token that the host does not know yet
   for (std::size_t row = 0; row < texts.size(); ++row) {
-    any_full = any_full || static_cast<std::int64_t>(cached_.length(row)) == model_.shape().block_size;
+    any_full = any_full || (!endless && static_cast<std::int64_t>(cached_.length(row)) == model_.shape().block_size);
   }
   ahead_ = any_full ? nullptr : &queue();
   std::vector<Token> drawn;
@@ -96,8 +106,6 @@ std::vector<Token> RecordedDecoder::next(std::span<const GrowingText> texts) {
 
 void RecordedDecoder::remove(std::size_t row) {
   ahead_ = nullptr;
-  all_.contexts.select(0, static_cast<std::int64_t>(row))
-      .copy_(all_.contexts.select(0, static_cast<std::int64_t>(cached_.count()) - 1));
   cached_.remove(row);
 }
 

@@ -24,6 +24,7 @@ class RecordedDecoder final : public Decoder {
   void remove(std::size_t row) override;
 
  private:
+  std::vector<std::int64_t> penalized_ring(std::span<const Token> text) const;
   void begin(std::span<const GrowingText> texts);
   void step(std::int64_t rows);
   Download::Copy& queue();

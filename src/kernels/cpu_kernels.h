@@ -21,10 +21,12 @@ struct AttentionHead {
   const float* values = nullptr;
   std::int64_t row = 0, out_row = 0;
   std::int64_t time = 0, head_size = 0;
+  std::int64_t window = AttentionPattern::everything;  // how many keys a query sees at most: its own, and the newest
   bool is_first_of_group =
       true;  // the gradients of keys and values are written; added, for later heads that share them
-  // Dropout of the probabilities: element (query, key) has the random number of place (index * T + query) * T + key.
-  std::int64_t index = 0;
+  // Dropout of the probabilities: the element of two positions of the text has the random number of place
+  // (index * text + query) * text + key. Row n is position first + n * step.
+  std::int64_t index = 0, text = 0, first = 0, step = 1;
   std::uint64_t dropout_key = 0;
   std::uint32_t dropout_threshold = 0;  // 0: none
   float dropout_scale = 1.0f;
@@ -62,12 +64,12 @@ struct CpuKernels {
                               std::int64_t rows, std::int64_t channels);
 
   // Causal attention (Vaswani et al. 2017, with scores / sqrt(D)). out: [T, D]; logsumexp: [T], of each query's scores.
-  // scratch: attention_scratch() floats.
+  // scratch: attention_scratch() floats. Time follows the window: tiles outside are not visited.
   void (*attention_forward)(const AttentionHead& head, float* out, float* logsumexp, float* scratch);
   // Writes the gradients of queries, keys and values (or adds those of a later head), whose rows are head.row apart.
   void (*attention_backward)(const AttentionHead& head, const float* out, const float* logsumexp, const float* dout,
                              float* dqueries, float* dkeys, float* dvalues, float* scratch);
-  std::int64_t (*attention_scratch)(std::int64_t time, std::int64_t head_size);
+  std::int64_t (*attention_scratch)(std::int64_t time, std::int64_t head_size, std::int64_t window);
 
   // Softmax and cross-entropy of each row of logits [rows, V] (overwritten by (softmax - onehot) * scale).
   // Returns the sum over rows of -log softmax[target], in nats. A target below 0 is not scored: its row becomes 0. With

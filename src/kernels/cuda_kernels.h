@@ -137,18 +137,19 @@ struct CudaKernels {
   // The product for weight [columns, inner]: out[r, j] = sum over k of x[r, k] * weight[j, k], as float32.
   void (*rows_times_transposed)(const Element* x, const Element* weight, float* out, std::int64_t rows,
                                 std::int64_t inner, std::int64_t columns, Stream stream);
-  // Puts the keys and values of qkv [B, form.packed()] into the caches [B, n_kv_head, block, D] at lengths[b], which is
-  // below `block`, and attends with the queries over positions 0 to lengths[b]. out: [B, H D]. lengths [B] stay as they
-  // are: the next layer reads them too. D is at most largest_cached_head. scratch: attend_scratch(B, H, D, block)
-  // floats. arrivals [B, H] counts blocks: 0 before, and 0 again when it is done.
+  // Puts the keys and values of qkv [B, form.packed()], position lengths[b] of each row, into the caches [B, n_kv_head,
+  // block, D], and attends with the queries over what form.pattern sees, both as cached_place() says. out: [B, H D].
+  // lengths [B] stay as they are: the next layer reads them too. D is at most largest_cached_head. scratch:
+  // attend_scratch(B, H, D, form.pattern.ring(block)) floats. arrivals [B, H] counts blocks: 0 before, and 0 again when
+  // it is done.
   void (*attend_cached)(const Element* qkv, Element* keys, Element* values, const std::int64_t* lengths, Element* out,
                         float* scratch, std::uint32_t* arrivals, std::int64_t batch, const AttentionForm& form,
                         std::int64_t block, Stream stream);
   // Draws the token behind each row as sample_token() of generate/sampler.h does, in float32: weights are rounded to
   // multiples of 2^-36 of the largest. logits [B, stride]: the first `vocabulary` columns count; they are overwritten.
-  // contexts [B, block]: the tokens of row b's context are its first lengths[b]. The random number is
-  // random_bits(keys[b], places[b]). Writes the token to drawn[b] and tokens[b], and to contexts[b, lengths[b]] if
-  // lengths[b] < block; adds 1 to places[b]. If a logit is NaN or +infinity, drawn[b] becomes -1 and the rest stays.
+  // contexts [B, block]: the last tokens of row b's context, which has lengths[b]; its token i stands at i % block. The
+  // random number is random_bits(keys[b], places[b]). Writes the token to drawn[b] and tokens[b], and behind those of
+  // the context; adds 1 to places[b]. If a logit is NaN or +infinity, drawn[b] becomes -1 and the rest stays.
   void (*sample)(float* logits, std::int64_t* contexts, const std::int64_t* lengths, const std::uint64_t* keys,
                  std::int64_t* places, std::int64_t* tokens, std::int64_t* drawn, const SamplingSettings& settings,
                  std::int64_t batch, std::int64_t vocabulary, std::int64_t stride, std::int64_t block, Stream stream);

@@ -29,11 +29,46 @@ struct NormForm {
   float epsilon = 1e-5f;  // added to the variance
 };
 
+// Which of the positions before it, and itself, a token sees: the newest `window` of those that lie a multiple of
+// `dilation` back (local attention, or dilated: Beltagy et al. 2020).
+struct AttentionPattern {
+  static constexpr std::int64_t everything = INT64_MAX;
+
+  std::int64_t window = everything, dilation = 1;
+
+  constexpr bool is_full() const { return window == everything; }
+  // How far it looks back: to the token itself counts as 0. Not for a full one.
+  constexpr std::int64_t reach() const { return (window - 1) * dilation; }
+  // How many a token sees at most in a text of `time` tokens.
+  constexpr std::int64_t seen(std::int64_t time) const {
+    const std::int64_t there = (time - 1) / dilation + 1;
+    return there < window ? there : window;
+  }
+  // Positions that a cache of keys has for texts of at most `time` tokens: those of each of the interleaved texts lie
+  // in a ring of their own, one ring after the other.
+  constexpr std::int64_t capacity(std::int64_t time) const { return (dilation < time ? dilation : time) * seen(time); }
+  constexpr std::int64_t ring(std::int64_t capacity) const { return capacity < dilation ? 1 : capacity / dilation; }
+  constexpr bool operator==(const AttentionPattern& other) const {
+    return window == other.window && dilation == other.dilation;
+  }
+};
+
+// Where a cache holds the key of a position, and the keys that its query sees: [first, first + count), in any order.
+struct CachedPlace {
+  std::int64_t slot, first, count;
+};
+constexpr CachedPlace cached_place(const AttentionPattern& pattern, std::int64_t capacity, std::int64_t position) {
+  const std::int64_t ring = pattern.ring(capacity), number = position / pattern.dilation;
+  const std::int64_t first = position % pattern.dilation * ring;
+  return {first + number % ring, first, number < ring ? number + 1 : ring};
+}
+
 // The heads of attention. n_head queries of head_size channels share n_kv_head keys and values: query head h reads
 // those of head h / group() (Ainslie et al. 2023, grouped queries). Packed, a token has all queries, then all keys,
 // then all values.
 struct AttentionForm {
   std::int64_t n_head = 1, n_kv_head = 1, head_size = 1;
+  AttentionPattern pattern = {};
 
   constexpr std::int64_t group() const { return n_head / n_kv_head; }
   constexpr std::int64_t queries() const { return n_head * head_size; }  // channels of all queries, and of the result
@@ -52,7 +87,7 @@ struct SamplingSettings {
   std::uint64_t top_k = 0;          // 0: off. Only the k likeliest tokens
   double top_p = 1.0;               // 1: off. Only the likeliest tokens that together reach this probability
   double min_p = 0.0;               // 0: off. Only tokens at least so likely as this times the likeliest one
-  double repetition_penalty = 1.0;  // 1: off. Above 1, tokens that the context holds become less likely
+  double repetition_penalty = 1.0;  // 1: off. Above 1, tokens of the context (the last block of it) become less likely
 };
 
 }  // namespace inkling

@@ -31,7 +31,7 @@ Gpt::Gpt(const GptShape& shape, const ParameterArena& arena, const Backend& back
 // x = x + attention(norm(x)); x = x + mlp(norm(x)). Each addition is made together with the norm that reads it, so a
 // block takes the stream with its first norm and passes it on with the next block's.
 ResidualStream Gpt::block(const ResidualStream& in, std::size_t layer, Pass& pass) const {
-  const AttentionForm form = shape().attention();
+  const AttentionForm form = shape().attention(layer);
   const at::Tensor qkv = queries_keys_values(in.normed, weights_.blocks[layer], form, pass);
   return behind_attention(in.x, attention(qkv, form, pass), layer, pass);
 }
@@ -80,9 +80,9 @@ void Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueC
   pass.rotation = rotation_of_columns(shape(), tokens);
   ResidualStream stream = embed(tokens, pass);
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
-    const AttentionForm form = shape().attention();
+    const AttentionForm form = shape().attention(layer);
     const at::Tensor qkv = queries_keys_values(stream.normed, weights_.blocks[layer], form, pass);
-    fill(cache.layers[layer], split_heads(qkv, form));
+    fill(cache.layers[layer], form.pattern, split_heads(qkv, form), lengths);
     stream = behind_attention(stream.x, attention(qkv, form, pass), layer, pass);
   }
   cache.lengths.copy_(lengths);
@@ -96,7 +96,7 @@ at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
     RECORD_FUNCTION("decode_block", std::vector<c10::IValue>());
     stream = backend().decode_block(stream, {.weights = weights_.blocks[layer],
                                              .next_norm = weights_.norm_behind(layer),
-                                             .form = shape().attention(),
+                                             .form = shape().attention(layer),
                                              .cache = cache.layers[layer],
                                              .lengths = cache.lengths,
                                              .rotation = turned});

@@ -1,5 +1,7 @@
 #include "model/kv_cache.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
 
 namespace inkling {
@@ -8,8 +10,9 @@ KeyValueCache::KeyValueCache(const GptShape& shape, std::int64_t rows, std::int6
                              const at::TensorOptions& options)
     : lengths(at::zeros({rows}, options.dtype(at::kLong))) {
   const AttentionForm form = shape.attention();
-  const auto empty = [&] { return at::zeros({rows, form.n_kv_head, positions, form.head_size}, options); };
-  for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
+  for (const AttentionPattern& pattern : shape.layer_patterns()) {
+    const std::int64_t capacity = pattern.capacity(positions);
+    const auto empty = [&] { return at::zeros({rows, form.n_kv_head, capacity, form.head_size}, options); };
     layers.push_back({empty(), empty(), at::zeros({rows, shape.n_head}, options.dtype(at::kInt))});
   }
 }
@@ -25,9 +28,26 @@ KeyValueCache KeyValueCache::narrow(std::int64_t first, std::int64_t count) cons
   return view;
 }
 
-void fill(const CachedLayer& layer, const Heads& heads) {
-  layer.keys.narrow(2, 0, heads.keys.size(2)).copy_(heads.keys);
-  layer.values.narrow(2, 0, heads.values.size(2)).copy_(heads.values);
+at::Tensor held_positions(const at::Tensor& lengths, const AttentionPattern& pattern, std::int64_t capacity) {
+  const std::int64_t ring = pattern.ring(capacity);
+  const at::Tensor slots = at::arange(capacity, lengths.options());
+  const at::Tensor text = slots.div(ring, "floor"), place = slots.remainder(ring);
+  const at::Tensor newest = (lengths.unsqueeze(1) - 1 - text).div(pattern.dilation, "floor");  // of its text
+  const at::Tensor held = newest - (newest - place).remainder(ring);
+  return held * pattern.dilation + text;
+}
+
+void fill(const CachedLayer& layer, const AttentionPattern& pattern, const Heads& heads, const at::Tensor& lengths) {
+  const auto copy = [&](const at::Tensor& all, const at::Tensor& cached) {
+    if (pattern.is_full()) {  // nobody reads the columns after a row's end
+      cached.narrow(2, 0, all.size(2)).copy_(all);
+      return;
+    }
+    const at::Tensor positions = held_positions(lengths, pattern, cached.size(2)).clamp_min(0);
+    cached.copy_(all.gather(2, positions.unsqueeze(1).unsqueeze(3).expand({-1, all.size(1), -1, all.size(3)})));
+  };
+  copy(heads.keys, layer.keys);
+  copy(heads.values, layer.values);
 }
 
 }  // namespace inkling

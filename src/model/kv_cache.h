@@ -13,7 +13,8 @@ namespace inkling {
 
 struct KeyValueCache {
   KeyValueCache() = default;
-  // Makes empty rows with room for `positions` each. options: device and dtype of keys and values.
+  // Makes empty rows for texts of at most `positions` tokens; a layer keeps what its pattern still sees. options:
+  // device and dtype of keys and values.
   KeyValueCache(const GptShape& shape, std::int64_t rows, std::int64_t positions, const at::TensorOptions& options);
 
   std::int64_t rows() const { return lengths.size(0); }
@@ -25,8 +26,11 @@ struct KeyValueCache {
   at::Tensor lengths;  // int64 [B]: the positions that each row holds
 };
 
-// Writes keys and values of T positions into columns 0..T-1. Where a prompt is shorter than T, nobody reads the columns
-// after its end.
-void fill(const CachedLayer& layer, const Heads& heads);
+// Returns which position each slot of a layer holds in rows of these lengths, by cached_place(): [B, capacity], below 0
+// where none.
+at::Tensor held_positions(const at::Tensor& lengths, const AttentionPattern& pattern, std::int64_t capacity);
+
+// Writes keys and values of T positions, of which row b has lengths[b], into an empty layer.
+void fill(const CachedLayer& layer, const AttentionPattern& pattern, const Heads& heads, const at::Tensor& lengths);
 
 }  // namespace inkling

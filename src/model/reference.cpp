@@ -11,13 +11,13 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
@@ -91,22 +91,27 @@ at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, double t
 at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,HD]
 
 // Each token asks (query) all tokens up to itself (keys) and takes a weighted mean of what they say (values).
-at::Tensor causal_attention(const Heads& heads, Pass& pass) {
+at::Tensor causal_attention(const Heads& heads, const AttentionPattern& pattern, Pass& pass) {
   const at::Tensor &q = heads.queries, k = for_each_query(heads.keys, q), v = for_each_query(heads.values, q);
-  if (pass.training.dropout == 0.0) return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
-  const at::Tensor future = at::ones({q.size(2), q.size(2)}, q.options().dtype(at::kBool)).triu(1);
+  if (pass.training.dropout == 0.0 && pattern.is_full()) {
+    return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
+  }
+  const at::Tensor hidden = hidden_keys(q.size(2), pattern, q.options());
   const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
-  const at::Tensor probabilities = at::softmax(scores.masked_fill(future, -infinity), -1);
+  const at::Tensor probabilities = at::softmax(scores.masked_fill(hidden, -infinity), -1);
   return concatenate(at::matmul(drop(probabilities, pass), v));
 }
 
-// One new position per row: its key and value go into the cache, and it attends to all that the row holds.
-at::Tensor cached_attention(const Heads& heads, const CachedLayer& cache, const at::Tensor& lengths) {
+// One new position per row: its key and value go into the cache, and it attends to what it sees of the row.
+at::Tensor cached_attention(const Heads& heads, const AttentionPattern& pattern, const CachedLayer& cache,
+                            const at::Tensor& lengths) {
   const auto& [q, k, v] = heads;
-  const at::Tensor place = lengths.view({-1, 1, 1, 1}), column = place.expand_as(k);
-  cache.keys.scatter_(2, column, k);
-  cache.values.scatter_(2, column, v);
-  const at::Tensor visible = at::arange(cache.keys.size(2), lengths.options()).le(place);
+  const at::Tensor position = lengths.view({-1, 1, 1, 1});
+  const at::Tensor held = held_positions(lengths + 1, pattern, cache.keys.size(2)).unsqueeze(1).unsqueeze(1);
+  const at::Tensor slot = held.eq(position).transpose(2, 3);  // [B, 1, capacity, 1]
+  cache.keys.copy_(at::where(slot, k, cache.keys));
+  cache.values.copy_(at::where(slot, v, cache.values));
+  const at::Tensor visible = held.ge(0).logical_and((position - held).remainder(pattern.dilation).eq(0));
   return concatenate(
       at::scaled_dot_product_attention(q, for_each_query(cache.keys, q), for_each_query(cache.values, q), visible));
 }
@@ -150,8 +155,9 @@ class Reference final : public Model {
   void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const override {
     Pass pass{backend()};
     const Attend attend = [&](const Heads& heads, std::size_t layer, Pass& own) {
-      fill(cache.layers[layer], heads);
-      return causal_attention(heads, own);
+      const AttentionPattern pattern = pattern_of(layer);
+      fill(cache.layers[layer], pattern, heads, lengths);
+      return causal_attention(heads, pattern, own);
     };
     hidden(embed(tokens), columns(tokens), attend, pass);
     cache.lengths.copy_(lengths);
@@ -160,7 +166,7 @@ class Reference final : public Model {
   at::Tensor decode(const at::Tensor& tokens, KeyValueCache& cache) const override {
     Pass pass{backend()};
     const Attend attend = [&](const Heads& heads, std::size_t layer, Pass&) {
-      return cached_attention(heads, cache.layers[layer], cache.lengths);
+      return cached_attention(heads, pattern_of(layer), cache.layers[layer], cache.lengths);
     };
     at::Tensor x = at::embedding(table_, tokens);
     if (learned_.defined()) x = x + at::embedding(learned_, cache.lengths);
@@ -172,8 +178,12 @@ class Reference final : public Model {
  private:
   static at::Tensor columns(const at::Tensor& tokens) { return at::arange(tokens.size(1), tokens.options()); }
 
-  static Attend causal() {
-    return [](const Heads& heads, std::size_t, Pass& pass) { return causal_attention(heads, pass); };
+  AttentionPattern pattern_of(std::size_t layer) const { return shape().attention(layer).pattern; }
+
+  Attend causal() const {
+    return [this](const Heads& heads, std::size_t layer, Pass& pass) {
+      return causal_attention(heads, pattern_of(layer), pass);
+    };
   }
 
   at::Tensor embed(const at::Tensor& tokens) const {

@@ -33,8 +33,9 @@ double flops_per_token(const GptShape& shape) {
     const bool is_inside = spec.group == ParameterGroup::matrix || spec.group == ParameterGroup::vector;
     if (is_inside) counted += c10::multiply_integers(spec.shape);
   }
-  return 6.0 * static_cast<double>(counted) + 12.0 * static_cast<double>(shape.n_layer) *
-                                                  static_cast<double>(shape.attention().queries() * shape.block_size);
+  std::int64_t keys = 0;  // that a token sees in all layers together
+  for (const AttentionPattern& pattern : shape.layer_patterns()) keys += pattern.seen(shape.block_size);
+  return 6.0 * static_cast<double>(counted) + 12.0 * static_cast<double>(shape.attention().queries() * keys);
 }
 
 }  // namespace inkling

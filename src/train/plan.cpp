@@ -68,6 +68,21 @@ Dataset prepare(const Config& asked, const TrainOptions& options, const std::opt
                          {.block_size = asked.model.block_size, .dry_run = options.dry_run, .check_hash = check_hash});
 }
 
+// Returns "full, local 128 in turn", and what of it a person may not have meant; nothing where all layers are full.
+std::string describe_attention(const GptShape& shape) {
+  std::vector<std::string> texts, beyond;
+  for (const AttentionPattern& pattern : shape.patterns) {
+    texts.push_back(pattern_text(pattern));
+    if (!pattern.is_full() && pattern.reach() >= shape.block_size) beyond.push_back(texts.back());
+  }
+  std::string words = join(texts, ", ");
+  if (texts.size() > 1) {
+    const std::size_t last = static_cast<std::size_t>(shape.n_layer) % texts.size();
+    words += str(" in turn", last == 0 ? "" : str(", ending with ", texts[last - 1]));
+  }
+  return beyond.empty() ? words : str(words, "; ", join(beyond, ", "), " reaches beyond the block");
+}
+
 }  // namespace
 
 std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run) {
@@ -105,6 +120,7 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
   const std::int64_t parameters = ParameterLayout(gpt_parameters(shape)).parameter_count();
   log_info(str("model: ", shape.n_layer, " layers, ", shape.n_head, " heads, width ", shape.n_embd, ", block ",
                shape.block_size, ": ", format_count(static_cast<std::uint64_t>(parameters)), " parameters"));
+  if (!shape.patterns.empty()) log_info(str("attention: ", describe_attention(shape)));
   if (const auto unknown = unknown_elsewhere(shape); !unknown.empty()) {
     log_info(str("checkpoints are an InklingForCausalLM, which only inkling opens, because of ", join(unknown, ", ")));
   }

@@ -193,6 +193,39 @@ TEST_F(ForeignLlama, AnyOneOfTheFieldsOfRopeWillDo) {
   EXPECT_EQ(theta({{"rope_theta", 500}, {"rope_parameters", {{"rope_theta", 500}, {"rope_type", "default"}}}}), 500);
 }
 
+TEST_F(ForeignLlama, AMistralIsOneWithOneWindow) {
+  using Patterns = std::vector<AttentionPattern>;
+  const auto patterns = [&](const nlohmann::json& fields) {
+    set_fields({{"sliding_window", nullptr}});
+    nlohmann::json config = nlohmann::json::parse(read_file(folder() / "config.json"));
+    config.update(fields);
+    overwrite(folder() / "config.json", config.dump());
+    return read_shape(folder()).patterns;
+  };
+  EXPECT_EQ(patterns({{"model_type", "mistral"}, {"sliding_window", 3}}), (Patterns{{3, 1}}));
+  EXPECT_EQ(patterns({{"sliding_window", nullptr}}), Patterns{});
+  EXPECT_EQ(patterns(nlohmann::json::object()), (Patterns{{4096, 1}}));  // what transformers leaves out
+  expect_refused([&] { patterns({{"sliding_window", 0}}); }, {"sliding_window"});
+}
+
+TEST_F(ForeignLlama, WindowsOfAQwen3AreItsLayers) {
+  using Patterns = std::vector<AttentionPattern>;
+  set_fields({{"model_type", "qwen3"}, {"attention_bias", false}, {"sliding_window", 3}});
+  const auto patterns = [&](const nlohmann::json& fields) {
+    set_fields({{"layer_types", nullptr}, {"use_sliding_window", nullptr}, {"max_window_layers", nullptr}});
+    set_fields(fields);
+    return read_shape(folder()).patterns;
+  };
+  EXPECT_EQ(patterns(nlohmann::json::object()), Patterns{});
+  EXPECT_EQ(patterns({{"use_sliding_window", true}}), Patterns{});  // behind the first 28 layers
+  EXPECT_EQ(patterns({{"use_sliding_window", true}, {"max_window_layers", 1}}), (Patterns{{}, {3, 1}}));
+  EXPECT_EQ(patterns({{"use_sliding_window", true}, {"layer_types", {"sliding_attention", "sliding_attention"}}}),
+            (Patterns{{3, 1}}));
+  expect_refused([&] { patterns({{"layer_types", {"full_attention", "sliding_attention"}}}); },
+                 {"sliding_attention", "use_sliding_window"});
+  expect_refused([&] { patterns({{"layer_types", {"full_attention"}}}); }, {"layer_types names 1 layers"});
+}
+
 TEST_F(ForeignLlama, WhatWouldBeComputedOtherwiseIsRefusedByItsField) {
   const std::string whole = read_file(folder() / "config.json");
   const auto refused = [&](const nlohmann::json& fields, const std::vector<std::string>& mentions) {

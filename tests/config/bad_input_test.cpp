@@ -21,7 +21,7 @@ TEST(UnknownKey, NamesTheNearestKnownOne) {
             "run.yaml:3:3: there is no setting \"model.n_layers\"; did you mean model.n_layer? (model has: n_layer, "
             "n_head, n_kv_head, head_size, n_embd, block_size, dropout, bias, tie_embeddings, logit_softcap, n_inner, "
             "activation, qk_norm, position, "
-            "rope_theta, norm, "
+            "rope_theta, attention, norm, "
             "norm_epsilon)");
   EXPECT_EQ(message_of(data_section + "modl: {n_layer: 4}\n"),
             "run.yaml:2:1: there is no setting \"modl\"; did you mean model? (sections: data, model, optimizer, "

@@ -94,6 +94,62 @@ TEST(Fit, RotaryPositionsTurnPairs) {
             "number; write an even head_size");
 }
 
+std::vector<AttentionPattern> patterns_of(const std::string& written) {
+  return parse("data: {source: a}\nmodel:\n  attention: " + written + "\n").model.patterns;
+}
+
+TEST(Attention, IsOnePatternOrAListThatRepeats) {
+  using Patterns = std::vector<AttentionPattern>;
+  EXPECT_EQ(patterns_of("full"), Patterns{});
+  EXPECT_EQ(patterns_of("local 128"), (Patterns{{128, 1}}));
+  EXPECT_EQ(patterns_of("  dilated  64   4 "), (Patterns{{64, 4}}));
+  EXPECT_EQ(patterns_of("\"local 5\""), (Patterns{{5, 1}}));
+  EXPECT_EQ(patterns_of("[full, local 128, dilated 64 4]"), (Patterns{{}, {128, 1}, {64, 4}}));
+  EXPECT_EQ(patterns_of("\n    - local 3\n    - full"), (Patterns{{3, 1}, {}}));
+  EXPECT_EQ(parse("data: {source: a}", {"model.attention=[full, local 128]"}).model.patterns, (Patterns{{}, {128, 1}}));
+  EXPECT_EQ(parse("data: {source: a}", {"model.attention=local 9"}).model.patterns, (Patterns{{9, 1}}));
+}
+
+TEST(Attention, IsTheSameHoweverLongTheListIsWritten) {
+  EXPECT_EQ(patterns_of("[full, full]"), patterns_of("full"));
+  EXPECT_EQ(patterns_of("[local 3, local 3, local 3]"), patterns_of("local 3"));
+  EXPECT_EQ(patterns_of("[full, local 3, full, local 3]"), patterns_of("[full, local 3]"));
+  EXPECT_EQ(patterns_of("[full, local 3, full]").size(), 3u);
+  GptShape two = {.n_layer = 2}, list = two;
+  two.patterns = {{}, {3, 1}};
+  list.patterns = {{}, {3, 1}, {}};
+  EXPECT_EQ(two, list);
+  two.n_layer = list.n_layer = 3;
+  EXPECT_EQ(two, list);
+  two.n_layer = list.n_layer = 4;
+  EXPECT_NE(two, list);
+}
+
+TEST(Attention, ThatIsNoPatternIsRefused) {
+  const std::string form = "; write full, local W, dilated W R, or a list [a, b]";
+  const auto refused = [](const std::string& written) {
+    return message_of("data: {source: a}\nmodel:\n  attention: " + written + "\n");
+  };
+  EXPECT_EQ(
+      refused("local 0"),
+      "run.yaml:3:14: model.attention is \"local 0\", which has a window of 0, and it takes a whole number from 1 "
+      "to 1048576" +
+          form);
+  EXPECT_EQ(refused("dilated 3 0"),
+            "run.yaml:3:14: model.attention is \"dilated 3 0\", which has a distance of 0, and it takes a whole number "
+            "from 1 to 1048576" +
+                form);
+  EXPECT_EQ(refused("[full, locl 3]"),
+            "run.yaml:3:21: model.attention is \"locl 3\", which begins with \"locl\"; did you mean local?" + form);
+  EXPECT_EQ(refused("local"),
+            "run.yaml:3:14: model.attention is \"local\", which has 0 numbers, and local takes 1" + form);
+  EXPECT_EQ(refused("local 3.5"),
+            "run.yaml:3:14: model.attention is \"local 3.5\", which has a window that is not a whole number" + form);
+  EXPECT_EQ(refused("[]"), "run.yaml:3:14: model.attention is an empty list" + form);
+  EXPECT_EQ(refused(""), "run.yaml:3:3: model.attention has no value" + form);
+  EXPECT_EQ(refused("{local: 3}"), "run.yaml:3:14: model.attention is a section" + form);
+}
+
 TEST(Fit, ASettingIsWrittenUnderOneOfItsNames) {
   EXPECT_EQ(
       message_of("data: {source: a}\nmodel:\n  gelu: exact\n  activation: swiglu\n"),
@@ -300,6 +356,7 @@ model:
   qk_norm: false
   position: learned
   rope_theta: 10000
+  attention: full
   norm: layernorm
   norm_epsilon: 1e-05
 optimizer:

@@ -73,6 +73,64 @@ TEST_P(EveryKernel, CachedLogitsAreThoseWithoutACacheAcrossManyBlocks) {
   }
 }
 
+// Windows that fit into a block several times, and positions of every kind: some of these models begin a context anew
+// at the end of a block, some go on without end.
+TEST_P(EveryKernel, CachedLogitsOfWindowsAreThoseWithoutACacheAcrossManyBlocks) {
+  constexpr std::int64_t block_size = 17;
+  for (const Position position : {Position::learned, Position::rope, Position::none}) {
+    for (const std::vector<AttentionPattern>& patterns : std::vector<std::vector<AttentionPattern>>{
+             {{1, 1}}, {{5, 1}}, {{17, 1}}, {{3, 2}}, {{4, 4}}, {{3, 30}}, {{}, {4, 1}}, {{6, 1}, {2, 5}}}) {
+      GptShape shape = test::small_shape;
+      shape.position = position;
+      shape.patterns = patterns;
+      const LoadedModel model =
+          make_loaded_model(make_char_tokenizer(false), block_size, test_runtime(GetParam()), shape);
+      const Text text = random_text(7, static_cast<std::size_t>(3 * block_size + 3), model.model->shape().vocab_size);
+      EagerLogits cached(*model.model, model.runtime, 1, true), uncached(*model.model, model.runtime, 1, false);
+      EagerLogits prompted(*model.model, model.runtime, 1, true);
+      for (std::size_t length = 1; length <= text.size(); ++length) {
+        const at::Tensor expected = logits_of(uncached, {beginning(text, length)});
+        expect_near(logits_of(cached, {beginning(text, length)}), expected, length);
+        if (length >= 45) expect_near(logits_of(prompted, {beginning(text, length)}), expected, length);
+      }
+    }
+  }
+}
+
+GptShape endless_shape() {
+  GptShape shape = test::small_shape;
+  shape.position = Position::rope;
+  shape.patterns = {{5, 1}, {3, 4}};
+  return shape;
+}
+
+TEST(Endless, TextsHaveContextsThatAreWhole) {
+  const Text text = random_text(1, 100, 20);
+  GptShape shape = endless_shape();
+  EXPECT_EQ(context_of(text, shape).size(), 100u);
+  EXPECT_EQ(penalized_tokens(text, shape).size(), static_cast<std::size_t>(shape.block_size));
+  EXPECT_EQ(penalized_tokens(text, shape).back(), text.back());
+  for (const auto& change : std::vector<void (*)(GptShape&)>{[](GptShape& s) { s.position = Position::learned; },
+                                                             [](GptShape& s) { s.patterns[0] = {}; },
+                                                             [](GptShape& s) { s.patterns.clear(); }}) {
+    GptShape ends = shape;
+    change(ends);
+    EXPECT_FALSE(ends.is_endless());
+    EXPECT_LE(context_of(text, ends).size(), static_cast<std::size_t>(ends.block_size));
+  }
+}
+
+// Keys and values of W positions, or W times R, however long the text becomes.
+TEST(Endless, CachesHoldTheWindowsAlone) {
+  const GptShape shape = endless_shape();
+  const KeyValueCache cache(shape, 1, INT64_MAX, at::kFloat);
+  EXPECT_EQ(cache.layers[0].keys.size(2), 5);
+  EXPECT_EQ(cache.layers[1].values.size(2), 12);
+  const KeyValueCache small(shape, 1, 4, at::kFloat);
+  EXPECT_EQ(small.layers[0].keys.size(2), 4);
+  EXPECT_EQ(small.layers[1].values.size(2), 4);
+}
+
 TEST_P(EveryKernel, UncachedLogitsAreTheModelsOnTheContextAlone) {
   const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 8, GetParam());
   const Text text = random_text(3, 14, model.model->shape().vocab_size);
@@ -165,8 +223,8 @@ TEST(Decoder, CachesTakeWhatIsGenerated) {
     EXPECT_TRUE(
         oracle::identical(logits_of(whole, {beginning(text, length)}), logits_of(fitting, {beginning(text, length)})));
   }
-  EXPECT_EQ(cached_positions(model.model->shape(), 12), 12);
-  EXPECT_EQ(cached_positions(model.model->shape(), INT64_MAX), 17);
+  EXPECT_EQ(longest_context(model.model->shape(), 12), 12);
+  EXPECT_EQ(longest_context(model.model->shape(), INT64_MAX), 17);
 }
 
 TEST(Decoder, LeavesTheWeightsWithoutGradients) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "tests/model/small_model.h"
+#include "tests/model/against_reference.h"
 #include "tests/oracle/tensors.h"
 #include "tests/oracle/tolerances.h"
 
@@ -49,6 +49,11 @@ std::vector<NamedShape> single_switches() {
   add("activation: relu_squared", [](GptShape& s) { s.activation = Activation::relu_squared; });
   add("activation: swiglu", [](GptShape& s) { s.activation = Activation::swiglu; });
   add("activation: geglu", [](GptShape& s) { s.activation = Activation::geglu; });
+  add("attention: local 1", [](GptShape& s) { s.patterns = {{1, 1}}; });
+  add("attention: local 2", [](GptShape& s) { s.patterns = {{2, 1}}; });
+  add("attention: dilated 2 2", [](GptShape& s) { s.patterns = {{2, 2}}; });
+  add("attention: dilated 3 30", [](GptShape& s) { s.patterns = {{3, 30}}; });
+  add("attention: [full, local 6]", [](GptShape& s) { s.patterns = {{}, {6, 1}}; });
   return all;
 }
 
@@ -87,28 +92,11 @@ GptShape random_shape(std::uint64_t seed) {
   if (draw.coin()) shape.rope_theta = 100;
   shape.norm = draw.any<NormKind>();
   shape.norm_epsilon = draw.coin() ? 1e-5 : 1e-2;
-  return shape;
-}
-
-std::string described(const GptShape& shape) {
-  Config config;
-  static_cast<GptShape&>(config.model) = shape;
-  config.data.source = {"none"};
-  const std::string all = print_config(config);
-  const std::size_t begin = all.find("model:"), end = all.find("optimizer:");
-  return all.substr(begin, end - begin);
-}
-
-// The reference model in float64 with the values that `arena` computes with.
-SmallModel judge_of(const GptShape& shape, const ParameterArena& arena) {
-  const at::NoGradGuard no_gradients;
-  SmallModel judge =
-      make_small_model(shape, {.runtime = {.dtype = at::kDouble, .kernels = Kernels::reference, .threads = 1}});
-  for (const Parameter& parameter : arena.parameters()) {
-    const std::string& name = parameter.spec.name;
-    judge.arena->weight(name).value.copy_(arena.weight(name).value);
+  for (std::int64_t i = draw.below(4); i > 0; --i) {
+    shape.patterns.push_back(draw.below(3) == 0 ? AttentionPattern{}
+                                                : AttentionPattern{2 + draw.below(9), 1 + draw.below(4)});
   }
-  return judge;
+  return shape;
 }
 
 double judged_loss(const SmallModel& judge, const Batch& batch) {
@@ -161,62 +149,7 @@ TEST(Reference, EveryGradientIsTheFiniteDifference) {
   for (const NamedShape& each : single_switches()) expect_finite_differences(tiny(each.shape));
 }
 
-class Switches : public oracle::OnEverySetting {
- protected:
-  // ReLU's slope jumps at 0: of the units, a share as large as the error of what goes into it has the other slope, and
-  // a share p of wrong elements, of which half are 0, is a relative error of sqrt(2 p). In float32 not one unit is so
-  // near to 0.
-  double of_jumps(const GptShape& shape, std::int64_t tokens) const {
-    const double share = tolerance(logits_roundings(shape, 1));
-    const bool is_met = share * static_cast<double>(tokens * shape.inner() * shape.n_layer) > 1;
-    return shape.activation == Activation::relu && is_met ? std::sqrt(2.0 * share) : 0.0;
-  }
-
-  void expect_reference(const GptShape& shape, double dropout = 0.0) const {
-    SCOPED_TRACE(described(shape));
-    constexpr std::int64_t rows = 3, time = 17;
-    const SmallModel model = make_lively_model(shape, {.runtime = runtime()});
-    const SmallModel judge = judge_of(shape, *model.arena);
-    const Batch batch = make_batch(shape, rows, time);
-    const at::Device device = options().device();
-    const std::uint64_t key = random_key(3, Purpose::dropout, 5);
-
-    model.arena->begin_gradients();
-    const at::Tensor loss =
-        model.model->loss(batch.tokens.to(device), batch.targets.to(device), training(dropout, key));
-    loss.backward();
-    model.arena->collect_gradients();
-    const TrainingPass judged = {.dropout = dropout,
-                                 .dropout_key = at::full({1}, static_cast<std::int64_t>(key), at::kLong)};
-    const at::Tensor expected = judge.model->loss(batch.tokens, batch.targets, judged);
-    expected.backward();
-    EXPECT_LT(oracle::error(loss, expected), tolerance(logits_roundings(shape, time)));
-    const double allowed = tolerance(gradient_roundings(shape, time, rows * time)) + of_jumps(shape, rows * time);
-    for (const Parameter& parameter : model.arena->parameters()) {
-      // Of the whole tensor: a unit behind a ReLU that is hardly ever on has a gradient as small as its errors.
-      const at::Tensor wanted = judge.arena->weight(parameter.spec.name).gradient.flatten();
-      EXPECT_LT(oracle::error(parameter.part_of(model.arena->gradients()).flatten(), wanted), allowed)
-          << parameter.spec.name;
-    }
-    if (dropout == 0.0) expect_generation(shape, model, judge, batch.tokens);
-  }
-
-  // All at once, and one after the other behind a prompt.
-  void expect_generation(const GptShape& shape, const SmallModel& model, const SmallModel& judge,
-                         const at::Tensor& text) const {
-    const at::NoGradGuard no_gradients;
-    const double allowed = tolerance(logits_roundings(shape, text.size(1)));
-    const at::Tensor expected = judge.model->logits(text), ours = text.to(options().device());
-    EXPECT_LT(oracle::error(model.model->logits(ours), expected), allowed);
-    KeyValueCache cache(shape, text.size(0), text.size(1),
-                        options().dtype(backend().activation_dtype(setting().dtype)));
-    const std::int64_t prompt = 5;
-    model.model->prefill(ours.slice(1, 0, prompt), at::full({text.size(0)}, prompt, ours.options()), cache);
-    for (std::int64_t t = prompt; t < text.size(1); ++t) {
-      EXPECT_LT(oracle::error(model.model->decode(ours.select(1, t), cache), expected.select(1, t)), allowed) << t;
-    }
-  }
-};
+class Switches : public AgainstReference {};
 
 TEST_P(Switches, EachAloneAgreesWithTheReference) {
   for (const NamedShape& each : single_switches()) {

@@ -72,7 +72,7 @@ class BlockStep {
         normed_(floats(in.normed)),
         sum_(floats(out.x)),
         sum_normed_(floats(out.normed)),
-        longest_(*std::max_element(lengths_, lengths_ + rows_) + 1) {
+        longest_(std::min(capacity_, *std::max_element(lengths_, lengths_ + rows_) + 1)) {
     const std::int64_t parts = at::get_num_threads();
     share_size_ = rows_ * std::max(heads_.packed(), std::max(channels_, c_fc_.columns));
     part_size_ = rows_ * (channels_ + 2) + std::max(longest_, c_fc_.columns);
@@ -143,7 +143,8 @@ class BlockStep {
   void attend(Range shared_heads, std::int64_t parts, float* scores) const {
     const std::int64_t size = heads_.head_size;
     for (std::int64_t i = shared_heads.begin; i < shared_heads.end; ++i) {
-      const std::int64_t row = i / heads_.n_kv_head, number = i % heads_.n_kv_head, last = lengths_[row];
+      const std::int64_t row = i / heads_.n_kv_head, number = i % heads_.n_kv_head;
+      const CachedPlace cached = cached_place(heads_.pattern, capacity_, lengths_[row]);
       float *const keys = keys_ + i * capacity_ * size, *const values = values_ + i * capacity_ * size;
       const auto complete = [&](std::int64_t head, float* target) {  // of the packed heads of this row
         sum_shares(c_attn_, 0, parts, row, {head * size, (head + 1) * size}, target);
@@ -159,12 +160,13 @@ class BlockStep {
         const AngleTable angles = {.cosines = cosines_ + row * size / 2, .sines = sines_ + row * size / 2};
         cpu_kernels().rotate(target, target, angles, 0, 1, size, 1, size);
       };
-      complete_query_or_key(heads_.n_head + number, k_norm_, keys + last * size);
-      complete(heads_.n_head + heads_.n_kv_head + number, values + last * size);
+      complete_query_or_key(heads_.n_head + number, k_norm_, keys + cached.slot * size);
+      complete(heads_.n_head + heads_.n_kv_head + number, values + cached.slot * size);
       for (std::int64_t head = number * heads_.group(); head < (number + 1) * heads_.group(); ++head) {
         const std::int64_t place = (row * heads_.n_head + head) * size;
         complete_query_or_key(head, q_norm_, queries_ + place);
-        cpu_kernels().attend_cached(queries_ + place, keys, values, attended_ + place, scores, last + 1, size, size);
+        cpu_kernels().attend_cached(queries_ + place, keys + cached.first * size, values + cached.first * size,
+                                    attended_ + place, scores, cached.count, size, size);
       }
     }
   }

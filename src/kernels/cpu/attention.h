@@ -1,6 +1,6 @@
-// Causal attention of one head over packed queries, keys and values, forward and backward, without the future: tiles of
-// queries by as many keys as a register holds stop at the diagonal. Each row's scores are whole in memory, so the
-// softmax is the textbook's.
+// Causal attention of one head over packed queries, keys and values, forward and backward, in a window or without one:
+// tiles of queries by as many keys as a register holds begin where the window does and stop at the diagonal. The scores
+// of a query with all keys that it sees are in memory together, so the softmax is the textbook's.
 #pragma once
 
 #include <cmath>
@@ -19,24 +19,37 @@ constexpr std::int64_t query_block = 48;  // queries whose probabilities are hel
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// `rows` rows of `left` times `right` transposed, up to column `end`: scores of queries and keys, rows `stride` apart.
-// panels: `right` transposed, [D, T].
+// The first key that a query sees.
+std::int64_t first_seen(const AttentionHead& head, std::int64_t query) {
+  return query < head.window ? 0 : query - head.window + 1;
+}
+
+// Columns that the scores of neighbouring queries need, beginning at a multiple of `unit` keys.
+std::int64_t columns_seen(std::int64_t time, std::int64_t window, std::int64_t queries, std::int64_t unit) {
+  return rounded_up(window >= time ? time : window + queries + unit + lanes, lanes);
+}
+constexpr std::int64_t longest_tile = 12;
+
+// `rows` rows of `left` times `right` transposed, columns [begin, end): scores of queries and keys, rows `stride`
+// apart. panels: `right` transposed, [D, T]. begin: a multiple of `lanes`.
 template <std::int64_t rows>
 [[gnu::always_inline]] inline void scores_of(const float* left, std::int64_t row, const float* panels,
-                                             std::int64_t head_size, std::int64_t end, float* out,
+                                             std::int64_t head_size, std::int64_t begin, std::int64_t end, float* out,
                                              std::int64_t stride) {
-  for (std::int64_t j = 0; j < end; j += lanes) {
+  for (std::int64_t j = begin; j < end; j += lanes) {
     const Tile<rows> scores = multiply_tile<rows>(left, row, 1, panels + j * head_size, head_size);
-    for (std::int64_t i = 0; i < rows; ++i) store(out + i * stride + j, scores.row[i]);
+    for (std::int64_t i = 0; i < rows; ++i) store(out + i * stride + j - begin, scores.row[i]);
   }
 }
 
-// Dropout of the probabilities of one query. Element (head, query, key) has a random number of its own, whichever
-// thread asks for it.
-void drop(const AttentionHead& head, std::int64_t query, float* row, std::int64_t length) {
+// Dropout of the probabilities of one query, of keys from `key` on. Each element has a random number of its own,
+// whichever thread asks for it.
+void drop(const AttentionHead& head, std::int64_t query, std::int64_t key, float* row, std::int64_t length) {
   if (head.dropout_threshold == 0) return;
-  const auto first = static_cast<std::uint64_t>((head.index * head.time + query) * head.time);
-  dropout(row, head.dropout_key, first, head.dropout_threshold, head.dropout_scale, length);
+  const std::int64_t line = head.index * head.text + head.first + query * head.step;
+  const auto first = static_cast<std::uint64_t>(line * head.text + head.first + key * head.step);
+  dropout_apart(row, head.dropout_key, first, static_cast<std::uint64_t>(head.step), head.dropout_threshold,
+                head.dropout_scale, length);
 }
 
 void clear(float* row, std::int64_t begin, std::int64_t end) {
@@ -75,33 +88,38 @@ void clear(float* row, std::int64_t begin, std::int64_t end) {
   }
 }
 
-std::int64_t attention_scratch(std::int64_t time, std::int64_t head_size) {
+std::int64_t attention_scratch(std::int64_t time, std::int64_t head_size, std::int64_t window) {
   const std::int64_t padded_time = rounded_up(time, lanes);
   const std::int64_t padded_head = rounded_up(head_size, lanes);
-  return 2 * head_size * padded_time + 3 * padded_time * padded_head + 2 * query_block * padded_time;
+  return 2 * head_size * padded_time + 3 * padded_time * padded_head +
+         2 * query_block * columns_seen(time, window, query_block, query_block);
 }
 
 void attention_forward(const AttentionHead& head, float* out, float* logsumexp, float* scratch) {
-  const std::int64_t time = head.time, size = head.head_size, stride = rounded_up(time, lanes);
+  const std::int64_t time = head.time, size = head.head_size;
+  const std::int64_t stride = columns_seen(time, head.window, longest_tile, lanes);
   const float scale = 1.0f / std::sqrt(static_cast<float>(size));
   float* const keys = scratch;
-  float* const values = keys + size * stride;
+  float* const values = keys + size * rounded_up(time, lanes);
   float* const scores = values + rounded_up(size, lanes) * time;
   pack_panels(head.keys, 1, head.row, size, time, keys);
   pack_panels(head.values, head.row, 1, time, size, values);
   for_each_tile(0, time, [&]<std::int64_t rows>(std::int64_t query) {
-    const std::int64_t end = query + rows;
-    scores_of<rows>(head.queries + query * head.row, head.row, keys, size, end, scores, stride);
+    const std::int64_t origin = first_seen(head, query) / lanes * lanes, end = query + rows;
+    scores_of<rows>(head.queries + query * head.row, head.row, keys, size, origin, end, scores, stride);
     float inverse[rows];
     for (std::int64_t i = 0; i < rows; ++i) {
-      const std::int64_t length = query + i + 1, filled = rounded_up(length, lanes);
+      const std::int64_t begin = first_seen(head, query + i), length = query + i + 1 - begin;
+      const std::int64_t filled = rounded_up(length, lanes);
       float* const row = scores + i * stride;
-      inverse[i] = softmax_row(row, length, scale, logsumexp[query + i]);
-      clear(row, filled, end);
-      drop(head, query + i, row, filled);
+      float* const seen = row + begin - origin;
+      inverse[i] = softmax_row(seen, length, scale, logsumexp[query + i]);
+      clear(row, 0, begin - origin);
+      clear(seen, filled, end - begin);
+      drop(head, query + i, begin, seen, filled);
     }
     for (std::int64_t d = 0; d < size; d += lanes) {
-      Tile<rows> sums = multiply_tile<rows>(scores, stride, 1, values + d * time, end);
+      Tile<rows> sums = multiply_tile<rows>(scores, stride, 1, values + d * time + origin * lanes, end - origin);
       for (std::int64_t i = 0; i < rows; ++i) sums.row[i] *= inverse[i];
       store_tile(sums, out + query * head.out_row + d, head.out_row, size - d < lanes ? size - d : lanes, false);
     }
@@ -112,12 +130,13 @@ void attention_forward(const AttentionHead& head, float* out, float* logsumexp, 
 // dV = (P M)^T dO, dP = M dO V^T, dS = P (dP - rowsum(dO O)), dQ = dS K, dK = dS^T Q (Dao et al. 2022, appendix B.4).
 void attention_backward(const AttentionHead& head, const float* out, const float* logsumexp, const float* dout,
                         float* dqueries, float* dkeys, float* dvalues, float* scratch) {
-  const std::int64_t time = head.time, size = head.head_size, stride = rounded_up(time, lanes);
+  const std::int64_t time = head.time, size = head.head_size, padded_time = rounded_up(time, lanes);
+  const std::int64_t stride = columns_seen(time, head.window, query_block, query_block);
   const std::int64_t panel_size = time * rounded_up(size, lanes);
   const float scale = 1.0f / std::sqrt(static_cast<float>(size));
   float* const keys_transposed = scratch;
-  float* const values_transposed = keys_transposed + size * stride;
-  float* const keys = values_transposed + size * stride;
+  float* const values_transposed = keys_transposed + size * padded_time;
+  float* const keys = values_transposed + size * padded_time;
   float* const queries = keys + panel_size;
   float* const upstream = queries + panel_size;
   float* const probabilities = upstream + panel_size;
@@ -130,44 +149,55 @@ void attention_backward(const AttentionHead& head, const float* out, const float
 
   for (std::int64_t block = 0; block < time; block += query_block) {
     const std::int64_t block_end = time - block < query_block ? time : block + query_block;
+    // Column 0 of the block's rows. A multiple of the blocks' length, so that no tile of keys lies in two blocks.
+    const std::int64_t origin = first_seen(head, block) / query_block * query_block;
     for_each_tile(block, block_end, [&]<std::int64_t rows>(std::int64_t query) {
-      const std::int64_t end = query + rows;
+      const std::int64_t tile_begin = first_seen(head, query) / lanes * lanes, end = query + rows;
       float* const p = probabilities + (query - block) * stride;
       float* const ds = dscores + (query - block) * stride;
-      scores_of<rows>(head.queries + query * head.row, head.row, keys_transposed, size, end, p, stride);
-      scores_of<rows>(dout + query * head.out_row, head.out_row, values_transposed, size, end, ds, stride);
+      const std::int64_t inside = tile_begin - origin;
+      scores_of<rows>(head.queries + query * head.row, head.row, keys_transposed, size, tile_begin, end, p + inside,
+                      stride);
+      scores_of<rows>(dout + query * head.out_row, head.out_row, values_transposed, size, tile_begin, end, ds + inside,
+                      stride);
       for (std::int64_t i = 0; i < rows; ++i) {
-        const std::int64_t length = query + i + 1, filled = rounded_up(length, lanes);
-        float* const p_row = p + i * stride;
-        float* const ds_row = ds + i * stride;
+        const std::int64_t begin = first_seen(head, query + i), length = query + i + 1 - begin;
+        const std::int64_t filled = rounded_up(length, lanes);
+        float* const p_row = p + i * stride + begin - origin;
+        float* const ds_row = ds + i * stride + begin - origin;
         const float* const out_row = out + (query + i) * head.out_row;
         const float* const dout_row = dout + (query + i) * head.out_row;
         float delta = 0.0f;
 #pragma omp simd reduction(+ : delta)
         for (std::int64_t d = 0; d < size; ++d) delta += out_row[d] * dout_row[d];
-        drop(head, query + i, ds_row, filled);
+        drop(head, query + i, begin, ds_row, filled);
         softmax_row_backward(p_row, ds_row, length, scale, logsumexp[query + i], delta);
-        drop(head, query + i, p_row, filled);
-        clear(p_row, filled, block_end);
-        clear(ds_row, filled, block_end);
+        drop(head, query + i, begin, p_row, filled);
+        for (float* const row : {p_row, ds_row}) {
+          clear(row, origin - begin, 0);
+          clear(row, filled, block_end - begin);
+        }
       }
       for (std::int64_t d = 0; d < size; d += lanes) {
-        store_tile(multiply_tile<rows>(ds, stride, 1, keys + d * time, end), dqueries + query * head.row + d, head.row,
-                   size - d < lanes ? size - d : lanes, false);
+        store_tile(multiply_tile<rows>(ds + inside, stride, 1, keys + d * time + tile_begin * lanes, end - tile_begin),
+                   dqueries + query * head.row + d, head.row, size - d < lanes ? size - d : lanes, false);
       }
     });
-    for_each_tile(0, block_end, [&]<std::int64_t rows>(std::int64_t key) {
-      const std::int64_t first = key > block ? key : block;  // earlier queries do not see these keys
-      const std::int64_t place = (first - block) * stride + key, count = block_end - first;
-      const bool add = key < block || !head.is_first_of_group;
-      for (std::int64_t d = 0; d < size; d += lanes) {
-        const std::int64_t width = size - d < lanes ? size - d : lanes, panel = d * time + first * lanes;
-        store_tile(multiply_tile<rows>(dscores + place, 1, stride, queries + panel, count), dkeys + key * head.row + d,
-                   head.row, width, add);
-        store_tile(multiply_tile<rows>(probabilities + place, 1, stride, upstream + panel, count),
-                   dvalues + key * head.row + d, head.row, width, add);
-      }
-    });
+    for_each_tile(first_seen(head, block) / longest_tile * longest_tile, block_end,
+                  [&]<std::int64_t rows>(std::int64_t key) {
+                    const std::int64_t first = key > block ? key : block;  // earlier queries do not see these keys
+                    const std::int64_t newest = key + rows - 1;            // and these are the last that do
+                    const std::int64_t last = block_end - newest <= head.window ? block_end : newest + head.window;
+                    const std::int64_t place = (first - block) * stride + key - origin, count = last - first;
+                    const bool add = key < block || !head.is_first_of_group;
+                    for (std::int64_t d = 0; d < size; d += lanes) {
+                      const std::int64_t width = size - d < lanes ? size - d : lanes, panel = d * time + first * lanes;
+                      store_tile(multiply_tile<rows>(dscores + place, 1, stride, queries + panel, count),
+                                 dkeys + key * head.row + d, head.row, width, add);
+                      store_tile(multiply_tile<rows>(probabilities + place, 1, stride, upstream + panel, count),
+                                 dvalues + key * head.row + d, head.row, width, add);
+                    }
+                  });
   }
 }
 

@@ -35,13 +35,19 @@ double sum_of_squares(const float* x, std::int64_t n) {
   return total;
 }
 
-void dropout(float* x, std::uint64_t key, std::uint64_t first, std::uint32_t threshold, float scale, std::int64_t n) {
+// Element i has the random number of place first + i * step.
+[[gnu::always_inline]] inline void dropout_apart(float* x, std::uint64_t key, std::uint64_t first, std::uint64_t step,
+                                                 std::uint32_t threshold, float scale, std::int64_t n) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     const auto bits =
-        static_cast<std::uint32_t>(inkling::random_bits(key, first + static_cast<std::uint64_t>(i)) >> 32);
+        static_cast<std::uint32_t>(inkling::random_bits(key, first + static_cast<std::uint64_t>(i) * step) >> 32);
     x[i] = bits >= threshold ? x[i] * scale : 0.0f;
   }
+}
+
+void dropout(float* x, std::uint64_t key, std::uint64_t first, std::uint32_t threshold, float scale, std::int64_t n) {
+  dropout_apart(x, key, first, 1, threshold, scale, n);
 }
 
 }  // namespace

@@ -15,13 +15,13 @@ constexpr int largest_head = static_cast<int>(largest_cached_head);
 template <typename Element>
 struct CachedAttention {
   const Element* qkv;           // [B, (H + 2 G) D], of H queries that share G keys and values
-  Element* keys;                // [B, G, block, D]
+  Element* keys;                // [B, G, block, D], filled as cached_place() says
   Element* values;              // [B, G, block, D]
   const std::int64_t* lengths;  // [B]
   Element* out;                 // [B, H D]
   unsigned* arrivals;           // [B, H]: blocks that have written their piece; 0 before and after
   float* pieces;  // [B, H, chunks, D + 2]: the weighted sum of values, the largest score, the sum of weights
-  std::int64_t block;
+  std::int64_t block, dilation, ring;  // the keys of each of `dilation` interleaved texts lie in a ring of their own
   int heads, shared_heads, head_size, chunks;
 
   // Of this block's head and sequence: blockIdx.y and blockIdx.z.
@@ -104,15 +104,18 @@ __device__ inline void join_chunks(const CachedAttention<Element>& attention, in
 template <typename Element, int width>
 __global__ void __launch_bounds__(threads) chunk_kernel(CachedAttention<Element> attention) {
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * attention_chunk;
-  const std::int64_t length = attention.lengths[blockIdx.z];  // the new position
-  if (begin > length) return;                                 // the whole block
+  const std::int64_t position = attention.lengths[blockIdx.z];  // the new one
+  const std::int64_t number = position / attention.dilation;    // in its text
+  const std::int64_t seen = min(number + 1, attention.ring);
+  if (begin >= seen) return;  // the whole block
   const int size = attention.head_size;
-  const int count = static_cast<int>(min(attention_chunk, length + 1 - begin));
-  const std::int64_t place = attention.cached() + begin * size;
-  if (begin + count == length + 1) {
+  const int count = static_cast<int>(min(attention_chunk, seen - begin));
+  const std::int64_t place = attention.cached() + (position % attention.dilation * attention.ring + begin) * size;
+  const std::int64_t slot = number % attention.ring - begin;
+  if (slot >= 0 && slot < count) {
     for (int i = static_cast<int>(threadIdx.x); i < size; i += threads) {
-      attention.keys[place + (count - 1) * size + i] = attention.new_key()[i];
-      attention.values[place + (count - 1) * size + i] = attention.new_value()[i];
+      attention.keys[place + slot * size + i] = attention.new_key()[i];
+      attention.values[place + slot * size + i] = attention.new_value()[i];
     }
   }
   __syncthreads();  // the whole block reads them
@@ -139,7 +142,7 @@ __global__ void __launch_bounds__(threads) chunk_kernel(CachedAttention<Element>
     piece[size] = largest;
     piece[size + 1] = total;
   }
-  const auto chunks = static_cast<unsigned>(length / attention_chunk) + 1;
+  const auto chunks = static_cast<unsigned>((seen - 1) / attention_chunk) + 1;
   if (is_last_of(attention.arrivals + attention.head(), chunks)) join_chunks(attention, static_cast<int>(chunks));
 }
 
@@ -147,7 +150,8 @@ template <typename Element>
 void attend_cached(const Element* qkv, Element* keys, Element* values, const std::int64_t* lengths, Element* out,
                    float* scratch, std::uint32_t* arrivals, std::int64_t batch, const AttentionForm& form,
                    std::int64_t block, Stream stream) {
-  const auto chunks = static_cast<unsigned>(divided_up(block, attention_chunk));
+  const std::int64_t ring = form.pattern.ring(block);
+  const auto chunks = static_cast<unsigned>(divided_up(ring, attention_chunk));
   CachedAttention<Element> attention = {};
   attention.qkv = qkv;
   attention.keys = keys;
@@ -157,6 +161,8 @@ void attend_cached(const Element* qkv, Element* keys, Element* values, const std
   attention.arrivals = arrivals;
   attention.pieces = scratch;
   attention.block = block;
+  attention.dilation = form.pattern.dilation;
+  attention.ring = ring;
   attention.heads = static_cast<int>(form.n_head);
   attention.shared_heads = static_cast<int>(form.n_kv_head);
   attention.head_size = static_cast<int>(form.head_size);

@@ -270,7 +270,7 @@ __global__ void __launch_bounds__(threads)
   std::int64_t* const context = contexts + blockIdx.x * block;
   const std::int64_t length = lengths[blockIdx.x];
   const std::int64_t place = places[blockIdx.x];
-  if (sampling.penalty != 1.0f) penalize(own_logits, vocabulary, context, length, sampling.penalty);
+  if (sampling.penalty != 1.0f) penalize(own_logits, vocabulary, context, min(length, block), sampling.penalty);
   const std::uint64_t best = likeliest<width>(own_logits, vocabulary);
   const auto best_key = static_cast<std::uint32_t>(best >> 32);
   int token = static_cast<int>(~static_cast<std::uint32_t>(best));
@@ -284,7 +284,7 @@ __global__ void __launch_bounds__(threads)
   drawn[blockIdx.x] = token;
   if (token < 0) return;
   tokens[blockIdx.x] = token;
-  if (length < block) context[length] = token;
+  context[length % block] = token;
   places[blockIdx.x] = place + 1;
 }
 

@@ -126,8 +126,13 @@ class AttendCachedKernels : public DeviceKernels {
  protected:
   static constexpr std::int64_t batch = 3, heads = 4;
   std::int64_t shared = heads;  // keys and values
+  AttentionPattern pattern = {};
 
-  std::vector<std::int64_t> lengths() const { return {rows - 1, rows / 2, 0}; }
+  std::vector<std::int64_t> lengths() const {
+    if (!pattern.is_full()) return {5 * rows + 3, rows / 2, 0};
+    return {rows - 1, rows / 2, 0};
+  }
+  CachedPlace place(std::int64_t position) const { return cached_place(pattern, rows, position); }
   std::size_t in_cache(std::int64_t b, std::int64_t head, std::int64_t t) const {
     return static_cast<std::size_t>(((b * shared + head) * rows + t) * channels);
   }
@@ -135,13 +140,13 @@ class AttendCachedKernels : public DeviceKernels {
     return static_cast<std::size_t>((b * (heads + 2 * shared) + number) * channels);
   }
 
-  // Attention of one query over keys and values 0 to `last`.
+  // Attention of one query over `count` keys and values.
   // Returns the largest score.
-  double attend(const float* query, const float* keys, const float* values, std::int64_t last,
+  double attend(const float* query, const float* keys, const float* values, std::int64_t count,
                 std::vector<double>& out) const {
     std::vector<double> weights;
     double total = 0, largest_score = 0;
-    for (std::int64_t t = 0; t <= last; ++t) {
+    for (std::int64_t t = 0; t < count; ++t) {
       double score = 0;
       for (std::int64_t i = 0; i < channels; ++i) score += static_cast<double>(query[i]) * keys[t * channels + i];
       score /= std::sqrt(static_cast<double>(channels));
@@ -151,7 +156,7 @@ class AttendCachedKernels : public DeviceKernels {
     }
     for (std::int64_t i = 0; i < channels; ++i) {
       double sum = 0;
-      for (std::int64_t t = 0; t <= last; ++t) {
+      for (std::int64_t t = 0; t < count; ++t) {
         sum += weights[static_cast<std::size_t>(t)] * values[t * channels + i];
       }
       out.push_back(sum / total);
@@ -169,13 +174,15 @@ class AttendCachedKernels : public DeviceKernels {
       if (i / channels % rows >= attention_chunk) keys[static_cast<std::size_t>(i)] *= later;
     }
     const auto positions = lengths();
-    // What the cache holds from the new position on must not matter.
+    // What the cache holds where the new position comes, and beside what it sees, must not matter.
     for (std::int64_t b = 0; b < batch; ++b) {
+      const CachedPlace seen = place(positions[static_cast<std::size_t>(b)]);
       for (std::int64_t head = 0; head < shared; ++head) {
-        const auto begin = static_cast<std::ptrdiff_t>(in_cache(b, head, positions[static_cast<std::size_t>(b)])),
-                   end = static_cast<std::ptrdiff_t>(in_cache(b, head, rows));
-        std::fill(keys.begin() + begin, keys.begin() + end, 1e30f);
-        std::fill(values.begin() + begin, values.begin() + end, 1e30f);
+        for (std::int64_t t = 0; t < rows; ++t) {
+          if (t >= seen.first && t < seen.first + seen.count && t != seen.slot) continue;
+          std::fill_n(keys.begin() + static_cast<std::ptrdiff_t>(in_cache(b, head, t)), channels, 1e30f);
+          std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(in_cache(b, head, t)), channels, 1e30f);
+        }
       }
     }
     const DeviceArray<Element> device_qkv(qkv, misplaced), device_keys(keys, misplaced),
@@ -188,7 +195,7 @@ class AttendCachedKernels : public DeviceKernels {
     const auto launch = [&] {
       cuda_kernels<Element>().attend_cached(device_qkv.get(), device_keys.get(), device_values.get(),
                                             device_lengths.get(), out.get(), scratch.get(), arrivals.get(), batch,
-                                            {heads, shared, channels}, rows, nullptr);
+                                            {heads, shared, channels, pattern}, rows, nullptr);
     };
     launch();
     keys = cached_keys;
@@ -196,15 +203,16 @@ class AttendCachedKernels : public DeviceKernels {
     std::vector<double> wanted;
     double largest_score = 0;
     for (std::int64_t b = 0; b < batch; ++b) {
-      const std::int64_t last = positions[static_cast<std::size_t>(b)];
+      const CachedPlace seen = place(positions[static_cast<std::size_t>(b)]);
       for (std::int64_t head = 0; head < shared; ++head) {
-        std::copy_n(qkv.data() + in_qkv(b, heads + head), channels, keys.data() + in_cache(b, head, last));
-        std::copy_n(qkv.data() + in_qkv(b, heads + shared + head), channels, values.data() + in_cache(b, head, last));
+        std::copy_n(qkv.data() + in_qkv(b, heads + head), channels, keys.data() + in_cache(b, head, seen.slot));
+        std::copy_n(qkv.data() + in_qkv(b, heads + shared + head), channels,
+                    values.data() + in_cache(b, head, seen.slot));
       }
       for (std::int64_t head = 0; head < heads; ++head) {
-        const std::size_t cached = in_cache(b, head / (heads / shared), 0);
+        const std::size_t cached = in_cache(b, head / (heads / shared), seen.first);
         largest_score = std::max(largest_score, attend(qkv.data() + in_qkv(b, head), keys.data() + cached,
-                                                       values.data() + cached, last, wanted));
+                                                       values.data() + cached, seen.count, wanted));
       }
     }
     EXPECT_EQ(device_keys.read(), keys);
@@ -222,6 +230,14 @@ class AttendCachedKernels : public DeviceKernels {
 
 TEST_P(AttendCachedKernels, NewPositionsAreCachedAndAttendToAllBefore) {
   for (shared = heads; shared > 0; shared /= 2) {
+    on_every_layout([&]<typename Element>(std::size_t misplaced) { expect_attention<Element>(misplaced, 1.0f); });
+  }
+}
+
+// Rings of one text, and of three, of which a rest of the rows stays unused.
+TEST_P(AttendCachedKernels, WindowsAttendToTheirRingAlone) {
+  for (const AttentionPattern& each : {AttentionPattern{rows, 1}, AttentionPattern{rows / 3 + 1, 3}}) {
+    pattern = each;
     on_every_layout([&]<typename Element>(std::size_t misplaced) { expect_attention<Element>(misplaced, 1.0f); });
   }
 }
