@@ -1,10 +1,11 @@
 """The models that scripts/check-huggingface compares, as tables."""
-from transformers import GPT2Config, LlamaConfig, Qwen3Config
+from transformers import GPT2Config, LlamaConfig, MistralConfig, Qwen3Config
 
 # Models that inkling trains: (the family they must be saved as, name, settings of the section model:). What no family
 # of transformers computes is saved as inkling's own, which transformers does not open.
 gpt2 = {"norm": "layernorm", "position": "learned", "activation": "gelu_tanh", "bias": "true", "tie_embeddings": "true"}
 llama = {"norm": "rmsnorm", "position": "rope", "activation": "swiglu", "bias": "false", "tie_embeddings": "false"}
+mistral = {**llama, "attention": "local 7"}
 qwen3 = {**llama, "qk_norm": "true"}
 own_family = "InklingForCausalLM"
 trained_models = [
@@ -19,6 +20,11 @@ trained_models = [
      {**llama, "n_kv_head": 1, "activation": "geglu", "bias": "true", "rope_theta": 500}),
     ("LlamaForCausalLM", "llama, head_size, n_inner, tied, bias, epsilon",
      {**llama, "head_size": 12, "n_inner": 40, "tie_embeddings": "true", "bias": "true", "norm_epsilon": 1e-3}),
+    ("MistralForCausalLM", "mistral", mistral),
+    ("MistralForCausalLM", "mistral, a window of two, GeGLU, theta",
+     {**mistral, "attention": "local 2", "activation": "geglu", "rope_theta": 500}),
+    ("MistralForCausalLM", "mistral, grouped heads, head_size, tied",
+     {**mistral, "n_kv_head": 2, "head_size": 12, "tie_embeddings": "true"}),
     ("Qwen3ForCausalLM", "qwen3", qwen3),
     ("Qwen3ForCausalLM", "qwen3, grouped heads, tied", {**qwen3, "n_kv_head": 2, "tie_embeddings": "true"}),
     ("Qwen3ForCausalLM", "qwen3, grouped heads, head_size, GeGLU, theta, epsilon",
@@ -29,6 +35,11 @@ trained_models = [
     (own_family, "llama with capped logits", {**llama, "logit_softcap": 20}),
     (own_family, "llama with ReLU", {**llama, "activation": "relu"}),
     (own_family, "qwen3 with bias", {**qwen3, "bias": "true"}),
+    (own_family, "mistral with bias", {**mistral, "bias": "true"}),
+    (own_family, "qwen3 with a window", {**qwen3, "attention": "local 7"}),
+    (own_family, "gpt2 with a window", {**gpt2, "attention": "local 7"}),
+    (own_family, "llama with a dilated window", {**llama, "attention": "dilated 4 3"}),
+    (own_family, "llama with windows in some layers", {**llama, "attention": "[full, local 7]"}),
 ]
 training_config = """
 data:
@@ -71,6 +82,14 @@ foreign_models = [
      LlamaConfig(**untied, num_key_value_heads=1, head_dim=20, attention_bias=True, mlp_bias=True, hidden_act="gelu",
                  rope_parameters={"rope_type": "default", "rope_theta": 500.0})),
     ("llama, tied, epsilon", LlamaConfig(**tied, rms_norm_eps=1e-2)),
+    ("mistral", MistralConfig(**untied, num_key_value_heads=4, sliding_window=16)),
+    ("mistral, grouped heads, head_dim, tied, GELU, theta, epsilon",
+     MistralConfig(**tied, num_key_value_heads=2, head_dim=20, hidden_act="gelu", rms_norm_eps=1e-2, sliding_window=50,
+                   rope_parameters={"rope_type": "default", "rope_theta": 500.0})),
+    ("mistral without a window", MistralConfig(**untied, num_key_value_heads=4, sliding_window=None)),
+    ("mistral with the window that is left out", MistralConfig(**untied, num_key_value_heads=4)),
+    ("qwen3 with windows in some layers",
+     Qwen3Config(**untied, num_key_value_heads=4, use_sliding_window=True, sliding_window=16, max_window_layers=1)),
     ("qwen3, head_dim", Qwen3Config(**untied, num_key_value_heads=4, head_dim=20)),
     ("qwen3, grouped heads, tied", grouped_qwen3),
     ("qwen3, one head of keys, theta, epsilon",
@@ -101,6 +120,9 @@ refused_configs = [
     ("rope_scaling", plain_llama, {**theta_outside, "rope_scaling": {"type": "linear", "factor": 2.0}}),
     ("rope_theta", plain_llama, {"rope_theta": 500000.0}),  # beside another one in rope_parameters
     ("hidden_act", plain_llama, {"hidden_act": "relu"}),
-    ("layer_types", grouped_qwen3, {**window, "layer_types": ["full_attention", "sliding_attention"]}),
-    ("use_sliding_window", grouped_qwen3, {**window, "layer_types": ...}),
+    ("layer_types", plain_llama, {"layer_types": ["full_attention", "sliding_attention"]}),
+    ("use_sliding_window", plain_llama, window),
+    ("layer_types", grouped_qwen3, {**window, "layer_types": ["full_attention", "chunked_attention"]}),
+    ("use_sliding_window", grouped_qwen3, {**window, "use_sliding_window": False,
+                                           "layer_types": ["full_attention", "sliding_attention"]}),
 ]

@@ -152,8 +152,10 @@ Json llama_sizes(const GptShape& shape) {
           {"tie_word_embeddings", shape.tie_embeddings}};
 }
 
-GptShape read_llama_sizes(const JsonFields& config) {
+// missing_kv_heads: how many heads of keys transformers takes without their field; none: as many as of queries.
+GptShape read_llama_sizes(const JsonFields& config, std::optional<std::int64_t> missing_kv_heads = {}) {
   GptShape shape;
+  shape.n_kv_head = missing_kv_heads;
   shape.n_layer = config.whole("num_hidden_layers", 1, most_layers);
   shape.n_head = config.whole("num_attention_heads", 1, most_heads);
   if (config.has("num_key_value_heads")) shape.n_kv_head = config.whole("num_key_value_heads", 1, most_heads);
@@ -248,7 +250,7 @@ GptShape read_llama(const JsonFields& config, Family family) {
   if (activation != "silu" && activation != "gelu") {
     config.refuse(str("hidden_act is ", quote(activation), ", and only silu and gelu can be computed here"));
   }
-  GptShape shape = read_llama_sizes(config);
+  GptShape shape = has_biases ? read_llama_sizes(config) : read_llama_sizes(config, is_qwen3 ? 32 : 8);
   if (is_qwen3 && !shape.head_size) shape.head_size = 128;  // as transformers has it
   shape.norm = NormKind::rmsnorm;
   shape.norm_epsilon = epsilon(config, "rms_norm_eps", 1e-6);

@@ -16,7 +16,8 @@ namespace {
 // Undefined for a model whose queries and keys do not turn.
 Rotation rotation(const GptShape& shape, const at::Tensor& positions) {
   if (shape.position != Position::rope) return {};
-  return rotation_of(positions, shape.attention().head_size, shape.rope_theta);
+  return rotation_of(positions, shape.attention().head_size, shape.rope_theta,
+                     shape.is_endless() ? at::kDouble : at::kFloat);
 }
 
 Rotation rotation_of_columns(const GptShape& shape, const at::Tensor& tokens) {

@@ -78,13 +78,14 @@ at::Tensor drop(const at::Tensor& x, Pass& pass) {
 }
 
 // Rotary positions (Su et al. 2021): the pairs (i, i + D/2) of heads [B,H,T,D] turn by position / theta^(2i/D), with
-// angles in float32. positions: [T], or [B,1,1].
-at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, double theta) {
+// angles in float32, or in float64 where they grow without end. positions: [T], or [B,1,1].
+at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, const GptShape& shape) {
   const std::int64_t half = heads.size(3) / 2;
-  const at::Tensor exponents = at::arange(0, 2 * half, 2, heads.options().dtype(at::kFloat)) / (2 * half);
-  const at::Tensor angles = positions.to(at::kFloat).unsqueeze(-1) * at::pow(theta, exponents).reciprocal();
+  const at::ScalarType dtype = shape.is_endless() ? at::kDouble : at::kFloat;
+  const at::Tensor exponents = at::arange(0, 2 * half, 2, heads.options().dtype(dtype)) / (2 * half);
+  const at::Tensor angles = positions.to(dtype).unsqueeze(-1) * at::pow(shape.rope_theta, exponents).reciprocal();
   const at::Tensor first = heads.narrow(3, 0, half), second = heads.narrow(3, half, half);
-  const at::Tensor cosines = angles.cos(), sines = angles.sin();
+  const at::Tensor cosines = angles.cos().to(at::kFloat), sines = angles.sin().to(at::kFloat);
   return at::cat({first * cosines - second * sines, second * cosines + first * sines}, 3).to(heads.scalar_type());
 }
 
@@ -198,8 +199,8 @@ class Reference final : public Model {
       heads.keys = normalize(heads.keys, block.k_norm);
     }
     if (shape().position == Position::rope) {
-      heads.queries = rotate(heads.queries, positions, shape().rope_theta);
-      heads.keys = rotate(heads.keys, positions, shape().rope_theta);
+      heads.queries = rotate(heads.queries, positions, shape());
+      heads.keys = rotate(heads.keys, positions, shape());
     }
     return heads;
   }

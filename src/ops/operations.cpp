@@ -248,11 +248,11 @@ at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass&
   return FusedLinear::apply(x, With<LinearWeights>{pass.backend, weights});
 }
 
-Rotation rotation_of(const at::Tensor& positions, std::int64_t head_size, double theta) {
-  const auto options = positions.options().dtype(at::kFloat);
+Rotation rotation_of(const at::Tensor& positions, std::int64_t head_size, double theta, at::ScalarType dtype) {
+  const auto options = positions.options().dtype(dtype);
   const at::Tensor powers = at::pow(theta, at::arange(0, head_size, 2, options).div_(head_size));
-  const at::Tensor angles = positions.to(at::kFloat).unsqueeze(1) * powers.reciprocal();
-  return {angles.cos(), angles.sin()};
+  const at::Tensor angles = positions.to(dtype).unsqueeze(1) * powers.reciprocal();
+  return {angles.cos().to(at::kFloat), angles.sin().to(at::kFloat)};
 }
 
 at::Tensor queries_keys_values(const at::Tensor& x, const BlockWeights& block, const AttentionForm& form,

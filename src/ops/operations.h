@@ -43,8 +43,10 @@ ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const Nor
 // x W + b: [..., in] -> [..., out]
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass);
 
-// Returns the angles of these positions, int64 [n], for heads of D channels: position / theta^(2i/D), in float32.
-Rotation rotation_of(const at::Tensor& positions, std::int64_t head_size, double theta);
+// Returns the angles of these positions, int64 [n], for heads of D channels: position / theta^(2i/D), computed in
+// `dtype`. In float32, as everybody has them, they are off by some 0.06 at position 1,000,000.
+Rotation rotation_of(const at::Tensor& positions, std::int64_t head_size, double theta,
+                     at::ScalarType dtype = at::kFloat);
 
 // The queries, keys and values that attention() takes: c_attn, and then queries and keys normalized and turned by
 // pass.rotation, where the model does so. x: [B, T, C] -> [B, T, form.packed()]

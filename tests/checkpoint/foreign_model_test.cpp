@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/model_config.h"
 #include "checkpoint/model_weights.h"
 #include "tests/checkpoint/tiny_run.h"
 #include "tests/temporary_folder.h"
@@ -214,7 +215,7 @@ TEST_F(ForeignLlama, WindowsOfAQwen3AreItsLayers) {
   const auto patterns = [&](const nlohmann::json& fields) {
     set_fields({{"layer_types", nullptr}, {"use_sliding_window", nullptr}, {"max_window_layers", nullptr}});
     set_fields(fields);
-    return read_shape(folder()).patterns;
+    return read_model_config(folder()).shape.patterns;
   };
   EXPECT_EQ(patterns(nlohmann::json::object()), Patterns{});
   EXPECT_EQ(patterns({{"use_sliding_window", true}}), Patterns{});  // behind the first 28 layers
