@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -49,23 +48,23 @@ std::string word_of_token(const Tokenizer& tokenizer, Token token) {
   return text.starts_with(' ') ? text.substr(1) : text;
 }
 
-// Finds "thing Name," wherever it stands, from the colon on. Throws Error input if a thing or a name is more than one
+// Finds "the THING NAME VERB," wherever it stands. Throws Error input if a thing, a name or a verb is more than one
 // token.
 std::vector<Answer> find_answers(const std::vector<std::string>& words, std::set<std::string>& names) {
   std::map<std::string, std::int64_t> last;  // place of a thing's name
   std::vector<Answer> answers;
-  const auto colon = std::find(words.begin(), words.end(), ":");
-  for (auto thing = colon + 1; colon < words.end() && *thing != "done"; thing += 3) {
-    if (words.end() - thing < 4 || thing[2] != ",") {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] != "the") continue;
+    if (i + 4 >= words.size() || words[i + 4] != ",") {
       throw Error::input(
-          "the model's tokenizer has no token for each thing and each name of the stories: "
-          "raise data.tokenizer.vocab_size");
+          "the model's tokenizer has no token for each word of the stories: raise "
+          "data.tokenizer.vocab_size");
     }
-    const std::int64_t place = thing + 1 - words.begin();
-    const auto [known, is_new] = last.try_emplace(thing[0], place);
+    const auto place = static_cast<std::int64_t>(i + 2);
+    const auto [known, is_new] = last.try_emplace(words[i + 1], place);
     answers.push_back({place, is_new ? 0 : place - known->second});
     known->second = place;
-    names.insert(thing[1]);
+    names.insert(words[i + 2]);
   }
   return answers;
 }
@@ -117,7 +116,8 @@ int bench(int argc, char** argv) {
   const Tokenizer& tokenizer = require_tokenizer(model);
   const Grammar grammar = Grammar::load(config.data.source.front());
 
-  std::vector<Bin> bins = {{"30", 20, 44}, {"120", 90, 159}, {"400", 350, 449}};
+  std::vector<Bin> bins = {{"30", 20, 44}, {"120", 95, 149}, {"400", 350, 449}};
+  std::map<std::int64_t, std::vector<double>> by_distance;
   std::vector<double> untold;
   std::set<std::string> names;
   for (std::int64_t i = 0; i < flags.stories; ++i) {
@@ -128,7 +128,7 @@ int bench(int argc, char** argv) {
     const std::vector<double> nats = nats_of(model, tokens);
     for (const Answer& answer : find_answers(words, names)) {
       const double loss = nats[static_cast<std::size_t>(answer.place)];
-      if (answer.distance == 0) untold.push_back(loss);
+      (answer.distance == 0 ? untold : by_distance[answer.distance]).push_back(loss);
       for (Bin& bin : bins) {
         if (answer.distance >= bin.shortest && answer.distance <= bin.longest) bin.losses.push_back(loss);
       }
@@ -143,6 +143,9 @@ int bench(int argc, char** argv) {
                                         {"nats", mean_of(bin.losses)},
                                         {"standard_error", standard_error(bin.losses)},
                                         {"of_guessing", mean_of(bin.losses) / guess}};
+  }
+  for (const auto& [distance, losses] : by_distance) {
+    result["by_distance"].push_back({{"distance", distance}, {"answers", losses.size()}, {"nats", mean_of(losses)}});
   }
   print_results(result, flags.json);
   return 0;

@@ -191,6 +191,7 @@ int bench(int argc, char** argv) {
                                          {"dtype", runtime.dtype_name()},
                                          {"kernels", word_of(runtime.kernels)},
                                          {"parameters", parameters},
+                                         {"vocabulary", shape.vocab_size},
                                          {"steps", times.steps.size()},
                                          {"ms_median", median},
                                          {"ms_p10", quantile(times.steps, 0.1)},

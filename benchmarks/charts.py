@@ -26,23 +26,33 @@ def log_log(title, x_name, series, x_ticks):
     values = [y for points in series.values() for _, y in points]
     y_ticks = [m * p for p in powers_of_ten(min(values), max(values)) for m in (1, 2, 5)]
     y_ticks = [tick for tick in y_ticks if min(values) <= tick <= max(values)]
-    low, high = math.log(min(values) / 1.15), math.log(max(values) * 1.15)
+    return draw(title, x_name, series, x_ticks, y_ticks, math.log, min(values) / 1.15, max(values) * 1.15)
+
+
+def lines(title, x_name, series, x_ticks):
+    """Returns a chart of shares, 0 to 1, over a logarithmic axis. series: {label: [(x, y), …]}"""
+    highest = max(1.0, *(y for points in series.values() for _, y in points))
+    return draw(title, x_name, series, x_ticks, [0, 0.25, 0.5, 0.75, 1], float, -0.02, 1.04 * highest)
+
+
+def draw(title, x_name, series, x_ticks, y_ticks, y_scale, lowest, highest):
+    low, high = y_scale(lowest), y_scale(highest)
     first, last = math.log(min(x_ticks)), math.log(max(x_ticks))
     right = WIDTH - 24 - 7 * max(len(label) for label in series)
 
     def at(x, y):
         return (LEFT + (right - LEFT) * (math.log(x) - first) / (last - first),
-                HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (math.log(y) - low) / (high - low))
+                HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (y_scale(y) - low) / (high - low))
 
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
            'font-family="system-ui, sans-serif" font-size="13">',
            '<rect width="100%" height="100%" rx="6" fill="#fcfcfa"/>',
            text(LEFT, 24, title), text(right, HEIGHT - 8, x_name, "end")]
     for tick in y_ticks:
-        y = at(x_ticks[0], tick)[1]
+        y = at(x_ticks[0], tick)[1]  # of a line across
         svg += [polyline([(LEFT, y), (right, y)], 'stroke="#e2e2de"'), text(LEFT - 8, y + 4, f"{tick:,.5g}", "end")]
     for tick in x_ticks:
-        svg.append(text(at(tick, 1)[0], HEIGHT - BOTTOM + 18, f"{tick:,}", "middle"))
+        svg.append(text(at(tick, highest)[0], HEIGHT - BOTTOM + 18, f"{tick:,}", "middle"))
     labels = []
     for (label, points), colour in zip(series.items(), COLOURS):
         places = [at(x, y) for x, y in points]

@@ -174,7 +174,11 @@ TEST_P(OpMatchesOracle, CausalAttention) {
                                    {7, {3, 3, 5}},
                                    {70, {3, 3, 16}},
                                    {70, {4, 2, 5}},
-                                   {7, {4, 1, 8}}}) {
+                                   {7, {4, 1, 8}},
+                                   {70, {3, 3, 16, {1, 1}}},
+                                   {70, {4, 2, 5, {20, 1}}},
+                                   {70, {4, 2, 8, {9, 4}}},
+                                   {7, {2, 2, 8, {2, 30}}}}) {
     const std::int64_t head_size = form.head_size;
     const Input qkv = input(1, {2, time, form.packed()});
     Pass ours = pass();

@@ -63,9 +63,16 @@ at::Tensor causal_attention(const at::Tensor& qkv, const AttentionForm& form, Dr
   const at::Tensor keys = head_view(form.queries(), form.n_kv_head).repeat_interleave(form.group(), 1);
   const at::Tensor values = head_view(form.queries() + form.keys(), form.n_kv_head).repeat_interleave(form.group(), 1);
   const double root = std::sqrt(static_cast<double>(queries.size(3)));
-  const at::Tensor future =
-      at::full({time, time}, -std::numeric_limits<double>::infinity(), qkv.options().requires_grad(false)).triu(1);
-  const at::Tensor scores = at::matmul(queries, keys.permute({0, 1, 3, 2})) / root + future;
+  const at::Tensor hidden =
+      at::full({time, time}, -std::numeric_limits<double>::infinity(), qkv.options().requires_grad(false));
+  double* const mask = hidden.data_ptr<double>();
+  for (std::int64_t query = 0; query < time; ++query) {
+    std::int64_t seen = 0;
+    for (std::int64_t key = query; key >= 0 && seen < form.pattern.window; key -= form.pattern.dilation, ++seen) {
+      mask[query * time + key] = 0.0;
+    }
+  }
+  const at::Tensor scores = at::matmul(queries, keys.permute({0, 1, 3, 2})) / root + hidden;
   const at::Tensor heads = at::matmul(dropout(at::softmax(scores, -1)), values);
   return heads.permute({0, 2, 1, 3}).reshape({batch, time, form.queries()});
 }

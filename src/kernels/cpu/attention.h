@@ -183,21 +183,21 @@ void attention_backward(const AttentionHead& head, const float* out, const float
                    dqueries + query * head.row + d, head.row, size - d < lanes ? size - d : lanes, false);
       }
     });
-    for_each_tile(first_seen(head, block) / longest_tile * longest_tile, block_end,
-                  [&]<std::int64_t rows>(std::int64_t key) {
-                    const std::int64_t first = key > block ? key : block;  // earlier queries do not see these keys
-                    const std::int64_t newest = key + rows - 1;            // and these are the last that do
-                    const std::int64_t last = block_end - newest <= head.window ? block_end : newest + head.window;
-                    const std::int64_t place = (first - block) * stride + key - origin, count = last - first;
-                    const bool add = key < block || !head.is_first_of_group;
-                    for (std::int64_t d = 0; d < size; d += lanes) {
-                      const std::int64_t width = size - d < lanes ? size - d : lanes, panel = d * time + first * lanes;
-                      store_tile(multiply_tile<rows>(dscores + place, 1, stride, queries + panel, count),
-                                 dkeys + key * head.row + d, head.row, width, add);
-                      store_tile(multiply_tile<rows>(probabilities + place, 1, stride, upstream + panel, count),
-                                 dvalues + key * head.row + d, head.row, width, add);
-                    }
-                  });
+    const std::int64_t first_key = first_seen(head, block) / longest_tile * longest_tile;
+    for_each_tile(first_key, block_end, [&]<std::int64_t rows>(std::int64_t key) {
+      const std::int64_t first = key > block ? key : block;  // earlier queries do not see these keys
+      const std::int64_t newest = key + rows - 1;            // and later ones than this key's window do not either
+      const std::int64_t last = block_end - newest <= head.window ? block_end : newest + head.window;
+      const std::int64_t place = (first - block) * stride + key - origin, count = last - first;
+      const bool add = key < block || !head.is_first_of_group;
+      for (std::int64_t d = 0; d < size; d += lanes) {
+        const std::int64_t width = size - d < lanes ? size - d : lanes, panel = d * time + first * lanes;
+        store_tile(multiply_tile<rows>(dscores + place, 1, stride, queries + panel, count), dkeys + key * head.row + d,
+                   head.row, width, add);
+        store_tile(multiply_tile<rows>(probabilities + place, 1, stride, upstream + panel, count),
+                   dvalues + key * head.row + d, head.row, width, add);
+      }
+    });
   }
 }
 
