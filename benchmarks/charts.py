@@ -3,7 +3,7 @@
 import math
 from html import escape
 
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 760, 400, 64, 40, 44  # pixels
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 760, 420, 64, 64, 44  # pixels
 COLOURS = ["#1668b5", "#c4441c", "#2a7d3f", "#7b4bb3", "#96690b", "#b0346f"]
 GREY = "#666"
 

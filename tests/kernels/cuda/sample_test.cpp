@@ -88,7 +88,7 @@ class SampleKernels : public DeviceKernels {
     for (std::int64_t row = 0; row < rows; ++row) {
       keys.push_back(random_bits(3, static_cast<std::uint64_t>(row)));
       places.push_back(100 * row);
-      lengths.push_back(std::max<std::int64_t>(0, block - 2 * row));  // the first is full
+      lengths.push_back(std::max<std::int64_t>(0, block + 3 - 2 * row));  // the first two are longer than what is kept
     }
     // A few tokens again and again, one of them past the vocabulary.
     for (std::int64_t i = 0; i < rows * block; ++i)
@@ -97,7 +97,7 @@ class SampleKernels : public DeviceKernels {
 
   std::vector<std::int64_t> context_of(std::int64_t row) const {
     const auto begin = contexts.begin() + row * block;
-    return {begin, begin + lengths[static_cast<std::size_t>(row)]};
+    return {begin, begin + std::min(block, lengths[static_cast<std::size_t>(row)])};
   }
 
   // Draws `count` tokens for every row and expects the reference's. Behind the vocabulary stand a large logit and NaN.
@@ -142,7 +142,7 @@ class SampleKernels : public DeviceKernels {
       }
       EXPECT_EQ(tokens[r], drawn[r] < 0 ? 9 : drawn[r]);
       if (drawn[r] < 0) continue;
-      if (lengths[r] < block) wanted[static_cast<std::size_t>(row * block + lengths[r])] = drawn[r];
+      wanted[static_cast<std::size_t>(row * block + lengths[r] % block)] = drawn[r];
       ++places[r];
     }
     EXPECT_EQ(contexts_after, wanted);
