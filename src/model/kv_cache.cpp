@@ -38,16 +38,15 @@ at::Tensor held_positions(const at::Tensor& lengths, const AttentionPattern& pat
 }
 
 void fill(const CachedLayer& layer, const AttentionPattern& pattern, const Heads& heads, const at::Tensor& lengths) {
-  const auto copy = [&](const at::Tensor& all, const at::Tensor& cached) {
-    if (pattern.is_full()) {  // nobody reads the columns after a row's end
-      cached.narrow(2, 0, all.size(2)).copy_(all);
-      return;
-    }
-    const at::Tensor positions = held_positions(lengths, pattern, cached.size(2)).clamp_min(0);
-    cached.copy_(all.gather(2, positions.unsqueeze(1).unsqueeze(3).expand({-1, all.size(1), -1, all.size(3)})));
-  };
-  copy(heads.keys, layer.keys);
-  copy(heads.values, layer.values);
+  if (pattern.is_full()) {  // nobody reads the columns after a row's end
+    layer.keys.narrow(2, 0, heads.keys.size(2)).copy_(heads.keys);
+    layer.values.narrow(2, 0, heads.values.size(2)).copy_(heads.values);
+    return;
+  }
+  const at::Tensor held = held_positions(lengths, pattern, layer.keys.size(2)).clamp_min(0);
+  const at::Tensor index = held.unsqueeze(1).unsqueeze(3).expand({-1, heads.keys.size(1), -1, heads.keys.size(3)});
+  layer.keys.copy_(heads.keys.gather(2, index));
+  layer.values.copy_(heads.values.gather(2, index));
 }
 
 }  // namespace inkling
