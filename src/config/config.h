@@ -82,8 +82,8 @@ struct GptShape {
     if (!patterns.empty()) form.pattern = patterns[layer % patterns.size()];
     return form;
   }
-  // Whether text can go on without end in bounded memory: no layer looks back to the beginning, and no table of
-  // positions ends.
+  // Whether text can go on without end in bounded memory: each layer sees a window that fits into the block, which it
+  // was trained to see, and no table of positions ends.
   bool is_endless() const;
   // For a gated MLP, which has three matrices, 8 C / 3 rounded up to a multiple of 64 gives as many weights as 4 C.
   std::int64_t inner() const {
@@ -154,8 +154,9 @@ struct DeviceChoice {
 
 // Returns "full", "local 128" or "dilated 64 4", as model.attention writes it.
 std::string pattern_text(const AttentionPattern& pattern);
+std::vector<std::string> pattern_texts(const std::vector<AttentionPattern>& patterns);
 
-// Reads that again: what the text says, or what is wrong with it.
+// Reads one of them again: what the text says, or what is wrong with it.
 struct PatternReading {
   std::optional<AttentionPattern> value;
   std::string problem;  // "has a window of 0, and …"

@@ -43,8 +43,7 @@ Value value_of(const Member& member) {
   } else if constexpr (std::same_as<Member, DeviceChoice>) {
     return device_text(member);
   } else if constexpr (std::same_as<Member, std::vector<AttentionPattern>>) {
-    std::vector<std::string> texts;
-    for (const AttentionPattern& pattern : member) texts.push_back(pattern_text(pattern));
+    const std::vector<std::string> texts = pattern_texts(member);
     return texts.size() > 1 ? Value(texts) : Value(texts.empty() ? "full" : texts.front());
   } else if constexpr (std::same_as<Member, std::uint64_t>) {
     return static_cast<std::int64_t>(member);

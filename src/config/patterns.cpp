@@ -23,14 +23,18 @@ struct Form {
 };
 constexpr Form forms[] = {{"full", 0}, {"local", 1}, {"dilated", 2}};
 
-bool is_full(const AttentionPattern& pattern) { return pattern.is_full(); }
-
 }  // namespace
 
 std::string pattern_text(const AttentionPattern& pattern) {
   if (pattern.is_full()) return "full";
   if (pattern.dilation == 1) return str("local ", pattern.window);
   return str("dilated ", pattern.window, " ", pattern.dilation);
+}
+
+std::vector<std::string> pattern_texts(const std::vector<AttentionPattern>& patterns) {
+  std::vector<std::string> texts;
+  for (const AttentionPattern& pattern : patterns) texts.push_back(pattern_text(pattern));
+  return texts;
 }
 
 PatternReading read_pattern(std::string_view text) {
@@ -60,7 +64,7 @@ PatternReading read_pattern(std::string_view text) {
 }
 
 std::vector<AttentionPattern> shortest_patterns(std::vector<AttentionPattern> patterns) {
-  if (std::all_of(patterns.begin(), patterns.end(), is_full)) return {};
+  if (std::ranges::all_of(patterns, &AttentionPattern::is_full)) return {};
   for (std::size_t period = 1; period < patterns.size(); ++period) {
     const auto shift = static_cast<std::ptrdiff_t>(period);
     if (patterns.size() % period != 0 || !std::equal(patterns.begin() + shift, patterns.end(), patterns.begin())) {
@@ -80,8 +84,11 @@ std::vector<AttentionPattern> GptShape::layer_patterns() const {
 }
 
 bool GptShape::is_endless() const {
-  const std::vector<AttentionPattern> all = layer_patterns();
-  return position != Position::learned && std::none_of(all.begin(), all.end(), is_full);
+  for (std::size_t layer = 0; layer < static_cast<std::size_t>(n_layer); ++layer) {
+    const AttentionPattern pattern = attention(layer).pattern;
+    if (pattern.is_full() || pattern.reach() >= block_size) return false;
+  }
+  return position != Position::learned;
 }
 
 }  // namespace inkling

@@ -39,8 +39,8 @@ class Model {
   // end; lengths: int64 [B], without the padding.
   virtual void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const = 0;
 
-  // Adds a token per row. tokens: int64 [B]; cached lengths below block_size -> the logits of the token after it, [B,
-  // V].
+  // Adds a token per row. tokens: int64 [B]; cached lengths below block_size, or any where text has no end
+  // (GptShape::is_endless()) -> the logits of the token after it, [B, V].
   virtual at::Tensor decode(const at::Tensor& tokens, KeyValueCache& cache) const = 0;
 
  protected:

@@ -70,10 +70,10 @@ Dataset prepare(const Config& asked, const TrainOptions& options, const std::opt
 
 // Returns "full, local 128 in turn", and what of it a person may not have meant; nothing where all layers are full.
 std::string describe_attention(const GptShape& shape) {
-  std::vector<std::string> texts, beyond;
+  const std::vector<std::string> texts = pattern_texts(shape.patterns);
+  std::vector<std::string> beyond;
   for (const AttentionPattern& pattern : shape.patterns) {
-    texts.push_back(pattern_text(pattern));
-    if (!pattern.is_full() && pattern.reach() >= shape.block_size) beyond.push_back(texts.back());
+    if (!pattern.is_full() && pattern.reach() >= shape.block_size) beyond.push_back(pattern_text(pattern));
   }
   std::string words = join(texts, ", ");
   if (texts.size() > 1) {

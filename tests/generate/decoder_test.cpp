@@ -110,9 +110,9 @@ TEST(Endless, TextsHaveContextsThatAreWhole) {
   EXPECT_EQ(context_of(text, shape).size(), 100u);
   EXPECT_EQ(penalized_tokens(text, shape).size(), static_cast<std::size_t>(shape.block_size));
   EXPECT_EQ(penalized_tokens(text, shape).back(), text.back());
-  for (const auto& change : std::vector<void (*)(GptShape&)>{[](GptShape& s) { s.position = Position::learned; },
-                                                             [](GptShape& s) { s.patterns[0] = {}; },
-                                                             [](GptShape& s) { s.patterns.clear(); }}) {
+  for (const auto& change : std::vector<void (*)(GptShape&)>{
+           [](GptShape& s) { s.position = Position::learned; }, [](GptShape& s) { s.patterns[0] = {}; },
+           [](GptShape& s) { s.block_size = 8; }, [](GptShape& s) { s.patterns.clear(); }}) {
     GptShape ends = shape;
     change(ends);
     EXPECT_FALSE(ends.is_endless());
@@ -151,8 +151,14 @@ TEST_P(EveryKernel, APromptLongerThanABlockIsGoneOnFromAsIfItHadBeenGenerated) {
 INSTANTIATE_TEST_SUITE_P(Cpu, EveryKernel, testing::Values(Kernels::fused, Kernels::reference),
                          [](const auto& kernels) { return kernels.param == Kernels::fused ? "Fused" : "Reference"; });
 
-TEST(Decoder, ARowsBitsAreItsOwnWhateverStandsBesideIt) {
-  const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16);
+class EveryContext : public testing::TestWithParam<bool> {
+ protected:
+  // Texts that begin a context anew at the end of a block, or go on without end.
+  const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16, test_runtime(Kernels::fused),
+                                              GetParam() ? endless_shape() : test::small_shape);
+};
+
+TEST_P(EveryContext, ARowsBitsAreItsOwnWhateverStandsBesideIt) {
   const std::int64_t vocab_size = model.model->shape().vocab_size;
   const std::vector<Text> texts = {random_text(1, 70, vocab_size), random_text(2, 70, vocab_size),
                                    random_text(3, 70, vocab_size)};
@@ -172,8 +178,7 @@ TEST(Decoder, ARowsBitsAreItsOwnWhateverStandsBesideIt) {
   }
 }
 
-TEST(Decoder, AfterARowIsRemovedTheLastTakesItsPlaceAndNewOnesBeginAfresh) {
-  const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16);
+TEST_P(EveryContext, AfterARowIsRemovedTheLastTakesItsPlaceAndNewOnesBeginAfresh) {
   const Text a = random_text(1, 40, model.model->shape().vocab_size);
   const Text b = random_text(2, 40, model.model->shape().vocab_size);
   const Text c = random_text(3, 40, model.model->shape().vocab_size);
@@ -187,6 +192,9 @@ TEST(Decoder, AfterARowIsRemovedTheLastTakesItsPlaceAndNewOnesBeginAfresh) {
   EagerLogits alone_c(*model.model, model.runtime, 1, true);
   EXPECT_TRUE(at::equal(both.narrow(0, 1, 1), logits_of(alone_c, {beginning(c, 8)})));
 }
+
+INSTANTIATE_TEST_SUITE_P(Cpu, EveryContext, testing::Bool(),
+                         [](const auto& endless) { return endless.param ? "Endless" : "InBlocks"; });
 
 // Sixteen texts of GPT-2 in bfloat16 take 576 MiB, half of what they take in float32.
 TEST(Decoder, TakesAsManyTextsTogetherAsTheirCachesHaveRoom) {

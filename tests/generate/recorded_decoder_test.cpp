@@ -77,15 +77,22 @@ TEST_P(RecordedDecoderTest, DrawsWhatIsDrawnOnTheCpu) {
   }
 }
 
-TEST_P(RecordedDecoderTest, DrawsWhatIsDrawnOnTheCpuWithEverySwitch) {
-  const GenerationSettings settings = settings_with({.temperature = 1});
-  const auto on_the_gpu =
-      texts_of(make_loaded_model(make_char_tokenizer(true), 16, runtime_, test::modern_shape), prompts, settings);
-  const bool emulated = gpu_.has_value();
-  gpu_.reset();
-  EXPECT_EQ(on_the_gpu, texts_of(make_loaded_model(make_char_tokenizer(true), 16, test_runtime(), test::modern_shape),
-                                 prompts, settings));
-  if (emulated) gpu_.emplace();
+TEST_P(RecordedDecoderTest, DrawsWhatIsDrawnOnTheCpuWithEverySwitchAndWithoutEnd) {
+  GptShape endless = test::small_shape;
+  endless.position = Position::rope;
+  endless.patterns = {{5, 1}, {3, 4}};
+  GenerationSettings settings = settings_with({.temperature = 1, .repetition_penalty = 1.6});
+  settings.max_tokens = 40;  // more than two blocks
+  settings.stops = {"e"};
+  for (const GptShape& shape : {test::modern_shape, endless}) {
+    const auto on_the_gpu =
+        texts_of(make_loaded_model(make_char_tokenizer(true), 16, runtime_, shape), prompts, settings);
+    const bool emulated = gpu_.has_value();
+    gpu_.reset();
+    EXPECT_EQ(on_the_gpu,
+              texts_of(make_loaded_model(make_char_tokenizer(true), 16, test_runtime(), shape), prompts, settings));
+    if (emulated) gpu_.emplace();
+  }
 }
 
 TEST_P(RecordedDecoderTest, NeverDrawsATokenBeyondTheVocabulary) {

@@ -42,6 +42,23 @@ class Generation : public oracle::OnEverySetting {
   KeyValueCache cache(std::int64_t rows) const {
     return empty_cache(rows, options().dtype(backend().activation_dtype(setting().dtype)));
   }
+  void expect_each_as_alone(const GptShape& shape) const {
+    const std::vector<std::int64_t> prompt_lengths = {9, 2, 5};
+    const at::Tensor text = tokens(6, {3, 20});
+    KeyValueCache past(shape, 3, 20, options().dtype(backend().activation_dtype(setting().dtype)));
+    std::vector<at::Tensor> together;
+    model().prefill(text.slice(1, 0, 9), lengths(prompt_lengths), past);
+    for (std::int64_t step = 0; step < 8; ++step) {
+      together.push_back(model().decode(text.gather(1, past.lengths.unsqueeze(1)).squeeze(1), past));
+    }
+    for (std::int64_t row = 0; row < 3; ++row) {
+      const std::int64_t length = prompt_lengths[static_cast<std::size_t>(row)];
+      const at::Tensor expected = logits(text.slice(0, row, row + 1).slice(1, 0, length + 8));
+      for (std::size_t step = 0; step < together.size(); ++step) {
+        expect_same_logits(together[step][row], expected[0][length + static_cast<std::int64_t>(step)]);
+      }
+    }
+  }
 
   at::NoGradGuard no_gradients_;
   std::optional<SmallModel> small_;
@@ -97,21 +114,13 @@ TEST_P(Generation, CachedLogitsAreTheLogitsOfTheWholeText) {
   }
 }
 
+// Rings of three places, and of two in each of three interleaved texts: the longest of the prompts goes round.
 TEST_P(Generation, UnequalPromptsInABatchGiveWhatEachGivesAlone) {
-  const std::vector<std::int64_t> prompt_lengths = {9, 2, 5};
-  const at::Tensor text = tokens(6, {3, 20});
-  KeyValueCache past = cache(3);
-  std::vector<at::Tensor> together;
-  model().prefill(text.slice(1, 0, 9), lengths(prompt_lengths), past);
-  for (std::int64_t step = 0; step < 8; ++step) {
-    together.push_back(model().decode(text.gather(1, past.lengths.unsqueeze(1)).squeeze(1), past));
-  }
-  for (std::int64_t row = 0; row < 3; ++row) {
-    const std::int64_t length = prompt_lengths[static_cast<std::size_t>(row)];
-    const at::Tensor expected = logits(text.slice(0, row, row + 1).slice(1, 0, length + 8));
-    for (std::size_t step = 0; step < together.size(); ++step) {
-      expect_same_logits(together[step][row], expected[0][length + static_cast<std::int64_t>(step)]);
-    }
+  GptShape windowed = small_shape;
+  windowed.patterns = {{3, 1}, {2, 3}};
+  for (const GptShape& shape : {small_shape, windowed}) {
+    small_.emplace(make_lively_model(shape, {.runtime = runtime(), .use = Use::inference}));
+    expect_each_as_alone(shape);
   }
 }
 
