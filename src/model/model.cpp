@@ -45,16 +45,26 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
   const std::uint64_t block = bytes(shape.n_embd, element), scores = bytes(shape.block_size * shape.n_head, element);
   std::uint64_t layer = bytes(kept_by_reference(shape), element);
   std::uint64_t at_work = bytes(held_by_reference(shape), element);
+  // Attention step by step, in every layer that drops probabilities or hides more than the future.
+  std::uint64_t probabilities = 0, layers_step_by_step = 0;
+  for (const AttentionPattern& pattern : shape.layer_patterns()) {
+    layers_step_by_step += training.dropout > 0 || !pattern.is_full();
+  }
   if (training.dropout > 0) {
     const std::uint64_t numbers = bytes(shape.block_size * shape.n_head, 1), channels = bytes(shape.n_embd, 1);
-    layer += 2 * scores + numbers + 2 * channels;  // the probabilities, their dropped copy, and what was dropped where
+    layer += 2 * channels;
+    probabilities = 2 * scores + numbers;                        // and their dropped copy, and what was dropped where
     at_work += 3 * scores + 3 * sizeof(std::int64_t) * numbers;  // random numbers, and what they are made with
+  } else if (layers_step_by_step > 0) {
+    probabilities = scores + bytes_of(1, shape.block_size * shape.block_size, 1);  // and what the window hides
+    at_work += 3 * scores;
   }
   // Freed blocks serve again where they are up to a quarter too large (runtime/cpu_memory.h): an eighth on average, as
   // the composed operations' sizes are many. The fused ones ask for the same sizes in every layer.
-  layer += layer / 8;
-  return {.activations = static_cast<std::uint64_t>(shape.n_layer) * (again ? block : layer),
-          .at_work = at_work + (again ? layer : 0),
+  const auto spaced = [](std::uint64_t size) { return size + size / 8; };
+  const std::uint64_t layers = static_cast<std::uint64_t>(shape.n_layer);
+  return {.activations = again ? layers * block : layers * spaced(layer) + layers_step_by_step * spaced(probabilities),
+          .at_work = at_work + (again ? spaced(layer) + spaced(probabilities) : 0),
           .logits = (shape.logit_softcap > 0 ? 4 : 3) *
                     bytes(shape.vocab_size, sizeof(float))};  // log-softmax, gradient, tanh
 }

@@ -111,6 +111,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "--set model.n_layer=6 --set model.block_size=128 --set runtime.kernels=reference",
                     "--set model.dropout=0 --set training.micro_batch_size=24 --set runtime.kernels=reference",
                     "--set model.dropout=0.2 --set training.micro_batch_size=24 --set runtime.kernels=reference",
+                    "--set 'model.attention=[full, local 20]' --set model.dropout=0 --set model.n_head=8 "
+                    "--set training.micro_batch_size=24 --set model.block_size=128 --set runtime.kernels=reference",
+                    "--set 'model.attention=[local 20, dilated 8 4]' --set model.dropout=0 "
+                    "--set training.micro_batch_size=24 --set model.block_size=128",
                     "--set model.norm=rmsnorm --set model.position=rope --set model.activation=swiglu "
                     "--set model.dropout=0.1 --set training.micro_batch_size=24 --set model.block_size=128",
                     "--set model.norm=rmsnorm --set model.position=rope --set model.activation=geglu "
