@@ -152,10 +152,11 @@ Json llama_sizes(const GptShape& shape) {
           {"tie_word_embeddings", shape.tie_embeddings}};
 }
 
-// missing_kv_heads: how many heads of keys transformers takes without their field; none: as many as of queries.
+// missing_kv_heads: how many heads of keys transformers takes without their field. None, or where the field is null: as
+// many as of queries.
 GptShape read_llama_sizes(const JsonFields& config, std::optional<std::int64_t> missing_kv_heads = {}) {
   GptShape shape;
-  shape.n_kv_head = missing_kv_heads;
+  if (!config.is_null("num_key_value_heads")) shape.n_kv_head = missing_kv_heads;
   shape.n_layer = config.whole("num_hidden_layers", 1, most_layers);
   shape.n_head = config.whole("num_attention_heads", 1, most_heads);
   if (config.has("num_key_value_heads")) shape.n_kv_head = config.whole("num_key_value_heads", 1, most_heads);
@@ -210,23 +211,20 @@ void refuse_windows(const JsonFields& config) {
   }
 }
 
-// Mistral's window; transformers takes 4,096 where the file has none, and null is full attention.
-std::vector<AttentionPattern> read_window(const JsonFields& config) {
+// The window of Mistral and Qwen3; transformers takes 4,096 where the file has none, and null is full attention.
+AttentionPattern read_window(const JsonFields& config) {
   if (config.is_null("sliding_window")) return {};
-  if (!config.has("sliding_window")) return {{4096, 1}};
-  return {{config.whole("sliding_window", 1, longest_block), 1}};
+  return {config.has("sliding_window") ? config.whole("sliding_window", 1, longest_block) : 4096, 1};
 }
 
 // Qwen3's windows. layer_types says it all where it is there; elsewhere the first max_window_layers are full.
 std::vector<AttentionPattern> read_windows(const JsonFields& config, std::int64_t n_layer) {
   std::vector<AttentionPattern> patterns(static_cast<std::size_t>(n_layer));
-  const auto slide = [&](AttentionPattern& pattern) {
-    pattern.window = config.has("sliding_window") ? config.whole("sliding_window", 1, longest_block) : 4096;
-  };
   const bool slides = config.optional_flag("use_sliding_window").value_or(false);
+  const AttentionPattern window = slides ? read_window(config) : AttentionPattern{};
   if (!config.has("layer_types")) {
     const std::int64_t full = config.has("max_window_layers") ? config.whole("max_window_layers", 0, most_layers) : 28;
-    for (std::int64_t i = full; slides && i < n_layer; ++i) slide(patterns[static_cast<std::size_t>(i)]);
+    for (std::int64_t i = full; i < n_layer; ++i) patterns[static_cast<std::size_t>(i)] = window;
     return shortest_patterns(std::move(patterns));
   }
   const std::vector<std::string> types = config.texts("layer_types");
@@ -239,7 +237,8 @@ std::vector<AttentionPattern> read_windows(const JsonFields& config, std::int64_
       config.refuse(str("layer_types names ", quote(types[i]), ", which cannot be computed here"));
     }
     if (!slides) config.refuse("layer_types names \"sliding_attention\", and use_sliding_window is not true");
-    slide(patterns[i]);
+    if (window.is_full()) config.refuse("layer_types names \"sliding_attention\", and sliding_window is null");
+    patterns[i] = window;
   }
   return shortest_patterns(std::move(patterns));
 }
@@ -259,7 +258,7 @@ GptShape read_llama(const JsonFields& config, Family family) {
   shape.activation = activation == "silu" ? Activation::swiglu : Activation::geglu;
   shape.qk_norm = is_qwen3;
   if (family == Family::llama) refuse_windows(config);
-  if (family == Family::mistral) shape.patterns = read_window(config);
+  if (family == Family::mistral) shape.patterns = shortest_patterns({read_window(config)});
   if (is_qwen3) shape.patterns = read_windows(config, shape.n_layer);
   shape.bias = config.optional_flag("attention_bias").value_or(false);
   if (!has_biases && shape.bias)
@@ -270,6 +269,9 @@ GptShape read_llama(const JsonFields& config, Family family) {
   return shape;
 }
 
+// What the layers see, whichever way the list of the setting repeats over them; none: all are full.
+std::vector<AttentionPattern> patterns_of(const GptShape& shape) { return shortest_patterns(shape.layer_patterns()); }
+
 // The names of our own settings, where Llama has none.
 Json inkling_json(const GptShape& shape, double dropout) {
   Json config = {{"architectures", {"InklingForCausalLM"}}, {"model_type", "inkling"}};
@@ -279,9 +281,7 @@ Json inkling_json(const GptShape& shape, double dropout) {
   config["position"] = std::string(word_of(shape.position));
   config["activation"] = std::string(word_of(shape.activation));
   config["qk_norm"] = shape.qk_norm;
-  if (!shape.patterns.empty()) {
-    for (const AttentionPattern& pattern : shape.layer_patterns()) config["attention"].push_back(pattern_text(pattern));
-  }
+  if (!patterns_of(shape).empty()) config["attention"] = pattern_texts(shape.layer_patterns());
   config["logit_softcap"] = shape.logit_softcap;
   config["bias"] = shape.bias;
   config["dropout"] = dropout;
@@ -335,10 +335,9 @@ GptShape read_family(Family family, const JsonFields& config) {
   return read_inkling(config);
 }
 
-std::string pattern_texts(const GptShape& shape) {
-  std::vector<std::string> texts;
-  for (const AttentionPattern& pattern : shape.patterns) texts.push_back(pattern_text(pattern));
-  return texts.size() == 1 ? texts.front() : str("[", join(texts, ", "), "]");
+std::string attention_setting(const GptShape& shape) {
+  const std::vector<std::string> texts = pattern_texts(patterns_of(shape));
+  return str("model.attention: ", texts.size() == 1 ? texts.front() : str("[", join(texts, ", "), "]"));
 }
 
 // The settings that GPT-2 has otherwise.
@@ -351,14 +350,15 @@ std::vector<std::string> unlike_gpt2(const GptShape& shape) {
   if (heads.n_kv_head != heads.n_head) found.push_back(str("model.n_kv_head: ", heads.n_kv_head));
   if (heads.queries() != shape.n_embd) found.push_back(str("model.head_size: ", heads.head_size));
   if (shape.qk_norm) found.emplace_back("model.qk_norm: true");
-  if (!shape.patterns.empty()) found.push_back(str("model.attention: ", pattern_texts(shape)));
+  if (!patterns_of(shape).empty()) found.push_back(attention_setting(shape));
   if (shape.logit_softcap != 0) found.push_back(str("model.logit_softcap: ", format_shortest(shape.logit_softcap)));
   return found;
 }
 
 // One window in all layers, which Mistral has.
 bool has_one_window(const GptShape& shape) {
-  return shape.patterns.size() == 1 && shape.patterns.front().dilation == 1;
+  const std::vector<AttentionPattern> patterns = patterns_of(shape);
+  return patterns.size() == 1 && patterns.front().dilation == 1;
 }
 
 // Those that Llama, Mistral and Qwen3 have otherwise.
@@ -370,12 +370,12 @@ std::vector<std::string> unlike_llama(const GptShape& shape) {
   // transformers 5 opens no Llama whose hidden_size its heads do not divide, whatever head_dim is.
   if (!shape.qk_norm && shape.n_embd % shape.n_head != 0) found.push_back(str("model.n_head: ", shape.n_head));
   if (shape.qk_norm && shape.bias) found.emplace_back("model.bias: true beside model.qk_norm: true");
-  if (!shape.patterns.empty()) {
-    const std::string attention = str("model.attention: ", pattern_texts(shape));
+  if (!patterns_of(shape).empty()) {
     if (!has_one_window(shape)) {
-      found.push_back(attention);
+      found.push_back(attention_setting(shape));
     } else if (shape.qk_norm || shape.bias) {
-      found.push_back(str(shape.qk_norm ? "model.qk_norm: true" : "model.bias: true", " beside ", attention));
+      const std::string_view beside = shape.qk_norm ? "model.qk_norm: true" : "model.bias: true";
+      found.push_back(str(beside, " beside ", attention_setting(shape)));
     }
   }
   if (shape.logit_softcap != 0) found.push_back(str("model.logit_softcap: ", format_shortest(shape.logit_softcap)));
@@ -394,7 +394,7 @@ Family family_of(const GptShape& shape) {
   if (unlike_gpt2(shape).empty()) return Family::gpt2;
   if (!unlike_llama(shape).empty()) return Family::inkling;
   if (shape.qk_norm) return Family::qwen3;
-  return shape.patterns.empty() ? Family::llama : Family::mistral;
+  return patterns_of(shape).empty() ? Family::llama : Family::mistral;
 }
 
 std::vector<std::string> unknown_elsewhere(const GptShape& shape) {

@@ -209,6 +209,28 @@ TEST_F(ForeignLlama, AMistralIsOneWithOneWindow) {
   expect_refused([&] { patterns({{"sliding_window", 0}}); }, {"sliding_window"});
 }
 
+TEST_F(ForeignLlama, TheFamilyIsThatOfTheLayersHoweverTheListIsWritten) {
+  GptShape other = shape;
+  other.patterns = {{7, 1}, {7, 1}, {}};  // of two layers
+  EXPECT_EQ(family_of(other), Family::mistral);
+  other.patterns = {{}, {}, {7, 1}};
+  EXPECT_EQ(family_of(other), Family::llama);
+  other.patterns = {{7, 1}, {}};
+  EXPECT_EQ(family_of(other), Family::inkling);
+}
+
+// Without the field a Mistral has 8, and a Qwen3 32.
+TEST_F(ForeignLlama, NullHeadsOfKeysAreAsManyAsOfQueries) {
+  nlohmann::json config = nlohmann::json::parse(read_file(folder() / "config.json"));
+  for (const char* type : {"llama", "mistral", "qwen3"}) {
+    config["model_type"] = type;
+    if (std::string_view(type) == "qwen3") config.erase("attention_bias");
+    config["num_key_value_heads"] = nullptr;
+    overwrite(folder() / "config.json", config.dump());
+    EXPECT_EQ(read_model_config(folder()).shape.attention().n_kv_head, 4) << type;
+  }
+}
+
 TEST_F(ForeignLlama, WindowsOfAQwen3AreItsLayers) {
   using Patterns = std::vector<AttentionPattern>;
   set_fields({{"model_type", "qwen3"}, {"attention_bias", false}, {"sliding_window", 3}});
@@ -225,6 +247,14 @@ TEST_F(ForeignLlama, WindowsOfAQwen3AreItsLayers) {
   expect_refused([&] { patterns({{"layer_types", {"full_attention", "sliding_attention"}}}); },
                  {"sliding_attention", "use_sliding_window"});
   expect_refused([&] { patterns({{"layer_types", {"full_attention"}}}); }, {"layer_types names 1 layers"});
+  nlohmann::json config = nlohmann::json::parse(read_file(folder() / "config.json"));
+  config.erase("layer_types");
+  config.update({{"sliding_window", nullptr}, {"use_sliding_window", true}, {"max_window_layers", 0}});
+  overwrite(folder() / "config.json", config.dump());
+  EXPECT_EQ(read_model_config(folder()).shape.patterns, Patterns{});
+  config["layer_types"] = {"full_attention", "sliding_attention"};
+  overwrite(folder() / "config.json", config.dump());
+  expect_refused([&] { read_model_config(folder()); }, {"sliding_attention", "sliding_window is null"});
 }
 
 TEST_F(ForeignLlama, WhatWouldBeComputedOtherwiseIsRefusedByItsField) {
