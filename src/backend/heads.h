@@ -34,11 +34,11 @@ inline at::Tensor for_each_query(const at::Tensor& shared, const at::Tensor& que
 // Returns what a query must not see of a text of `time` tokens: bool [T, T], queries by keys.
 inline at::Tensor hidden_keys(std::int64_t time, const AttentionPattern& pattern, const at::TensorOptions& options) {
   const at::Tensor positions = at::arange(time, options.dtype(at::kLong));
-  const at::Tensor queries = positions.unsqueeze(1), texts = positions.remainder(pattern.dilation);
-  const at::Tensor future = queries.lt(positions);
-  if (pattern.is_full()) return future;
-  const at::Tensor outside = queries.sub(pattern.reach()).gt(positions);
-  return outside.logical_or_(future).logical_or_(texts.unsqueeze(1).ne(texts));
+  const at::Tensor queries = positions.unsqueeze(1);
+  if (pattern.is_full()) return queries.lt(positions);
+  const at::Tensor texts = positions.remainder(pattern.dilation);
+  const at::Tensor outside = queries.lt(positions).logical_or_(queries.sub(pattern.reach()).gt(positions));
+  return outside.logical_or_(texts.unsqueeze(1).ne(texts));
 }
 
 // Queries, or keys, as rows of D channels for a norm: `heads` from channel `first` of each packed row on, with their
