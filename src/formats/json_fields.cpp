@@ -123,6 +123,23 @@ std::map<std::string, std::string> JsonFields::named_texts(std::string_view name
   return texts;
 }
 
+std::map<std::string, std::uint64_t> JsonFields::counts(std::uint64_t largest) const {
+  std::map<std::string, std::uint64_t> counts;
+  for (const auto& [key, number] : object_.items()) {
+    if (!number.is_number_unsigned() || number.get<std::uint64_t>() > largest) {
+      refuse_value(key, str("a whole number from 0 to ", largest));
+    }
+    counts[key] = number.get<std::uint64_t>();
+  }
+  return counts;
+}
+
+const nlohmann::json& JsonFields::list(std::string_view name) const {
+  const nlohmann::json& value = get(name);
+  if (!value.is_array()) refuse_value(name, "a list");
+  return value;
+}
+
 JsonFields JsonFields::section(std::string_view name) const {
   const nlohmann::json& value = get(name);
   if (!value.is_object()) refuse_value(name, "an object, { … }");

@@ -1,0 +1,36 @@
+// What a byte-level BPE tokenizer is made of, wherever it was read from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bpe/bpe_settings.h"
+#include "formats/token_file.h"
+
+namespace inkling {
+
+struct Merge {
+  Token left, right, result;
+};
+
+// A token that text never encodes to: <|endoftext|> and its like.
+struct AddedToken {
+  Token token;
+  std::string name;
+};
+
+struct BpeVocabulary {
+  Pattern pattern = Pattern::gpt2;
+  // The bytes each token stands for, by token; empty for added tokens and for numbers that no token has.
+  std::vector<std::string> tokens;
+  std::vector<Merge> merges;  // the one that is done first comes first
+  std::vector<AddedToken> added;
+  std::optional<Token> first_token = {};  // stands in front of every text, where the tokenizer's maker wants it
+  // A word that is a token becomes that token, whatever the merges would make of it (tiktoken; ignore_merges of
+  // Hugging Face).
+  bool words_are_tokens = false;
+};
+
+}  // namespace inkling
