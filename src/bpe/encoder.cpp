@@ -18,12 +18,6 @@ namespace {
 
 constexpr Token no_token = TokenTrie::no_token;
 
-std::size_t total_bytes(const std::vector<std::string>& tokens) {
-  std::size_t bytes = 0;
-  for (const std::string& token : tokens) bytes += token.size();
-  return bytes;
-}
-
 void check_merges(const BpeVocabulary& vocabulary) {
   const auto bytes = [&](Token token) -> std::string_view {
     return token < vocabulary.tokens.size() ? std::string_view(vocabulary.tokens[token]) : std::string_view();
@@ -37,20 +31,30 @@ void check_merges(const BpeVocabulary& vocabulary) {
   }
 }
 
+// The places in a word from which no tokens reach its end.
+class DeadPlaces {
+ public:
+  explicit DeadPlaces(std::size_t length) {
+    if (length >= 64) later_.resize(length + 1 - 64);
+  }
+  bool has(std::size_t place) const { return place < 64 ? first_ >> place & 1 : later_[place - 64]; }
+  void add(std::size_t place) { place < 64 ? void(first_ |= std::uint64_t{1} << place) : void(later_[place - 64] = true); }
+
+ private:
+  std::uint64_t first_ = 0;
+  std::vector<bool> later_;
+};
+
 }  // namespace
 
 BpeEncoder::BpeEncoder(const BpeVocabulary& vocabulary)
     : pattern_(vocabulary.pattern),
-      words_are_tokens_(vocabulary.words_are_tokens),
       pairs_(vocabulary.merges.size()),
-      origins_(vocabulary.tokens.size()),
-      reachable_(total_bytes(vocabulary.tokens)),
-      words_(words_are_tokens_ ? total_bytes(vocabulary.tokens) : 0) {
+      origins_(vocabulary.tokens.size()) {
   byte_tokens_.fill(no_token);
   for (std::size_t token = 0; token < vocabulary.tokens.size(); ++token) {
     const std::string& bytes = vocabulary.tokens[token];
     lengths_.push_back(static_cast<std::uint32_t>(bytes.size()));
-    if (words_are_tokens_ && !bytes.empty()) words_.insert(bytes, static_cast<Token>(token));
     if (bytes.size() != 1) continue;
     Token& byte_token = byte_tokens_[static_cast<unsigned char>(bytes[0])];
     if (byte_token == no_token) byte_token = static_cast<Token>(token);
@@ -60,7 +64,7 @@ BpeEncoder::BpeEncoder(const BpeVocabulary& vocabulary)
   }
   check_merges(vocabulary);
   find_origins(vocabulary);
-  reachable_.link(vocabulary.tokens);
+  if (vocabulary.words_are_tokens) words_.emplace(vocabulary.tokens);
 }
 
 void BpeEncoder::find_origins(const BpeVocabulary& vocabulary) {
@@ -82,9 +86,11 @@ void BpeEncoder::find_origins(const BpeVocabulary& vocabulary) {
   for (const auto& [left, right, result] : vocabulary.merges) {
     if (waits[result] && !made[result]) in_order_ = false;
   }
+  std::vector<std::string> reachable = vocabulary.tokens;
   for (std::size_t token = 0; token < made.size(); ++token) {
-    if (made[token]) reachable_.insert(vocabulary.tokens[token], static_cast<Token>(token));
+    if (!made[token]) reachable[token].clear();
   }
+  reachable_.emplace(reachable);
 }
 
 // Whether nothing merges across the border of the two before the merge number `before`: undoes their own merges, the
@@ -109,20 +115,20 @@ bool BpeEncoder::stay_apart(Token left, Token right, std::int64_t before) const 
 void BpeEncoder::encode_word(std::string_view word, std::vector<Token>& tokens) const {
   constexpr std::int64_t always = std::int64_t{1} << 40;
   const std::size_t first = tokens.size();
-  std::vector<bool> dead(word.size() + 1, false);  // places from which no tokens reach the end
+  DeadPlaces dead(word.size());
   std::size_t at = 0;
-  Token next = reachable_.longest_prefix(word);
+  Token next = reachable_->longest_prefix(word);
   while (at < word.size()) {
     const auto fits = [&] {
-      return !dead[at + lengths_[next]] && (tokens.size() == first || stay_apart(tokens.back(), next, always));
+      return !dead.has(at + lengths_[next]) && (tokens.size() == first || stay_apart(tokens.back(), next, always));
     };
-    while (next != no_token && !fits()) next = reachable_.shorter(next);
+    while (next != no_token && !fits()) next = reachable_->shorter(next);
     if (next != no_token) {
       tokens.push_back(next);
       at += lengths_[next];
-      next = reachable_.longest_prefix(word.substr(at));
+      next = reachable_->longest_prefix(word.substr(at));
     } else {
-      dead[at] = true;
+      dead.add(at);
       next = tokens.back();
       tokens.pop_back();
       at -= lengths_[next];
@@ -176,7 +182,7 @@ void BpeEncoder::encode(std::string_view text, std::vector<Token>& tokens) const
   if (!cache) cache = std::make_unique<WordCache>();
 
   const auto encode_anew = [&](std::string_view word) {
-    const Token whole = words_are_tokens_ ? words_.find(word) : no_token;
+    const Token whole = words_ ? words_->find(word) : no_token;
     if (whole != no_token) {
       tokens.push_back(whole);
     } else if (in_order_) {
@@ -197,7 +203,7 @@ void BpeEncoder::encode(std::string_view text, std::vector<Token>& tokens) const
         const auto key = WordCache::key(word, length, static_cast<std::size_t>(text_end - word));
         const std::span<const Token> known = cache->find(key);
         if (!known.empty()) {
-          tokens.insert(tokens.end(), known.begin(), known.end());
+          for (const Token token : known) tokens.push_back(token);
         } else {
           const std::size_t before = tokens.size();
           encode_anew({word, length});

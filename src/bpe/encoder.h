@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -46,14 +47,13 @@ class BpeEncoder {
   bool stay_apart(Token left, Token right, std::int64_t before) const;
 
   Pattern pattern_;
-  bool words_are_tokens_;
   std::array<Token, 256> byte_tokens_;
   PairTable pairs_;
   std::vector<Origin> origins_;  // by token
   std::vector<std::uint32_t> lengths_;  // in bytes, by token
   bool in_order_ = true;         // no token is made before its parts can be
-  TokenTrie reachable_;          // the tokens that the merges make of their own bytes
-  TokenTrie words_;              // all tokens, where words are tokens
+  std::optional<TokenTrie> reachable_;  // the tokens that the merges make of their own bytes
+  std::optional<TokenTrie> words_;      // all tokens, where words are tokens
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<WordCache>> idle_caches_;
 };

@@ -63,7 +63,7 @@ class WordCache {
   }
 
  private:
-  static constexpr int place_bits = 16, count_shift = 60;
+  static constexpr int place_bits = 17, count_shift = 60;
   static constexpr std::uint64_t count_bits = std::uint64_t{0xf} << count_shift;
 
   struct Entry {
@@ -71,7 +71,7 @@ class WordCache {
     std::array<Token, most_tokens> tokens{};
   };
 
-  std::vector<Entry> entries_;  // 2 MiB
+  std::vector<Entry> entries_;  // 4 MiB
 };
 
 }  // namespace inkling
