@@ -222,7 +222,10 @@ BpeVocabulary read_hugging_face(const JsonFields& json, std::optional<Pattern> p
   }
   vocabulary.pattern = rules.pattern;
   vocabulary.words_are_tokens = rules.words_are_tokens;
-  vocabulary.first_token = rules.first_token_name ? std::optional(added.at(*rules.first_token_name)) : std::nullopt;
+  if (const auto& name = rules.first_token_name) {
+    if (!added.contains(*name)) json.refuse(str("its post_processor names ", quote(*name), ", which added_tokens lacks"));
+    vocabulary.first_token = added.at(*name);
+  }
   return std::move(vocabulary);
 }
 
@@ -246,6 +249,11 @@ std::pair<fs::path, fs::path> find_files(const fs::path& path) {
 }
 
 }  // namespace
+
+std::vector<fs::path> bpe_files(const fs::path& path) {
+  const auto [file, merges] = find_files(path);
+  return merges.empty() ? std::vector{file} : std::vector{file, merges};
+}
 
 BpeVocabulary read_bpe(const fs::path& path, std::optional<Pattern> pattern) {
   const auto [file, merges] = find_files(path);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bpe/vocabulary.h"
 
@@ -17,6 +18,9 @@ namespace inkling {
 // another `pattern` is an Error. Throws Error input naming the file and the field or line where one is missing, damaged
 // or not what inkling computes: a normalizer, a prefix space, tokens of words or characters instead of bytes.
 BpeVocabulary read_bpe(const std::filesystem::path& path, std::optional<Pattern> pattern = {});
+
+// The files that read_bpe(path) reads. Throws Error input if a folder holds none.
+std::vector<std::filesystem::path> bpe_files(const std::filesystem::path& path);
 
 // The text of Hugging Face's tokenizer.json, which read_bpe() and AutoTokenizer read.
 std::string print_bpe_json(const BpeVocabulary& vocabulary);

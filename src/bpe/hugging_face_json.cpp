@@ -140,8 +140,10 @@ std::string print_bpe_json(const BpeVocabulary& vocabulary) {
   }
   std::vector<std::string> signs;
   for (const std::string& bytes : vocabulary.tokens) signs.push_back(bytes_to_signs(bytes));
+  auto& vocab_fields = vocab.get_ref<Json::object_t&>();
   for (std::size_t token = 0; token < signs.size(); ++token) {
-    if (!signs[token].empty()) vocab.push_back({signs[token], token});
+    // Json's own insertion would look for the name in all fields before.
+    if (!signs[token].empty()) vocab_fields.emplace_back(signs[token], token);
   }
   for (const Merge& merge : vocabulary.merges) merges.push_back(str(signs[merge.left], " ", signs[merge.right]));
   Json post_processor;

@@ -23,6 +23,7 @@ class FitChecker {
   void check() const {
     check_sources();
     check_vocab_size();
+    check_tokenizer();
     check_model();
     check_steps();
     check_learning_rates();
@@ -84,6 +85,14 @@ class FitChecker {
                                       ", but only ready token files (.bin) take it; remove it (sentencepiece takes "
                                       "data.tokenizer.vocab_size)"));
     }
+  }
+
+  void check_tokenizer() const {
+    const TokenizerConfig& tokenizer = config_.data.tokenizer;
+    if (tokenizer.kind == TokenizerKind::bpe || !(tokenizer.from || tokenizer.pattern)) return;
+    const std::string key = tokenizer.from ? "data.tokenizer.from" : "data.tokenizer.pattern";
+    refuse({key}, str(key, " is for data.tokenizer.kind: bpe, and the kind is ", word_of(tokenizer.kind),
+                      "; write kind: bpe, or leave it out"));
   }
 
   void check_model() const {

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bpe/bpe_settings.h"
 #include "kernels/kernel_settings.h"
 
 namespace inkling {
@@ -20,12 +21,14 @@ namespace inkling {
 // shows that list as tables. The words that stand for an enum's values are at the end. An empty optional is the word
 // auto.
 
-enum class TokenizerKind { byte, character, sentencepiece };
+enum class TokenizerKind { byte, character, sentencepiece, bpe };
 enum class PieceModel { unigram, bpe };
 
 struct TokenizerConfig {
   TokenizerKind kind = TokenizerKind::character;
-  std::uint64_t vocab_size = 4096;              // sentencepiece alone
+  std::optional<std::string> from = {};         // bpe alone: gpt2 or a path; auto: learned from the text
+  std::optional<Pattern> pattern = {};          // bpe alone; auto: what `from` says, or gpt2
+  std::uint64_t vocab_size = 4096;              // of what is learned: sentencepiece, bpe
   PieceModel model_type = PieceModel::unigram;  // sentencepiece alone
   double character_coverage = 0.9995;           // sentencepiece alone
 };
@@ -256,7 +259,8 @@ using Words = std::array<std::string_view, count>;
 
 // clang-format off
 template <class Enum> inline constexpr Words<0> words_of{};
-template <> inline constexpr Words<3> words_of<TokenizerKind>{"byte", "char", "sentencepiece"};
+template <> inline constexpr Words<4> words_of<TokenizerKind>{"byte", "char", "sentencepiece", "bpe"};
+template <> inline constexpr Words<3> words_of<Pattern>{"gpt2", "cl100k", "llama3"};
 template <> inline constexpr Words<2> words_of<PieceModel>{"unigram", "bpe"};
 template <> inline constexpr Words<2> words_of<WindowKind>{"epoch", "random"};
 template <> inline constexpr Words<6> words_of<Activation>{"gelu_tanh", "gelu", "relu", "relu_squared", "swiglu", "geglu"};

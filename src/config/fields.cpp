@@ -121,9 +121,11 @@ class Fields {
 // struct is a type parameter, it is the section of the config or what a run resolved it to (Resolved).
 
 void fields(Fields& f, TokenizerConfig& c) {
-  f.add("kind", c.kind, its_words(), refuse, "How text becomes tokens: bytes, Unicode characters of the text, or pieces learned from it.");
+  f.add("kind", c.kind, its_words(), refuse, "How text becomes tokens: bytes, Unicode characters of the text, pieces learned from it, or byte-level BPE, as GPT-2 and its descendants have it.");
+  f.add("from", c.from, Text{"gpt2 or a path"}, refuse, "A tokenizer of kind `bpe` that exists: `gpt2`, or a folder or file (vocab.json with merges.txt, tokenizer.json, tiktoken's ranks); `auto` learns one from the text.");
+  f.add("pattern", c.pattern, its_words(), refuse, "Which regular expression cuts a text into words for `bpe`; `auto` is what `from` says, and GPT-2's for one that is learned.");
   // The 256 bytes, "unknown", the separator and one piece; sentencepiece begins with a million candidates.
-  f.add("vocab_size", c.vocab_size, whole(259, 1'000'000), refuse, "How many pieces `sentencepiece` learns; the other kinds take theirs from the text.");
+  f.add("vocab_size", c.vocab_size, whole(259, 1'000'000), refuse, "How many tokens `sentencepiece` and `bpe` learn; the other kinds take theirs from the text.");
   f.add("model_type", c.model_type, its_words(), refuse, "Which algorithm `sentencepiece` learns with.");
   f.add("character_coverage", c.character_coverage, real(0.98, 1), refuse, "Share of the text's characters that get a piece of `sentencepiece`; the rest is spelled in bytes.");
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/ordered_work.h"
 #include "base/strings.h"
 #include "base/temporary_names.h"
 #include "data/dataset_build.h"
@@ -95,6 +96,10 @@ void commit(OutputFolder& fresh, const Job& job) {
   fresh.replace();
 }
 
+EncodingOptions encoding_options(const Job& job, const fs::path& folder) {
+  return {folder, job.options.max_shard_tokens, job.options.threads > 0 ? job.options.threads : usable_processors()};
+}
+
 void build(const Job& job) {
   OutputFolder fresh(job.folder, remove_written);
   const fs::path& folder = fresh.temporary();
@@ -104,7 +109,7 @@ void build(const Job& job) {
   } else {
     const auto tokenizer = build_tokenizer(job.config.tokenizer, job.corpus);
     tokenizer->save(folder);
-    manifest = encode_corpus(job.corpus, *tokenizer, folder, job.options.max_shard_tokens);
+    manifest = encode_corpus(job.corpus, *tokenizer, encoding_options(job, folder));
     manifest.has_bound = job.corpus.kind == SourceKind::grammar;
     if (manifest.has_bound) write_bound(job, *tokenizer, folder);
   }
@@ -121,7 +126,7 @@ Dataset dry_run(const Job& job) {
   std::unique_ptr<Tokenizer> tokenizer;
   if (job.corpus.kind == SourceKind::token_files) {
     manifest = check_token_files(job.corpus, job.config.vocab_size);
-  } else if (tokenizer_learns(job.config.tokenizer.kind)) {
+  } else if (tokenizer_learns(job.config.tokenizer)) {
     build_tokenizer({.kind = TokenizerKind::character}, job.corpus);  // reads all the text and checks that it is UTF-8
     Dataset dataset;
     dataset.folder = job.folder;
@@ -129,7 +134,7 @@ Dataset dry_run(const Job& job) {
     return dataset;
   } else {
     tokenizer = build_tokenizer(job.config.tokenizer, job.corpus);
-    manifest = encode_corpus(job.corpus, *tokenizer, {}, job.options.max_shard_tokens);
+    manifest = encode_corpus(job.corpus, *tokenizer, encoding_options(job, {}));
   }
   Dataset dataset = dataset_of(job.folder, manifest);
   dataset.tokenizer = std::move(tokenizer);

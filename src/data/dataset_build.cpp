@@ -8,40 +8,65 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/ordered_work.h"
 #include "base/strings.h"
 #include "formats/token_file.h"
 #include "text/build_tokenizer.h"
+#include "text/tokenizer_errors.h"
 
 namespace inkling {
 
 namespace {
 
-constexpr std::size_t tokens_per_append = 1 << 16;
+constexpr std::size_t batch_bytes = std::size_t{256} << 10;
+
+// Consecutive parts of a split, large enough to be worth a thread's while, and what became of them.
+struct Batch {
+  struct Part {
+    std::size_t length = 0;  // in the text
+    Place place;
+    bool ends_document = false;
+  };
+
+  explicit Batch(Split its_split) : split(its_split) {}
+
+  Split split;
+  std::string text;
+  std::vector<Part> parts;
+  std::vector<Token> tokens;
+};
+
+void encode_batch(const Tokenizer& tokenizer, bool with_separators, Batch& batch) {
+  std::string_view rest = batch.text;
+  for (const Batch::Part& part : batch.parts) {
+    const std::string_view text = rest.substr(0, part.length);
+    take_part({batch.split, text, part.place}, [&] { tokenizer.encode_part(text, batch.tokens); },
+              [&](std::string_view line) { tokenizer.check(line); });
+    if (part.ends_document && with_separators) batch.tokens.push_back(tokenizer.separator().value());
+    rest.remove_prefix(part.length);
+  }
+}
 
 // The tokens of one split on their way into numbered shards.
 class SplitWriter {
  public:
-  SplitWriter(const Tokenizer& tokenizer, fs::path folder, std::string name, std::uint64_t max_shard_tokens)
-      : tokenizer_(tokenizer),
-        width_(token_width_for(tokenizer.vocab_size())),
+  SplitWriter(std::uint64_t vocab_size, fs::path folder, std::string name, std::uint64_t max_shard_tokens)
+      : width_(token_width_for(vocab_size)),
         folder_(std::move(folder)),
         name_(std::move(name)),
         max_shard_tokens_(max_shard_tokens) {}
 
-  void add_piece(std::string_view piece) {
-    tokenizer_.encode_line(piece, waiting_);
-    summary_.bytes += piece.size();
-    if (waiting_.size() >= tokens_per_append) flush();
+  void add(const Batch& batch) {
+    summary_.bytes += batch.text.size();
+    for (const Batch::Part& part : batch.parts) summary_.documents += part.ends_document ? 1 : 0;
+    summary_.tokens += batch.tokens.size();
+    hasher_.update(std::as_bytes(std::span(batch.tokens)));
+    if (!folder_.empty()) write(batch.tokens);
   }
 
-  void end_document(const Place& place, bool with_separator) {
-    if (with_separator) waiting_.push_back(tokenizer_.separator().value());
-    ++summary_.documents;
-    last_place_ = place;
-  }
+  void end_document(const Place& place) { last_place_ = place; }
 
   SplitSummary finish() {
-    flush();
     if (shard_) shard_->commit();
     summary_.hash = hasher_.hex();
     if (last_place_.path != nullptr) summary_.ends_at = last_place_.text();
@@ -49,13 +74,6 @@ class SplitWriter {
   }
 
  private:
-  void flush() {
-    hasher_.update(std::as_bytes(std::span(waiting_)));
-    summary_.tokens += waiting_.size();
-    if (!folder_.empty()) write(waiting_);
-    waiting_.clear();
-  }
-
   void write(std::span<const Token> tokens) {
     while (!tokens.empty()) {
       if (shard_ && shard_->count() == max_shard_tokens_) {
@@ -75,12 +93,10 @@ class SplitWriter {
     shard_ = std::make_unique<TokenShardWriter>(summary_.shards.back(), width_);
   }
 
-  const Tokenizer& tokenizer_;
   TokenWidth width_;
   fs::path folder_;
   std::string name_;
   std::uint64_t max_shard_tokens_;
-  std::vector<Token> waiting_;
   Hasher hasher_;
   Place last_place_;
   SplitSummary summary_;
@@ -90,26 +106,45 @@ class SplitWriter {
 }  // namespace
 
 std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const Corpus& corpus) {
-  const auto read = [&](const char* task, const TakePiece& take) {
+  const auto read = [&](const char* task, const PartLength& part_length, const TakePart& take) {
     TextVisitor visitor;
-    visitor.piece = [&](Split split, std::string_view piece) { take(piece, split == Split::train); };
+    visitor.part_length = part_length;
+    visitor.part = [&](const PartOfText& part) {
+      take_part(part, [&] { take(part.text, part.split == Split::train); }, require_utf8);
+    };
     visitor.end_document = [](Split, const Place&) {};
     visit_corpus(corpus, visitor, task);
   };
   return build_tokenizer(config, read, corpus.several_documents);
 }
 
-Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const fs::path& folder,
-                       std::uint64_t max_shard_tokens) {
-  SplitWriter train(tokenizer, folder, "train", max_shard_tokens);
-  SplitWriter validation(tokenizer, folder, "validation", max_shard_tokens);
+Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const EncodingOptions& options) {
+  SplitWriter train(tokenizer.vocab_size(), options.folder, "train", options.max_shard_tokens);
+  SplitWriter validation(tokenizer.vocab_size(), options.folder, "validation", options.max_shard_tokens);
   const auto writer = [&](Split split) -> SplitWriter& { return split == Split::train ? train : validation; };
+  OrderedWork<Batch> work(
+      options.threads, [&](Batch& batch) { encode_batch(tokenizer, corpus.several_documents, batch); },
+      [&](Batch& batch) { writer(batch.split).add(batch); });
+
+  Batch batch(Split::train);
+  const auto send = [&](Split next) {
+    if (!batch.parts.empty()) work.push(std::exchange(batch, Batch(next)));
+    batch.split = next;
+  };
   TextVisitor visitor;
-  visitor.piece = [&](Split split, std::string_view piece) { writer(split).add_piece(piece); };
+  visitor.part_length = [&](std::string_view text, bool more) { return tokenizer.part_length(text, more); };
+  visitor.part = [&](const PartOfText& part) {
+    if (part.split != batch.split || batch.text.size() >= batch_bytes) send(part.split);
+    batch.text += part.text;
+    batch.parts.push_back({part.text.size(), part.place});
+  };
   visitor.end_document = [&](Split split, const Place& place) {
-    writer(split).end_document(place, corpus.several_documents);
+    batch.parts.back().ends_document = true;
+    writer(split).end_document(place);
   };
   const std::vector<std::string> hashes = visit_corpus(corpus, visitor, "encoding");
+  send(Split::train);
+  work.finish();
 
   Manifest manifest;
   for (std::size_t i = 0; i < hashes.size(); ++i) manifest.sources.emplace_back(corpus.files[i].file, hashes[i]);

@@ -12,13 +12,18 @@
 
 namespace inkling {
 
-// The vocabulary that `config` asks for, made from the corpus: char uses all of it, sentencepiece the part for
-// training, byte nothing. Throws Error input (file:line) for text that is not UTF-8, where the kind needs that.
+// The vocabulary that `config` asks for, made from the corpus: char uses all of it, sentencepiece and bpe the part for
+// training, byte and a bpe that exists nothing. Throws Error input (file:line) for text that is not UTF-8, where the kind needs that.
 std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const Corpus& corpus);
 
-// Encodes the whole corpus. Writes shards of at most `max_shard_tokens` into `folder`; with an empty path it only
-// counts. The manifest comes back without settings.
-Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const std::filesystem::path& folder,
-                       std::uint64_t max_shard_tokens);
+struct EncodingOptions {
+  std::filesystem::path folder;  // for the shards; empty: they are only counted
+  std::uint64_t max_shard_tokens;
+  std::size_t threads;  // the tokens are the same whatever it is
+};
+
+// Encodes the whole corpus. The manifest comes back without settings. Throws Error input (file:line) for text that the
+// tokenizer cannot encode.
+Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const EncodingOptions& options);
 
 }  // namespace inkling

@@ -10,7 +10,6 @@
 #include "base/hash.h"
 #include "base/strings.h"
 #include "data/source_jsonl.h"
-#include "text/line_cuts.h"
 
 namespace inkling {
 
@@ -64,43 +63,35 @@ void skip_byte_order_mark(FileStream& stream) {
   if (stream.view().starts_with(byte_order_mark)) stream.take(byte_order_mark.size());
 }
 
-void visit_piece(Split split, std::string_view piece, const Place& place, const TextVisitor& visitor) {
-  try {
-    visitor.piece(split, piece);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::input) throw;
-    throw Error::input(str(place.text(), ": ", error.message()));
-  }
-}
-
-// Visits the part of a text file from the stream's offset up to `end`; returns the line after it.
-std::uint64_t visit_text_part(FileStream& stream, std::uint64_t end, Split split, Place place,
+// Visits a text file from the stream's offset up to `end`; returns the line after it.
+std::uint64_t visit_lines(FileStream& stream, std::uint64_t end, Split split, Place place,
                               const TextVisitor& visitor) {
-  bool any = false;
-  std::uint64_t next_line = place.line;
+  std::uint64_t next_line = place.line, last_line = 0;
   while (stream.offset() < end) {
     const std::string_view text = stream.view().substr(0, end - stream.offset());
     const bool more_may_follow = !stream.at_end() && stream.offset() + text.size() < end;
-    const std::size_t length = next_line_length(text, more_may_follow);
+    const std::size_t length = visitor.part_length(text, more_may_follow);
     if (length == 0) {
       if (stream.at_end()) break;  // the file has shrunk since it was examined; the caller looks again
       stream.read_more();
       continue;
     }
     place.line = next_line;
-    visit_piece(split, text.substr(0, length), place, visitor);
-    any = true;
-    if (text[length - 1] == '\n') ++next_line;
+    const std::string_view part = text.substr(0, length);
+    visitor.part({split, part, place});
+    next_line += static_cast<std::uint64_t>(std::count(part.begin(), part.end(), '\n'));
+    last_line = part.back() == '\n' ? next_line - 1 : next_line;
     stream.take(length);
   }
-  if (any) visitor.end_document(split, place);
+  place.line = last_line;
+  if (last_line > 0) visitor.end_document(split, place);
   return next_line;
 }
 
 void visit_text_file(FileStream& stream, const PlannedFile& planned, const TextVisitor& visitor) {
   Place place{&planned.file.path, 1};
-  place.line = visit_text_part(stream, planned.train_bytes, Split::train, place, visitor);
-  visit_text_part(stream, planned.file.stamp.size, Split::validation, place, visitor);
+  place.line = visit_lines(stream, planned.train_bytes, Split::train, place, visitor);
+  visit_lines(stream, planned.file.stamp.size, Split::validation, place, visitor);
 }
 
 // Visits one line of .jsonl, which begins at byte `begin` of its file. A document across the cut is cut in proportion.
@@ -122,7 +113,7 @@ void visit_json_line(std::string_view line, std::uint64_t begin, const PlannedFi
 
 void visit_jsonl_file(FileStream& stream, const PlannedFile& planned, const std::string& field,
                       const TextVisitor& visitor) {
-  Place place{&planned.file.path, 1};
+  Place place{&planned.file.path, 1, true};
   std::size_t searched = 0;  // no end of line before this in view()
   while (true) {
     const std::size_t newline = stream.view().find('\n', searched);
@@ -162,11 +153,34 @@ std::string visit_file(const PlannedFile& planned, const std::string& jsonl_fiel
 void visit_text(Split split, std::string_view text, const Place& place, const TextVisitor& visitor) {
   if (text.empty()) return;
   while (!text.empty()) {
-    const std::size_t length = next_line_length(text);
-    visit_piece(split, text.substr(0, length), place, visitor);
+    const std::size_t length = visitor.part_length(text, false);
+    visitor.part({split, text.substr(0, length), place});
     text.remove_prefix(length);
   }
   visitor.end_document(split, place);
+}
+
+void take_part(const PartOfText& part, const std::function<void()>& take,
+               const std::function<void(std::string_view)>& check) {
+  try {
+    return take();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;
+    Place place = part.place;
+    if (place.line == 0 || place.one_line) throw Error::input(str(place.text(), ": ", error.message()));
+    std::string_view rest = part.text;
+    while (!rest.empty()) {
+      const std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size() - 1) + 1);
+      try {
+        check(line);
+      } catch (const Error& of_line) {
+        throw Error::input(str(place.text(), ": ", of_line.message()));
+      }
+      rest.remove_prefix(line.size());
+      ++place.line;
+    }
+    throw Error::input(str(part.place.text(), ": ", error.message()));
+  }
 }
 
 }  // namespace inkling

@@ -1,4 +1,4 @@
-// The text of source files as a stream of pieces that a tokenizer takes, in bounded memory.
+// The text of source files as a stream of parts that a tokenizer takes, in bounded memory.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,38 @@ struct PlannedFile {
 
 struct Place {
   const std::filesystem::path* path = nullptr;
-  std::uint64_t line = 0;  // from 1; 0 if the text is not a line of the file
+  std::uint64_t line = 0;   // from 1; 0 if the text is not a line of the file
+  bool one_line = false;    // the text is all from this line: that of a .jsonl
 
   std::string text() const;  // "notes.txt:12", "fables.grammar"
 };
 
-// What a reader of text is told, in the order of the text.
+// Where a part of the text begins.
+struct PartOfText {
+  Split split;
+  std::string_view text;
+  Place place;
+};
+
+// What a reader of text is told, in the order of the text, and how it is cut.
 struct TextVisitor {
-  std::function<void(Split, std::string_view)> piece;     // cut by next_line_length()
-  std::function<void(Split, const Place&)> end_document;  // after the last piece of a document (never an empty one)
+  std::function<std::size_t(std::string_view, bool)> part_length;  // as Tokenizer::part_length()
+  std::function<void(const PartOfText&)> part;
+  std::function<void(Split, const Place&)> end_document;  // after the last part of a document (never an empty one)
   std::function<void(std::uint64_t)> advance;             // bytes of the file read since the last call
 };
 
 // Reads a text or .jsonl file once, from its beginning to its end, and returns the hash of its bytes. A byte order mark
 // at the beginning of a file does not count as text. A document that is cut between the splits ends in both. Throws
-// Error input with file and line for a line of .jsonl that is not an object with a string in `jsonl_field`. If
-// visitor.piece throws Error input, file and line are put in front of its message.
+// Error input with file and line for a line of .jsonl that is not an object with a string in `jsonl_field`.
 std::string visit_file(const PlannedFile& planned, const std::string& jsonl_field, const TextVisitor& visitor);
 
 // Does the same for a text that is in memory already: one document at `place`.
 void visit_text(Split split, std::string_view text, const Place& place, const TextVisitor& visitor);
+
+// Calls take(), which may throw Error input for a text that a tokenizer cannot take, and puts file and line in front of
+// its message: those of the first line of `part` for which check(line) throws, too.
+void take_part(const PartOfText& part, const std::function<void()>& take,
+               const std::function<void(std::string_view)>& check);
 
 }  // namespace inkling

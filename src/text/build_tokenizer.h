@@ -4,12 +4,13 @@
 //     auto tokenizer = make_byte_tokenizer(with_separator);
 // char and sentencepiece need it:
 //     CharVocabularyBuilder builder;          // or: SentencepieceTrainer builder(config);
-//     builder.add(line);                      // for every piece of the training text, in order (text/line_cuts.h)
+//     builder.add(lines);                     // for every part of the training text, in order (text/line_cuts.h)
 //     auto tokenizer = builder.finish(with_separator);
 // Both take bounded memory however long the text is, and the same lines give the same tokenizer, bit for bit.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,16 +23,26 @@
 
 namespace inkling {
 
-// Calls take(piece, is_trained_on) for every piece of the text, in order; pieces of the validation split are not
-// trained on. `task` is for the progress bar: "sampling lines".
-using TakePiece = std::function<void(std::string_view piece, bool is_trained_on)>;
-using ReadPieces = std::function<void(const char* task, const TakePiece& take)>;
+// Cuts `part` off the front of a text, as Tokenizer::part_length() does.
+using PartLength = std::function<std::size_t(std::string_view text, bool more_may_follow)>;
+
+// Calls take(part, is_trained_on) for every part of the text, in order; parts of the validation split are not trained
+// on. `task` is for the progress bar: "sampling lines".
+using TakePart = std::function<void(std::string_view part, bool is_trained_on)>;
+using ReadParts = std::function<void(const char* task, const PartLength& part_length, const TakePart& take)>;
 
 // Makes a tokenizer of any kind. Throws what the builders below throw.
-std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const ReadPieces& read, bool with_separator);
+std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const ReadParts& read, bool with_separator);
 
 // Whether the vocabulary's size is a setting, because its pieces are learned from the text.
-bool tokenizer_learns(TokenizerKind kind);
+bool tokenizer_learns(const TokenizerConfig& config);
+
+// The file or folder that data.tokenizer.from means: a path, or GPT-2's own for the word gpt2. Throws Error environment
+// if that is not where scripts/environment puts it.
+std::filesystem::path tokenizer_source(const std::string& from);
+
+// The hash of its files.
+std::string hash_tokenizer_source(const std::string& from);
 
 // The 256 bytes as tokens 0 to 255; the separator, if wanted, is token 256.
 std::unique_ptr<Tokenizer> make_byte_tokenizer(bool with_separator);
@@ -44,7 +55,7 @@ std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string serialized_m
 class CharVocabularyBuilder {
  public:
   CharVocabularyBuilder();
-  void add(std::string_view line);  // Error input if it is not UTF-8, with the byte offset in `line`
+  void add(std::string_view lines);  // Error input if it is not UTF-8, with the byte offset in `lines`
 
   // Throws Error input if there was no text at all. More text may be added afterwards, and finish() called again.
   std::unique_ptr<Tokenizer> finish(bool with_separator) const;
@@ -61,8 +72,8 @@ class SentencepieceTrainer {
   // trained on at most `sample_bytes` of lines, and the library needs up to 55 bytes of memory for each.
   explicit SentencepieceTrainer(const TokenizerConfig& config, std::uint64_t sample_bytes = 16 << 20);
 
-  void add(std::string_view line);            // Error input if it is not UTF-8, with the byte offset in `line`
-  void add_unlearned(std::string_view line);  // text to be tokenized later, only looked at for the warning of finish()
+  void add(std::string_view lines);            // Error input if it is not UTF-8, with the byte offset in `lines`
+  void add_unlearned(std::string_view lines);  // text to be tokenized later, only looked at for the warning of finish()
 
   // Trains without printing anything, which takes seconds to minutes; it can be called once. Warns, with a count, if
   // the text held U+2581, which sentencepiece uses for the space. Throws Error input if the text is too small or too

@@ -1,6 +1,5 @@
 #include <string>
 
-#include "base/files.h"
 #include "base/hash.h"
 #include "text/tokenizer_errors.h"
 #include "text/tokenizer_kind.h"
@@ -24,9 +23,9 @@ class ByteTokenizer final : public Tokenizer {
 
   void check(std::string_view) const override {}
 
-  void encode_line(std::string_view line, std::vector<Token>& tokens) const override {
-    const auto* bytes = reinterpret_cast<const unsigned char*>(line.data());
-    tokens.insert(tokens.end(), bytes, bytes + line.size());
+  void encode_part(std::string_view part, std::vector<Token>& tokens) const override {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(part.data());
+    tokens.insert(tokens.end(), bytes, bytes + part.size());
   }
 
   std::string decode(Token token) const override {
@@ -34,11 +33,11 @@ class ByteTokenizer final : public Tokenizer {
     return token < byte_count ? std::string(1, static_cast<char>(token)) : std::string();
   }
 
-  void save(const std::filesystem::path& folder) const override { write_file(tokenizer_json_path(folder), json()); }
-  std::string hash() const override { return hash_text(json()); }
+  void save(const std::filesystem::path& folder) const override { write_description(folder, description()); }
+  std::string hash() const override { return hash_text(print_description(description())); }
 
  private:
-  std::string json() const { return print_tokenizer_json({.kind = kind(), .separator = with_separator_}); }
+  TokenizerDescription description() const { return {.kind = kind(), .separator = with_separator_}; }
 
   bool with_separator_;
 };
@@ -51,10 +50,10 @@ std::unique_ptr<Tokenizer> make_byte_tokenizer(bool with_separator) {
 
 extern const TokenizerFunctions byte_tokenizer;
 const TokenizerFunctions byte_tokenizer = {
-    .build = [](const TokenizerConfig&, const ReadPieces&,
+    .build = [](const TokenizerConfig&, const ReadParts&,
                 bool with_separator) { return make_byte_tokenizer(with_separator); },
     .open = [](const std::filesystem::path&,
-               const TokenizerJson& fields) { return make_byte_tokenizer(fields.separator); },
+               const TokenizerDescription& description) { return make_byte_tokenizer(description.separator); },
 };
 
 }  // namespace inkling

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/hash.h"
 #include "base/strings.h"
+#include "text/line_cuts.h"
 #include "text/tokenizer_errors.h"
 #include "text/tokenizer_kind.h"
 
@@ -68,20 +68,20 @@ class CharTokenizer final : public Tokenizer {
     if (!unknown.empty()) refuse_characters(unknown);
   }
 
-  void encode_line(std::string_view line, std::vector<Token>& tokens) const override {
-    require_utf8(line);
+  void encode_part(std::string_view part, std::vector<Token>& tokens) const override {
+    require_utf8(part);
     const std::size_t before = tokens.size();
-    tokens.resize(before + line.size());  // a character has at least one byte
+    tokens.resize(before + part.size());  // a character has at least one byte
     Token* out = tokens.data() + before;
     Token all = 0;  // every bit set in any token: `absent` has the highest, which no token has
-    for (std::size_t offset = 0; offset < line.size(); ++out) {
-      const auto byte = static_cast<unsigned char>(line[offset]);
-      *out = table_.find(byte < 0x80 ? (++offset, byte) : decode_utf8(line, offset));
+    for (std::size_t offset = 0; offset < part.size(); ++out) {
+      const auto byte = static_cast<unsigned char>(part[offset]);
+      *out = table_.find(byte < 0x80 ? (++offset, byte) : decode_utf8(part, offset));
       all |= *out;
     }
     const bool every_character_known = all != CodePointTable::absent;
     tokens.resize(every_character_known ? static_cast<std::size_t>(out - tokens.data()) : before);
-    if (!every_character_known) check(line);
+    if (!every_character_known) check(part);
   }
 
   std::string decode(Token token) const override {
@@ -91,14 +91,14 @@ class CharTokenizer final : public Tokenizer {
     return character;
   }
 
-  void save(const std::filesystem::path& folder) const override { write_file(tokenizer_json_path(folder), json()); }
-  std::string hash() const override { return hash_text(json()); }
+  void save(const std::filesystem::path& folder) const override { write_description(folder, description()); }
+  std::string hash() const override { return hash_text(print_description(description())); }
 
  private:
-  std::string json() const {
+  TokenizerDescription description() const {
     std::string characters;
     for (const char32_t code_point : code_points_) append_utf8(characters, code_point);
-    return print_tokenizer_json({.kind = kind(), .separator = with_separator_, .characters = characters});
+    return {.kind = kind(), .separator = with_separator_, .characters = characters};
   }
 
   std::vector<char32_t> code_points_;
@@ -110,9 +110,9 @@ class CharTokenizer final : public Tokenizer {
 
 CharVocabularyBuilder::CharVocabularyBuilder() : seen_(code_point_count) {}
 
-void CharVocabularyBuilder::add(std::string_view line) {
-  require_utf8(line);
-  for (std::size_t offset = 0; offset < line.size();) seen_[decode_utf8(line, offset)] = true;
+void CharVocabularyBuilder::add(std::string_view lines) {
+  require_utf8(lines);
+  for (std::size_t offset = 0; offset < lines.size();) seen_[decode_utf8(lines, offset)] = true;
 }
 
 std::unique_ptr<Tokenizer> CharVocabularyBuilder::finish(bool with_separator) const {
@@ -127,23 +127,23 @@ std::unique_ptr<Tokenizer> CharVocabularyBuilder::finish(bool with_separator) co
 }
 
 static std::unique_ptr<Tokenizer> open_char_tokenizer(const std::filesystem::path& folder,
-                                                      const TokenizerJson& fields) {
-  const auto path = tokenizer_json_path(folder);
-  if (!fields.characters || fields.characters->empty()) refuse_tokenizer(path, "\"characters\" is missing");
+                                                      const TokenizerDescription& description) {
+  const auto path = description_path(folder);
+  if (!description.characters || description.characters->empty()) refuse_tokenizer(path, "\"characters\" is missing");
   std::vector<char32_t> code_points;
-  for (std::size_t offset = 0; offset < fields.characters->size();) {
-    code_points.push_back(decode_utf8(*fields.characters, offset));
+  for (std::size_t offset = 0; offset < description.characters->size();) {
+    code_points.push_back(decode_utf8(*description.characters, offset));
   }
   if (std::adjacent_find(code_points.begin(), code_points.end(), std::greater_equal<>()) != code_points.end()) {
     refuse_tokenizer(path, "\"characters\" is not in ascending order");
   }
-  return std::make_unique<CharTokenizer>(std::move(code_points), fields.separator);
+  return std::make_unique<CharTokenizer>(std::move(code_points), description.separator);
 }
 
-static std::unique_ptr<Tokenizer> build_char_tokenizer(const TokenizerConfig&, const ReadPieces& read,
+static std::unique_ptr<Tokenizer> build_char_tokenizer(const TokenizerConfig&, const ReadParts& read,
                                                        bool with_separator) {
   CharVocabularyBuilder builder;
-  read("collecting characters", [&](std::string_view piece, bool) { builder.add(piece); });
+  read("collecting characters", next_lines_length, [&](std::string_view lines, bool) { builder.add(lines); });
   return builder.finish(with_separator);
 }
 

@@ -20,4 +20,10 @@ std::size_t next_line_length(std::string_view text, bool more_may_follow) {
   return more_may_follow ? 0 : text.size();
 }
 
+std::size_t next_lines_length(std::string_view text, bool more_may_follow) {
+  if (text.size() <= part_bytes) return more_may_follow ? 0 : text.size();
+  const std::size_t newline = text.rfind('\n', part_bytes - 1);
+  return newline == std::string_view::npos ? next_line_length(text, more_may_follow) : newline + 1;
+}
+
 }  // namespace inkling

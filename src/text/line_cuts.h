@@ -6,7 +6,7 @@
 
 namespace inkling {
 
-// Encoding is defined line by line, so that results do not depend on how a file was read: a text is cut after every
+// Encoding by byte, char and sentencepiece is defined line by line, so that results do not depend on how a file was read: a text is cut after every
 // '\n'; a line of more than 64 KiB is cut before the last ASCII white space within its first 64 KiB, or, where there is
 // none, between characters. Each piece is encoded alone, and the results follow each other.
 inline constexpr std::size_t max_line_bytes = 65536;
@@ -15,6 +15,11 @@ inline constexpr std::size_t max_line_bytes = 65536;
 // Where `text` is the front of a longer text that is still being read, say more_may_follow: then the answer is 0 until
 // it is certain, which it is at a '\n' or once `text` holds more than max_line_bytes.
 std::size_t next_line_length(std::string_view text, bool more_may_follow = false);
+
+// The length of the first part of `text` that is encoded at once: all whole lines of its first 256 KiB, or, if the first
+// is longer, its first piece. more_may_follow as above.
+inline constexpr std::size_t part_bytes = 262144;
+std::size_t next_lines_length(std::string_view text, bool more_may_follow = false);
 
 // The length of the longest front of `text`, which is longer than `limit` bytes, that has at most `limit` bytes and
 // ends before white space or, where there is none, between characters. It is at least 1, and well-formed UTF-8 stays

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "text/line_cuts.h"
 #include "text/sentencepiece_library.h"
 #include "text/tokenizer_errors.h"
 #include "text/tokenizer_kind.h"
@@ -44,9 +45,30 @@ class SentencepieceTokenizer final : public Tokenizer {
   std::optional<Token> separator() const override { return separator_; }
   void check(std::string_view text) const override { require_utf8(text); }
 
+  void encode_part(std::string_view part, std::vector<Token>& tokens) const override {
+    require_utf8(part);
+    while (!part.empty()) {
+      const std::size_t length = next_line_length(part);
+      encode_line(part.substr(0, length), tokens);
+      part.remove_prefix(length);
+    }
+  }
+
+  std::string decode(Token token) const override {
+    require_token(token, vocab_size());
+    return pieces_[token].bytes;
+  }
+
+  void save(const std::filesystem::path& folder) const override {
+    write_file(sentencepiece_model_path(folder), model_.serialized());
+    write_description(folder, description());
+  }
+
+  std::string hash() const override { return hash_text(print_description(description())); }
+
+ private:
   // The library would turn U+2581 into a space, so that sign is spelled in bytes and never shown to it.
-  void encode_line(std::string_view line, std::vector<Token>& tokens) const override {
-    require_utf8(line);
+  void encode_line(std::string_view line, std::vector<Token>& tokens) const {
     while (!line.empty()) {
       const std::size_t sign = line.find(space_sign);
       const std::string_view text = line.substr(0, sign);
@@ -58,22 +80,8 @@ class SentencepieceTokenizer final : public Tokenizer {
     }
   }
 
-  std::string decode(Token token) const override {
-    require_token(token, vocab_size());
-    return pieces_[token].bytes;
-  }
-
-  void save(const std::filesystem::path& folder) const override {
-    write_file(sentencepiece_model_path(folder), model_.serialized());
-    write_file(tokenizer_json_path(folder), json());
-  }
-
-  std::string hash() const override { return hash_text(json()); }
-
- private:
-  std::string json() const {
-    return print_tokenizer_json(
-        {.kind = kind(), .separator = separator_.has_value(), .model_hash = hash_text(model_.serialized())});
+  TokenizerDescription description() const {
+    return {.kind = kind(), .separator = separator_.has_value(), .model_hash = hash_text(model_.serialized())};
   }
 
   SentencepieceModel model_;
@@ -89,12 +97,12 @@ std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string serialized_m
 }
 
 static std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& folder,
-                                                               const TokenizerJson& fields) {
-  if (!fields.model_hash) refuse_tokenizer(tokenizer_json_path(folder), "\"model_hash\" is missing");
+                                                               const TokenizerDescription& description) {
+  if (!description.model_hash) refuse_tokenizer(description_path(folder), "\"model_hash\" is missing");
   const auto path = sentencepiece_model_path(folder);
   std::string serialized = read_small_file(path);
-  if (hash_text(serialized) != *fields.model_hash) {
-    refuse_tokenizer(path, "it is not the file that tokenizer.json was written with");
+  if (hash_text(serialized) != *description.model_hash) {
+    refuse_tokenizer(path, "it is not the file that inkling_tokenizer.json was written with");
   }
   std::unique_ptr<Tokenizer> tokenizer;
   try {
@@ -102,17 +110,17 @@ static std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesy
   } catch (const Error& error) {
     refuse_tokenizer(path, error.message());
   }
-  if (tokenizer->separator().has_value() != fields.separator) {
-    refuse_tokenizer(tokenizer_json_path(folder), "\"separator\" is not what tokenizer.model says");
+  if (tokenizer->separator().has_value() != description.separator) {
+    refuse_tokenizer(description_path(folder), "\"separator\" is not what tokenizer.model says");
   }
   return tokenizer;
 }
 
-static std::unique_ptr<Tokenizer> build_sentencepiece_tokenizer(const TokenizerConfig& config, const ReadPieces& read,
+static std::unique_ptr<Tokenizer> build_sentencepiece_tokenizer(const TokenizerConfig& config, const ReadParts& read,
                                                                 bool with_separator) {
   SentencepieceTrainer trainer(config);
-  read("sampling lines", [&](std::string_view piece, bool is_trained_on) {
-    is_trained_on ? trainer.add(piece) : trainer.add_unlearned(piece);
+  read("sampling lines", next_lines_length, [&](std::string_view lines, bool is_trained_on) {
+    is_trained_on ? trainer.add(lines) : trainer.add_unlearned(lines);
   });
   log_info(str("training a sentencepiece model of ", format_count(config.vocab_size), " tokens"));
   return trainer.finish(with_separator);
@@ -120,6 +128,6 @@ static std::unique_ptr<Tokenizer> build_sentencepiece_tokenizer(const TokenizerC
 
 extern const TokenizerFunctions sentencepiece_tokenizer;
 const TokenizerFunctions sentencepiece_tokenizer = {
-    .learns = true, .build = build_sentencepiece_tokenizer, .open = open_sentencepiece_tokenizer};
+    .learns = [](const TokenizerConfig&) { return true; }, .build = build_sentencepiece_tokenizer, .open = open_sentencepiece_tokenizer};
 
 }  // namespace inkling

@@ -77,14 +77,18 @@ std::string train_or_refusal(const TokenizerConfig& config, bool with_separator,
 SentencepieceTrainer::SentencepieceTrainer(const TokenizerConfig& config, std::uint64_t sample_bytes)
     : config_(config), lines_(sample_seed, sample_bytes) {}
 
-void SentencepieceTrainer::add(std::string_view line) {
-  require_utf8(line);
-  add_unlearned(line);
-  lines_.add(line);
+void SentencepieceTrainer::add(std::string_view lines) {
+  require_utf8(lines);
+  add_unlearned(lines);
+  while (!lines.empty()) {
+    const std::size_t length = next_line_length(lines);
+    lines_.add(lines.substr(0, length));
+    lines.remove_prefix(length);
+  }
 }
 
-void SentencepieceTrainer::add_unlearned(std::string_view line) {
-  for (auto at = line.find(space_sign); at != std::string_view::npos; at = line.find(space_sign, at + 1)) {
+void SentencepieceTrainer::add_unlearned(std::string_view lines) {
+  for (auto at = lines.find(space_sign); at != std::string_view::npos; at = lines.find(space_sign, at + 1)) {
     ++space_signs_;
   }
 }

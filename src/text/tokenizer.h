@@ -1,4 +1,4 @@
-// Text to tokens and back. There are three kinds of tokenizer: byte, char, sentencepiece.
+// Text to tokens and back. There are four kinds of tokenizer: byte, char, sentencepiece, bpe.
 //
 // A vocabulary is made once (text/build_tokenizer.h), saved beside the token files and opened again by
 // load_tokenizer(). Two laws hold for every tokenizer, and its users rely on them:
@@ -24,7 +24,7 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  virtual std::string kind() const = 0;          // "byte", "char", "sentencepiece"
+  virtual std::string kind() const = 0;          // "byte", "char", "sentencepiece", "bpe"
   virtual std::uint64_t vocab_size() const = 0;  // all ids are below it, the separator's included
   // The token between documents, if this vocabulary has one. No text encodes to it; it stands for no bytes.
   virtual std::optional<Token> separator() const = 0;
@@ -33,16 +33,22 @@ class Tokenizer {
   // characters without a token (naming ten of them at most). The byte tokenizer takes everything.
   virtual void check(std::string_view text) const = 0;
 
-  // Appends the tokens of one piece, cut by next_line_length(). Throws what check(line) throws, and then leaves
-  // `tokens` as it was. Callers that know the file put its name and line number in front of the message. It is safe to
+  // The length in bytes of the first part of `text` that is encoded alone, such that the tokens of all parts are those
+  // of the whole; 0 if it is empty. Parts have some 256 KiB, so that several threads can share a text.
+  // Where `text` is the front of a longer text that is still being read, say more_may_follow: then the answer is 0 until
+  // it is certain.
+  virtual std::size_t part_length(std::string_view text, bool more_may_follow = false) const;
+
+  // Appends the tokens of one part. Throws what check(part) throws, and then leaves `tokens` as it was. It is safe to
   // call from several threads.
-  virtual void encode_line(std::string_view line, std::vector<Token>& tokens) const = 0;
+  virtual void encode_part(std::string_view part, std::vector<Token>& tokens) const = 0;
 
   // Returns the bytes of one token, which may be part of a UTF-8 character. Throws Error input if token >=
   // vocab_size().
   virtual std::string decode(Token token) const = 0;
 
-  // Writes what load_tokenizer() reads into an existing folder: tokenizer.json, and for sentencepiece tokenizer.model.
+  // Writes what load_tokenizer() reads into an existing folder: inkling_tokenizer.json, for sentencepiece also
+  // tokenizer.model, and for bpe tokenizer.json.
   virtual void save(const std::filesystem::path& folder) const = 0;
 
   // Identifies the vocabulary and its rules: tokenizers with equal hashes encode alike.
@@ -52,7 +58,7 @@ class Tokenizer {
 // Opens what save() wrote. Throws Error input if the folder holds no tokenizer or a damaged one.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
-// Encodes a whole text, line by line (text/line_cuts.h). Throws what tokenizer.check(text) throws.
+// Encodes a whole text, part by part. Throws what tokenizer.check(text) throws.
 std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text);
 std::string decode(const Tokenizer& tokenizer, std::span<const Token> tokens);
 

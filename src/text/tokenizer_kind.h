@@ -1,4 +1,4 @@
-// What a kind of tokenizer can do, and the file tokenizer.json, which says of which kind a folder's tokenizer is.
+// What a kind of tokenizer can do, and the file inkling_tokenizer.json, which says of which kind a folder's tokenizer is.
 #pragma once
 
 #include <filesystem>
@@ -11,34 +11,39 @@
 
 namespace inkling {
 
-// The fields of tokenizer.json. Each kind has its own besides `kind` and `separator`.
-struct TokenizerJson {
+// The fields of inkling_tokenizer.json. Each kind has its own besides `kind` and `separator`.
+struct TokenizerDescription {
   std::string kind;
   bool separator = false;
   std::optional<std::string> characters = {};  // char: every character of the vocabulary, in the order of the tokens
-  std::optional<std::string> model_hash = {};  // sentencepiece: hash_text() of tokenizer.model
+  std::optional<std::string> model_hash = {};  // hash_text() of tokenizer.model (sentencepiece), tokenizer.json (bpe)
+  std::optional<Token> separator_token = {};   // bpe: which of its added tokens it is
 };
 
 // The text of the file: the same fields give the same text.
-std::string print_tokenizer_json(const TokenizerJson& fields);
+std::string print_description(const TokenizerDescription& description);
 
-// Reads FOLDER/tokenizer.json. Throws Error input naming the file if it is missing, damaged, another kind of file, or
-// of a newer version.
-TokenizerJson read_tokenizer_json(const std::filesystem::path& folder);
+// Writes FOLDER/inkling_tokenizer.json.
+void write_description(const std::filesystem::path& folder, const TokenizerDescription& description);
 
-std::filesystem::path tokenizer_json_path(const std::filesystem::path& folder);
+// Reads FOLDER/inkling_tokenizer.json, which older folders call tokenizer.json. Throws Error input naming the file if it
+// is missing, damaged, another kind of file, or of a newer version.
+TokenizerDescription read_description(const std::filesystem::path& folder);
+
+// The file that read_description(folder) reads.
+std::filesystem::path description_path(const std::filesystem::path& folder);
 
 // Throws the error for a file whose contents cannot be what save() wrote.
 [[noreturn]] void refuse_tokenizer(const std::filesystem::path& path, const std::string& why);
 
 // Each kind defines its value in its own source file, and text/tokenizer.cpp lists them.
 struct TokenizerFunctions {
-  // The vocabulary's size is a setting, and its pieces are learned from the text.
-  bool learns = false;
+  // Whether the vocabulary's size is a setting, because its pieces are learned from the text.
+  bool (*learns)(const TokenizerConfig& config) = [](const TokenizerConfig&) { return false; };
   // As build_tokenizer().
-  std::unique_ptr<Tokenizer> (*build)(const TokenizerConfig& config, const ReadPieces& read, bool with_separator);
+  std::unique_ptr<Tokenizer> (*build)(const TokenizerConfig& config, const ReadParts& read, bool with_separator);
   // Throws Error input naming the file where a field is missing or has an impossible value.
-  std::unique_ptr<Tokenizer> (*open)(const std::filesystem::path& folder, const TokenizerJson& fields);
+  std::unique_ptr<Tokenizer> (*open)(const std::filesystem::path& folder, const TokenizerDescription& description);
 };
 
 }  // namespace inkling

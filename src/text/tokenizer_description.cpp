@@ -1,4 +1,4 @@
-// tokenizer.json, from text/tokenizer_kind.h.
+// inkling_tokenizer.json, from text/tokenizer_kind.h.
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -12,6 +12,8 @@ namespace inkling {
 
 namespace {
 
+constexpr const char* file_name = "inkling_tokenizer.json";
+constexpr const char* older_name = "tokenizer.json";  // which is Hugging Face's name for something else
 constexpr const char* format_name = "inkling-tokenizer";
 constexpr std::int64_t format_version = 1;
 constexpr std::string_view remedy = "prepare the data again, or take the folder from a backup";
@@ -20,24 +22,31 @@ using Json = nlohmann::ordered_json;
 
 }  // namespace
 
-fs::path tokenizer_json_path(const fs::path& folder) { return folder / "tokenizer.json"; }
+fs::path description_path(const fs::path& folder) {
+  return fs::exists(folder / file_name) || !fs::exists(folder / older_name) ? folder / file_name : folder / older_name;
+}
+
+void write_description(const fs::path& folder, const TokenizerDescription& description) {
+  write_file(folder / file_name, print_description(description));
+}
 
 void refuse_tokenizer(const fs::path& path, const std::string& why) {
   throw Error::input(str(path.string(), ": not a tokenizer of inkling, or a damaged one: ", why, "; ", remedy));
 }
 
-std::string print_tokenizer_json(const TokenizerJson& fields) {
+std::string print_description(const TokenizerDescription& fields) {
   Json json = {
       {"format", format_name}, {"version", format_version}, {"kind", fields.kind}, {"separator", fields.separator}};
   if (fields.characters) json["characters"] = *fields.characters;
   if (fields.model_hash) json["model_hash"] = *fields.model_hash;
+  if (fields.separator_token) json["separator_token"] = *fields.separator_token;
   return json.dump(2) + "\n";
 }
 
-TokenizerJson read_tokenizer_json(const fs::path& folder) {
-  const fs::path path = tokenizer_json_path(folder);
+TokenizerDescription read_description(const fs::path& folder) {
+  const fs::path path = description_path(folder);
   if (!fs::exists(path)) {
-    throw Error::input(str(folder.string(), ": holds no tokenizer (tokenizer.json is missing): name a folder that ",
+    throw Error::input(str(folder.string(), ": holds no tokenizer (inkling_tokenizer.json is missing): name a folder that ",
                            "inkling-prepare or inkling-train has written"));
   }
   const JsonFields json(path, std::string(remedy));
@@ -48,12 +57,13 @@ TokenizerJson read_tokenizer_json(const fs::path& folder) {
                            " of the tokenizer format; this inkling reads version ", format_version,
                            ": use the inkling that wrote it"));
   }
-  TokenizerJson fields;
+  TokenizerDescription fields;
   fields.kind = json.text("kind");
   fields.separator = json.flag("separator");
   fields.characters = json.optional_text("characters");
   fields.model_hash = json.optional_text("model_hash");
-  json.refuse_unknown({"format", "version", "kind", "separator", "characters", "model_hash"});
+  if (json.has("separator_token")) fields.separator_token = static_cast<Token>(json.count("separator_token", ~Token{0}));
+  json.refuse_unknown({"format", "version", "kind", "separator", "characters", "model_hash", "separator_token"});
   return fields;
 }
 

@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/strings.h"
+#include "bpe/encoder.h"
+#include "bpe/files.h"
+#include "bpe/pattern.h"
+#include "bpe/trainer.h"
+#include "text/line_cuts.h"
+#include "text/tokenizer_errors.h"
+#include "text/tokenizer_kind.h"
+
+namespace inkling {
+
+namespace {
+
+constexpr const char* separator_name = "<|endoftext|>";
+
+std::filesystem::path bpe_json_path(const std::filesystem::path& folder) { return folder / "tokenizer.json"; }
+
+// A text is cut where every pattern has a boundary: behind the last such place in 256 KiB or, if there is none, in
+// 2 MiB. Only a stretch of more than 2 MiB without one is cut elsewhere, between characters, and that can be seen in its
+// tokens.
+std::size_t bpe_part_length(std::string_view text, bool more_may_follow) {
+  constexpr std::size_t longest_part = std::size_t{2} << 20;
+  if (text.size() <= part_bytes) return more_may_follow ? 0 : text.size();
+  if (const std::size_t boundary = last_boundary(text, part_bytes)) return boundary;
+  if (text.size() <= longest_part) return more_may_follow ? 0 : text.size();
+  const std::size_t boundary = last_boundary(text, longest_part);
+  return boundary > 0 ? boundary : character_start(text, longest_part);
+}
+
+class BpeTokenizer final : public Tokenizer {
+ public:
+  // `json` is the text of the vocabulary's tokenizer.json.
+  BpeTokenizer(BpeVocabulary vocabulary, std::optional<Token> separator, std::string json)
+      : encoder_(vocabulary), vocabulary_(std::move(vocabulary)), separator_(separator), json_(std::move(json)) {}
+
+  std::string kind() const override { return "bpe"; }
+  std::uint64_t vocab_size() const override { return vocabulary_.tokens.size(); }
+  std::optional<Token> separator() const override { return separator_; }
+  void check(std::string_view text) const override { require_utf8(text); }
+
+  std::size_t part_length(std::string_view text, bool more_may_follow) const override {
+    return bpe_part_length(text, more_may_follow);
+  }
+
+  void encode_part(std::string_view part, std::vector<Token>& tokens) const override {
+    require_utf8(part);
+    encoder_.encode(part, tokens);
+  }
+
+  std::string decode(Token token) const override {
+    require_token(token, vocab_size());
+    return vocabulary_.tokens[token];
+  }
+
+  void save(const std::filesystem::path& folder) const override {
+    write_file(bpe_json_path(folder), json_);
+    write_description(folder, description());
+  }
+
+  std::string hash() const override { return hash_text(print_description(description())); }
+
+ private:
+  TokenizerDescription description() const {
+    return {.kind = kind(),
+            .separator = separator_.has_value(),
+            .model_hash = hash_text(json_),
+            .separator_token = separator_};
+  }
+
+  BpeEncoder encoder_;
+  BpeVocabulary vocabulary_;
+  std::optional<Token> separator_;
+  std::string json_;
+};
+
+// The token that ends a document, by its name; a new one where the vocabulary has none of these.
+Token find_separator(BpeVocabulary& vocabulary) {
+  for (const char* name : {separator_name, "<|end_of_text|>", "</s>", "<eos>"}) {
+    for (const AddedToken& added : vocabulary.added) {
+      if (added.name == name) return added.token;
+    }
+  }
+  const auto token = static_cast<Token>(vocabulary.tokens.size());
+  vocabulary.tokens.emplace_back();
+  vocabulary.added.push_back({token, separator_name});
+  return token;
+}
+
+std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeVocabulary vocabulary, bool with_separator) {
+  const std::optional<Token> separator =
+      with_separator ? std::optional(find_separator(vocabulary)) : std::nullopt;
+  std::string json = print_bpe_json(vocabulary);
+  return std::make_unique<BpeTokenizer>(std::move(vocabulary), separator, std::move(json));
+}
+
+BpeVocabulary learn(const TokenizerConfig& config, const ReadParts& read, bool with_separator) {
+  BpeTrainer trainer(config.pattern.value_or(Pattern::gpt2));
+  bool any = false;
+  read("counting words", bpe_part_length, [&](std::string_view part, bool is_trained_on) {
+    require_utf8(part);
+    if (is_trained_on) trainer.add(part);
+    any = any || is_trained_on;
+  });
+  if (!any) throw Error::input("there is no text to train a tokenizer on: check data.source");
+  log_info(str("learning a vocabulary of ", format_count(config.vocab_size), " tokens"));
+  const std::uint64_t wanted = config.vocab_size - (with_separator ? 1 : 0);
+  Progress progress("merging", wanted, "tokens");
+  BpeVocabulary vocabulary = trainer.finish(wanted, [&](std::size_t tokens) { progress.update(tokens); });
+  if (vocabulary.tokens.size() < wanted) {
+    throw Error::input(str("data.tokenizer.vocab_size: ", config.vocab_size,
+                           " is more than this text has pairs for that come twice; write ",
+                           vocabulary.tokens.size() + config.vocab_size - wanted, " or less"));
+  }
+  return vocabulary;
+}
+
+std::unique_ptr<Tokenizer> build_bpe_tokenizer(const TokenizerConfig& config, const ReadParts& read,
+                                               bool with_separator) {
+  if (!config.from) return make_bpe_tokenizer(learn(config, read, with_separator), with_separator);
+  return make_bpe_tokenizer(read_bpe(tokenizer_source(*config.from), config.pattern), with_separator);
+}
+
+std::unique_ptr<Tokenizer> open_bpe_tokenizer(const std::filesystem::path& folder,
+                                              const TokenizerDescription& description) {
+  if (!description.model_hash) refuse_tokenizer(description_path(folder), "\"model_hash\" is missing");
+  const auto path = bpe_json_path(folder);
+  std::string json = read_small_file(path);
+  if (hash_text(json) != *description.model_hash) {
+    refuse_tokenizer(path, "it is not the file that inkling_tokenizer.json was written with");
+  }
+  BpeVocabulary vocabulary = read_bpe(path);
+  const bool is_added = std::any_of(vocabulary.added.begin(), vocabulary.added.end(), [&](const AddedToken& added) {
+    return added.token == description.separator_token;
+  });
+  if (description.separator != is_added) {
+    refuse_tokenizer(description_path(folder), "\"separator_token\" is not what tokenizer.json says");
+  }
+  return std::make_unique<BpeTokenizer>(std::move(vocabulary), description.separator_token, std::move(json));
+}
+
+}  // namespace
+
+std::filesystem::path tokenizer_source(const std::string& from) {
+  if (from != "gpt2") return from;
+  const char* const elsewhere = std::getenv("INKLING_GPT2_TOKENIZER");
+  const std::filesystem::path folder = elsewhere != nullptr ? elsewhere : INKLING_GPT2_TOKENIZER;
+  if (std::filesystem::exists(folder)) return folder;
+  throw Error::environment(str("GPT-2's tokenizer is not in ", folder.string(),
+                               ": run scripts/environment, or name a folder with its vocab.json and merges.txt in ",
+                               "data.tokenizer.from"));
+}
+
+std::string hash_tokenizer_source(const std::string& from) {
+  std::string hashes;
+  for (const auto& file : bpe_files(tokenizer_source(from))) hashes += hash_file(file);
+  return hash_text(hashes);
+}
+
+extern const TokenizerFunctions bpe_tokenizer;
+const TokenizerFunctions bpe_tokenizer = {
+    .learns = [](const TokenizerConfig& config) { return !config.from.has_value(); },
+    .build = build_bpe_tokenizer,
+    .open = open_bpe_tokenizer,
+};
+
+}  // namespace inkling
