@@ -115,6 +115,7 @@ std::uint64_t vocabulary(const Config& config, std::uint64_t asked) {
     case TokenizerKind::byte:
       return 256;
     case TokenizerKind::sentencepiece:
+    case TokenizerKind::bpe:
       return config.data.tokenizer.vocab_size;
     case TokenizerKind::character:
       break;

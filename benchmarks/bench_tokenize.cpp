@@ -1,4 +1,4 @@
-// How fast each tokenizer encodes and decodes a text, line by line, on one core: bench-tokenize FILE [VOCAB_SIZE]
+// How fast each tokenizer encodes and decodes a text on one core: bench-tokenize FILE [VOCAB_SIZE]
 // Times are of this thread's processor, so that a busy machine does not blur them; the best of several rounds counts.
 #include <time.h>
 
@@ -12,7 +12,6 @@
 #include "base/strings.h"
 #include "config/config.h"
 #include "text/build_tokenizer.h"
-#include "text/line_cuts.h"
 
 namespace {
 
@@ -40,9 +39,10 @@ double best_seconds(const std::function<void()>& work) {
   return best;
 }
 
-void for_each_line(std::string_view text, const std::function<void(std::string_view)>& visit) {
+void for_each_part(std::string_view text, const PartLength& part_length,
+                   const std::function<void(std::string_view)>& visit) {
   while (!text.empty()) {
-    const std::size_t length = next_line_length(text);
+    const std::size_t length = part_length(text, false);
     visit(text.substr(0, length));
     text.remove_prefix(length);
   }
@@ -52,7 +52,9 @@ void measure(const char* name, const std::string& text, double training_seconds,
   std::vector<Token> tokens;
   const double encoding = best_seconds([&] {
     tokens.clear();
-    for_each_line(text, [&](std::string_view line) { tokenizer.encode_line(line, tokens); });
+    for_each_part(
+        text, [&](std::string_view rest, bool more) { return tokenizer.part_length(rest, more); },
+        [&](std::string_view part) { tokenizer.encode_part(part, tokens); });
   });
   std::string decoded;
   const double decoding = best_seconds([&] { decoded = decode(tokenizer, tokens); });
@@ -63,12 +65,14 @@ void measure(const char* name, const std::string& text, double training_seconds,
               megabytes / decoding, training_seconds, decoded == text ? "returns" : "IS CHANGED");
 }
 
-void measure_sentencepiece(PieceModel model, const std::string& text, std::uint64_t vocab_size) {
-  SentencepieceTrainer trainer({.vocab_size = vocab_size, .model_type = model});
+// Makes a tokenizer from the text, then measures it.
+void measure(const std::string& name, const TokenizerConfig& config, const std::string& text) {
   const double start = wall_seconds();
-  for_each_line(text, [&](std::string_view line) { trainer.add(line); });
-  const auto tokenizer = trainer.finish(false);
-  measure(str("sentencepiece ", word_of(model)).c_str(), text, wall_seconds() - start, *tokenizer);
+  const auto read = [&](const char*, const PartLength& part_length, const TakePart& take) {
+    for_each_part(text, part_length, [&](std::string_view part) { take(part, true); });
+  };
+  const auto tokenizer = build_tokenizer(config, read, false);
+  measure(name.c_str(), text, wall_seconds() - start, *tokenizer);
 }
 
 }  // namespace
@@ -84,14 +88,14 @@ int main(int argc, char** argv) {
     const std::uint64_t vocab_size = argc > 2 ? std::stoull(argv[2]) : 4096;
     std::printf("%-22s %8s %10s %8s %10s %10s %10s\n", "tokenizer", "vocab", "tokens", "B/token", "enc MB/s",
                 "dec MB/s", "train s");
-    measure("byte", text, 0, *make_byte_tokenizer(false));
-    CharVocabularyBuilder builder;
-    const double start = wall_seconds();
-    for_each_line(text, [&](std::string_view line) { builder.add(line); });
-    const auto char_tokenizer = builder.finish(false);
-    measure("char", text, wall_seconds() - start, *char_tokenizer);
-    measure_sentencepiece(PieceModel::unigram, text, vocab_size);
-    measure_sentencepiece(PieceModel::bpe, text, vocab_size);
+    measure("byte", {.kind = TokenizerKind::byte}, text);
+    measure("char", {.kind = TokenizerKind::character}, text);
+    for (const PieceModel model : {PieceModel::unigram, PieceModel::bpe}) {
+      measure(str("sentencepiece ", word_of(model)),
+              {.kind = TokenizerKind::sentencepiece, .vocab_size = vocab_size, .model_type = model}, text);
+    }
+    measure("bpe", {.kind = TokenizerKind::bpe, .vocab_size = vocab_size}, text);
+    measure("bpe, GPT-2's", {.kind = TokenizerKind::bpe, .from = "gpt2"}, text);
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.kind());

@@ -38,7 +38,9 @@ class DeadPlaces {
     if (length >= 64) later_.resize(length + 1 - 64);
   }
   bool has(std::size_t place) const { return place < 64 ? first_ >> place & 1 : later_[place - 64]; }
-  void add(std::size_t place) { place < 64 ? void(first_ |= std::uint64_t{1} << place) : void(later_[place - 64] = true); }
+  void add(std::size_t place) {
+    place < 64 ? void(first_ |= std::uint64_t{1} << place) : void(later_[place - 64] = true);
+  }
 
  private:
   std::uint64_t first_ = 0;
@@ -48,9 +50,7 @@ class DeadPlaces {
 }  // namespace
 
 BpeEncoder::BpeEncoder(const BpeVocabulary& vocabulary)
-    : pattern_(vocabulary.pattern),
-      pairs_(vocabulary.merges.size()),
-      origins_(vocabulary.tokens.size()) {
+    : pattern_(vocabulary.pattern), pairs_(vocabulary.merges.size()), origins_(vocabulary.tokens.size()) {
   byte_tokens_.fill(no_token);
   for (std::size_t token = 0; token < vocabulary.tokens.size(); ++token) {
     const std::string& bytes = vocabulary.tokens[token];

@@ -49,9 +49,9 @@ class BpeEncoder {
   Pattern pattern_;
   std::array<Token, 256> byte_tokens_;
   PairTable pairs_;
-  std::vector<Origin> origins_;  // by token
+  std::vector<Origin> origins_;         // by token
   std::vector<std::uint32_t> lengths_;  // in bytes, by token
-  bool in_order_ = true;         // no token is made before its parts can be
+  bool in_order_ = true;                // no token is made before its parts can be
   std::optional<TokenTrie> reachable_;  // the tokens that the merges make of their own bytes
   std::optional<TokenTrie> words_;      // all tokens, where words are tokens
   mutable std::mutex mutex_;

@@ -44,7 +44,8 @@ class Collector {
  public:
   void add_token(std::uint64_t token, std::string bytes) {
     if (token >= vocabulary.tokens.size()) vocabulary.tokens.resize(token + 1);
-    if (!vocabulary.tokens[token].empty() || bytes.empty()) throw Error::input(str("two tokens have the number ", token));
+    if (!vocabulary.tokens[token].empty() || bytes.empty())
+      throw Error::input(str("two tokens have the number ", token));
     const bool is_new = by_bytes_.emplace(bytes, static_cast<Token>(token)).second;
     if (!is_new) throw Error::input(str("token ", token, " has the bytes of another token"));
     vocabulary.tokens[token] = std::move(bytes);
@@ -60,7 +61,10 @@ class Collector {
     const auto first = find(left), second = find(right), result = find(left + right);
     if (!first || !second || !result) {
       return str("merges ", quote(bytes_to_signs(left)), " and ", quote(bytes_to_signs(right)), ", but ",
-                 quote(bytes_to_signs(!first ? left : !second ? right : left + right)), " is not in the vocabulary");
+                 quote(bytes_to_signs(!first    ? left
+                                      : !second ? right
+                                                : left + right)),
+                 " is not in the vocabulary");
     }
     vocabulary.merges.push_back({*first, *second, *result});
     return {};
@@ -84,7 +88,8 @@ std::optional<std::pair<std::string, std::string>> read_merge(std::string_view l
 void read_merges(const fs::path& path, Collector& collector) {
   const std::string text = read_small_file(path);
   if (const auto offset = find_invalid_utf8(text)) {
-    const auto line = static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*offset), '\n'));
+    const auto line =
+        static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*offset), '\n'));
     refuse_line(path, line + 1, "this is not UTF-8");
   }
   for_each_line(text, [&](std::string_view line, std::size_t number) {
@@ -171,7 +176,8 @@ BpeVocabulary read_ranks(const fs::path& path, std::optional<Pattern> pattern) {
   Collector collector;
   for_each_line(read_small_file(path), [&](std::string_view line, std::size_t number) {
     auto [bytes, rank] = read_rank(line);
-    if (bytes.empty()) refuse_line(path, number, "a line of a file of ranks is a token in Base64, a space and its number");
+    if (bytes.empty())
+      refuse_line(path, number, "a line of a file of ranks is a token in Base64, a space and its number");
     try {
       collector.add_token(rank, std::move(bytes));
     } catch (const Error& error) {
@@ -223,7 +229,8 @@ BpeVocabulary read_hugging_face(const JsonFields& json, std::optional<Pattern> p
   vocabulary.pattern = rules.pattern;
   vocabulary.words_are_tokens = rules.words_are_tokens;
   if (const auto& name = rules.first_token_name) {
-    if (!added.contains(*name)) json.refuse(str("its post_processor names ", quote(*name), ", which added_tokens lacks"));
+    if (!added.contains(*name))
+      json.refuse(str("its post_processor names ", quote(*name), ", which added_tokens lacks"));
     vocabulary.first_token = added.at(*name);
   }
   return std::move(vocabulary);
@@ -237,8 +244,9 @@ std::pair<fs::path, fs::path> find_files(const fs::path& path) {
     for (const auto& [vocabulary, merges] : pairs) {
       if (fs::exists(path / vocabulary)) return {path / vocabulary, path / merges};
     }
-    throw Error::input(str(path.string(), ": holds neither tokenizer.json nor vocab.json with merges.txt nor encoder.json "
-                                          "with vocab.bpe; name the file itself"));
+    throw Error::input(str(path.string(),
+                           ": holds neither tokenizer.json nor vocab.json with merges.txt nor encoder.json "
+                           "with vocab.bpe; name the file itself"));
   }
   for (const auto& [vocabulary, merges] : pairs) {
     if (path.filename() == vocabulary || path.filename() == merges) {

@@ -39,7 +39,8 @@ Pattern read_expression(const JsonFields& split) {
 
 // Throws where a field has another value than the one that leaves text alone. A field that is missing is fine.
 void require_off(const JsonFields& json, std::string_view name) {
-  if (json.has(name) && json.json(name) != "\"\"" && json.json(name) != "false") json.refuse_value(name, "null or false");
+  if (json.has(name) && json.json(name) != "\"\"" && json.json(name) != "false")
+    json.refuse_value(name, "null or false");
 }
 
 void require_byte_level(const JsonFields& step) {
@@ -50,7 +51,8 @@ void require_byte_level(const JsonFields& step) {
 Pattern read_pre_tokenizer(const JsonFields& step) {
   if (step.text("type") != "Sequence") {
     require_byte_level(step);
-    if (step.optional_flag("use_regex") == false) step.refuse_value("use_regex", "true, where nothing else cuts the text");
+    if (step.optional_flag("use_regex") == false)
+      step.refuse_value("use_regex", "true, where nothing else cuts the text");
     return Pattern::gpt2;
   }
   const std::vector<JsonFields> steps = step.sections("pretokenizers");
@@ -94,8 +96,7 @@ Json print_pre_tokenizer(Pattern pattern) {
   for (const Expression& expression : expressions) {
     if (expression.pattern == pattern) text = expression.text;
   }
-  const Json split = {
-      {"type", "Split"}, {"pattern", {{"Regex", text}}}, {"behavior", "Isolated"}, {"invert", false}};
+  const Json split = {{"type", "Split"}, {"pattern", {{"Regex", text}}}, {"behavior", "Isolated"}, {"invert", false}};
   return {{"type", "Sequence"}, {"pretokenizers", Json::array({split, byte_level(false)})}};
 }
 
@@ -106,8 +107,7 @@ Json print_template(const std::string& name, Token token) {
   return {{"type", "TemplateProcessing"},
           {"single", Json::array({special(0), sequence("A", 0)})},
           {"pair", Json::array({special(0), sequence("A", 0), special(1), sequence("B", 1)})},
-          {"special_tokens",
-           {{name, {{"id", name}, {"ids", Json::array({token})}, {"tokens", Json::array({name})}}}}}};
+          {"special_tokens", {{name, {{"id", name}, {"ids", Json::array({token})}, {"tokens", Json::array({name})}}}}}};
 }
 
 }  // namespace

@@ -16,11 +16,11 @@ constexpr std::array<CharacterClass, 256> make_byte_classes() {
   std::array<CharacterClass, 256> classes{};
   for (unsigned byte = 0; byte < 256; ++byte) {
     const unsigned letter = byte | 0x20;
-    classes[byte] = byte >= 0x80                                       ? not_ascii
-                    : letter >= 'a' && letter <= 'z'                   ? CharacterClass::letter
-                    : byte >= '0' && byte <= '9'                       ? CharacterClass::number
-                    : byte == ' ' || (byte >= '\t' && byte <= '\r')    ? CharacterClass::white_space
-                                                                       : CharacterClass::other;
+    classes[byte] = byte >= 0x80                                    ? not_ascii
+                    : letter >= 'a' && letter <= 'z'                ? CharacterClass::letter
+                    : byte >= '0' && byte <= '9'                    ? CharacterClass::number
+                    : byte == ' ' || (byte >= '\t' && byte <= '\r') ? CharacterClass::white_space
+                                                                    : CharacterClass::other;
   }
   return classes;
 }

@@ -37,8 +37,8 @@ void TokenTrie::insert(std::string_view bytes, Token token) {
   if (*end == no_token) *end = token;
 }
 
-// Follows `text`, which is not empty, to its end or as far as the tree goes (the node's number is 0 then), and notes the
-// longest token on the way.
+// Follows `text`, which is not empty, to its end or as far as the tree goes (the node's number is 0 then), and notes
+// the longest token on the way.
 TokenTrie::Node TokenTrie::follow(std::string_view text, Token* longest) const {
   *longest = bytes_[static_cast<unsigned char>(text[0])];
   if (text.size() == 1) return {0, *longest};

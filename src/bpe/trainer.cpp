@@ -71,7 +71,8 @@ class Learner {
   explicit Learner(const WordCounts& words) {
     std::array<Token, 256> token_of{};
     const std::string bytes = bytes_by_sign();
-    for (std::size_t i = 0; i < bytes.size(); ++i) token_of[static_cast<unsigned char>(bytes[i])] = static_cast<Token>(i);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      token_of[static_cast<unsigned char>(bytes[i])] = static_cast<Token>(i);
     for (std::size_t i = 0; i < words.size(); ++i) {
       words_.push_back({tokens_.size(), words.word(i).size(), static_cast<std::int64_t>(words.count(i))});
       for (const char byte : words.word(i)) tokens_.push_back(token_of[static_cast<unsigned char>(byte)]);

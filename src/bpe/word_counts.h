@@ -18,7 +18,9 @@ class WordCounts {
 
   std::size_t size() const { return words_.size(); }
   // The i-th word that came and was not forgotten.
-  std::string_view word(std::size_t i) const { return std::string_view(text_).substr(words_[i].begin, words_[i].length); }
+  std::string_view word(std::size_t i) const {
+    return std::string_view(text_).substr(words_[i].begin, words_[i].length);
+  }
   std::uint64_t count(std::size_t i) const { return words_[i].count; }
 
  private:

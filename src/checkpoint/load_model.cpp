@@ -16,7 +16,7 @@ LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
   const GptShape shape = read_shape(folder);
   const Runtime fitting = runtime_for(shape, runtime);
   LoadedModel loaded{.folder = folder, .runtime = fitting, .arena = {}, .model = {}, .tokenizer = {}};
-  if (is_there(folder / "tokenizer.json")) loaded.tokenizer = load_tokenizer(folder);
+  if (holds_tokenizer(folder)) loaded.tokenizer = load_tokenizer(folder);
   if (loaded.tokenizer && loaded.tokenizer->vocab_size() > static_cast<std::uint64_t>(shape.vocab_size)) {
     throw Error::input(str(folder.string(), ": its tokenizer has ", format_count(loaded.tokenizer->vocab_size()),
                            " tokens and its model knows ", shape.vocab_size, " only: they do not belong together"));
@@ -31,7 +31,7 @@ LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
 const Tokenizer& require_tokenizer(const LoadedModel& model) {
   if (model.tokenizer) return *model.tokenizer;
   throw Error::input(str(model.folder.string(),
-                         " holds no tokenizer (tokenizer.json), so text cannot be turned into "
+                         " holds no tokenizer (inkling_tokenizer.json), so text cannot be turned into "
                          "its tokens: the model comes from elsewhere or was trained on ready token files. If you have "
                          "the tokenizer of its data as inkling saved it, copy it into this folder"));
 }

@@ -40,8 +40,9 @@ void encode_batch(const Tokenizer& tokenizer, bool with_separators, Batch& batch
   std::string_view rest = batch.text;
   for (const Batch::Part& part : batch.parts) {
     const std::string_view text = rest.substr(0, part.length);
-    take_part({batch.split, text, part.place}, [&] { tokenizer.encode_part(text, batch.tokens); },
-              [&](std::string_view line) { tokenizer.check(line); });
+    take_part(
+        {batch.split, text, part.place}, [&] { tokenizer.encode_part(text, batch.tokens); },
+        [&](std::string_view line) { tokenizer.check(line); });
     if (part.ends_document && with_separators) batch.tokens.push_back(tokenizer.separator().value());
     rest.remove_prefix(part.length);
   }

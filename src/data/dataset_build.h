@@ -13,7 +13,8 @@
 namespace inkling {
 
 // The vocabulary that `config` asks for, made from the corpus: char uses all of it, sentencepiece and bpe the part for
-// training, byte and a bpe that exists nothing. Throws Error input (file:line) for text that is not UTF-8, where the kind needs that.
+// training, byte and a bpe that exists nothing. Throws Error input (file:line) for text that is not UTF-8, where the
+// kind needs that.
 std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const Corpus& corpus);
 
 struct EncodingOptions {

@@ -64,8 +64,7 @@ void skip_byte_order_mark(FileStream& stream) {
 }
 
 // Visits a text file from the stream's offset up to `end`; returns the line after it.
-std::uint64_t visit_lines(FileStream& stream, std::uint64_t end, Split split, Place place,
-                              const TextVisitor& visitor) {
+std::uint64_t visit_lines(FileStream& stream, std::uint64_t end, Split split, Place place, const TextVisitor& visitor) {
   std::uint64_t next_line = place.line, last_line = 0;
   while (stream.offset() < end) {
     const std::string_view text = stream.view().substr(0, end - stream.offset());

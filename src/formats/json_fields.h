@@ -33,8 +33,8 @@ class JsonFields {
   std::string text(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
   std::map<std::string, std::string> named_texts(std::string_view name) const;  // of an object inside
-  std::map<std::string, std::uint64_t> counts(std::uint64_t largest) const;  // of an object that holds nothing else
-  const nlohmann::json& list(std::string_view name) const;  // its members are the caller's to check
+  std::map<std::string, std::uint64_t> counts(std::uint64_t largest) const;     // of an object that holds nothing else
+  const nlohmann::json& list(std::string_view name) const;                      // its members are the caller's to check
   JsonFields section(std::string_view name) const;                              // the fields of an object inside
   std::vector<JsonFields> sections(std::string_view name) const;                // of each object in a list
 

@@ -28,8 +28,8 @@ constexpr const char* separator_name = "<|endoftext|>";
 std::filesystem::path bpe_json_path(const std::filesystem::path& folder) { return folder / "tokenizer.json"; }
 
 // A text is cut where every pattern has a boundary: behind the last such place in 256 KiB or, if there is none, in
-// 2 MiB. Only a stretch of more than 2 MiB without one is cut elsewhere, between characters, and that can be seen in its
-// tokens.
+// 2 MiB. Only a stretch of more than 2 MiB without one is cut elsewhere, between characters, and that can be seen in
+// its tokens.
 std::size_t bpe_part_length(std::string_view text, bool more_may_follow) {
   constexpr std::size_t longest_part = std::size_t{2} << 20;
   if (text.size() <= part_bytes) return more_may_follow ? 0 : text.size();
@@ -99,8 +99,7 @@ Token find_separator(BpeVocabulary& vocabulary) {
 }
 
 std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeVocabulary vocabulary, bool with_separator) {
-  const std::optional<Token> separator =
-      with_separator ? std::optional(find_separator(vocabulary)) : std::nullopt;
+  const std::optional<Token> separator = with_separator ? std::optional(find_separator(vocabulary)) : std::nullopt;
   std::string json = print_bpe_json(vocabulary);
   return std::make_unique<BpeTokenizer>(std::move(vocabulary), separator, std::move(json));
 }

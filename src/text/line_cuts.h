@@ -6,7 +6,8 @@
 
 namespace inkling {
 
-// Encoding by byte, char and sentencepiece is defined line by line, so that results do not depend on how a file was read: a text is cut after every
+// Encoding by byte, char and sentencepiece is defined line by line, so that results do not depend on how a file was
+// read: a text is cut after every
 // '\n'; a line of more than 64 KiB is cut before the last ASCII white space within its first 64 KiB, or, where there is
 // none, between characters. Each piece is encoded alone, and the results follow each other.
 inline constexpr std::size_t max_line_bytes = 65536;
@@ -16,8 +17,8 @@ inline constexpr std::size_t max_line_bytes = 65536;
 // it is certain, which it is at a '\n' or once `text` holds more than max_line_bytes.
 std::size_t next_line_length(std::string_view text, bool more_may_follow = false);
 
-// The length of the first part of `text` that is encoded at once: all whole lines of its first 256 KiB, or, if the first
-// is longer, its first piece. more_may_follow as above.
+// The length of the first part of `text` that is encoded at once: all whole lines of its first 256 KiB, or, if the
+// first is longer, its first piece. more_may_follow as above.
 inline constexpr std::size_t part_bytes = 262144;
 std::size_t next_lines_length(std::string_view text, bool more_may_follow = false);
 

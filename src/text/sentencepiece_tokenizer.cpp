@@ -127,7 +127,8 @@ static std::unique_ptr<Tokenizer> build_sentencepiece_tokenizer(const TokenizerC
 }
 
 extern const TokenizerFunctions sentencepiece_tokenizer;
-const TokenizerFunctions sentencepiece_tokenizer = {
-    .learns = [](const TokenizerConfig&) { return true; }, .build = build_sentencepiece_tokenizer, .open = open_sentencepiece_tokenizer};
+const TokenizerFunctions sentencepiece_tokenizer = {.learns = [](const TokenizerConfig&) { return true; },
+                                                    .build = build_sentencepiece_tokenizer,
+                                                    .open = open_sentencepiece_tokenizer};
 
 }  // namespace inkling

@@ -1,6 +1,7 @@
 #include "text/tokenizer.h"
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "text/line_cuts.h"
 #include "text/tokenizer_kind.h"
@@ -41,6 +42,8 @@ std::string decode(const Tokenizer& tokenizer, std::span<const Token> tokens) {
   return text;
 }
 
+bool holds_tokenizer(const std::filesystem::path& folder) { return is_there(description_path(folder)); }
+
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
   const TokenizerDescription description = read_description(folder);
   const auto& words = words_of<TokenizerKind>;
@@ -48,7 +51,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
     if (description.kind == words[i]) return tokenizer_kinds[i]->open(folder, description);
   }
   refuse_tokenizer(description_path(folder), str("its kind is ", quote(description.kind), "; known are ",
-                                                    join(std::vector<std::string>(words.begin(), words.end()), ", ")));
+                                                 join(std::vector<std::string>(words.begin(), words.end()), ", ")));
 }
 
 std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const ReadParts& read, bool with_separator) {

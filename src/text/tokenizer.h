@@ -35,8 +35,8 @@ class Tokenizer {
 
   // The length in bytes of the first part of `text` that is encoded alone, such that the tokens of all parts are those
   // of the whole; 0 if it is empty. Parts have some 256 KiB, so that several threads can share a text.
-  // Where `text` is the front of a longer text that is still being read, say more_may_follow: then the answer is 0 until
-  // it is certain.
+  // Where `text` is the front of a longer text that is still being read, say more_may_follow: then the answer is 0
+  // until it is certain.
   virtual std::size_t part_length(std::string_view text, bool more_may_follow = false) const;
 
   // Appends the tokens of one part. Throws what check(part) throws, and then leaves `tokens` as it was. It is safe to
@@ -57,6 +57,9 @@ class Tokenizer {
 
 // Opens what save() wrote. Throws Error input if the folder holds no tokenizer or a damaged one.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
+
+// Whether the folder holds a tokenizer that load_tokenizer() knows by its files' names.
+bool holds_tokenizer(const std::filesystem::path& folder);
 
 // Encodes a whole text, part by part. Throws what tokenizer.check(text) throws.
 std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text);

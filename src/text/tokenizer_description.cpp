@@ -46,7 +46,8 @@ std::string print_description(const TokenizerDescription& fields) {
 TokenizerDescription read_description(const fs::path& folder) {
   const fs::path path = description_path(folder);
   if (!fs::exists(path)) {
-    throw Error::input(str(folder.string(), ": holds no tokenizer (inkling_tokenizer.json is missing): name a folder that ",
+    throw Error::input(str(folder.string(),
+                           ": holds no tokenizer (inkling_tokenizer.json is missing): name a folder that ",
                            "inkling-prepare or inkling-train has written"));
   }
   const JsonFields json(path, std::string(remedy));
@@ -62,7 +63,8 @@ TokenizerDescription read_description(const fs::path& folder) {
   fields.separator = json.flag("separator");
   fields.characters = json.optional_text("characters");
   fields.model_hash = json.optional_text("model_hash");
-  if (json.has("separator_token")) fields.separator_token = static_cast<Token>(json.count("separator_token", ~Token{0}));
+  if (json.has("separator_token"))
+    fields.separator_token = static_cast<Token>(json.count("separator_token", ~Token{0}));
   json.refuse_unknown({"format", "version", "kind", "separator", "characters", "model_hash", "separator_token"});
   return fields;
 }

@@ -1,4 +1,5 @@
-// What a kind of tokenizer can do, and the file inkling_tokenizer.json, which says of which kind a folder's tokenizer is.
+// What a kind of tokenizer can do, and the file inkling_tokenizer.json, which says of which kind a folder's tokenizer
+// is.
 #pragma once
 
 #include <filesystem>
@@ -26,8 +27,8 @@ std::string print_description(const TokenizerDescription& description);
 // Writes FOLDER/inkling_tokenizer.json.
 void write_description(const std::filesystem::path& folder, const TokenizerDescription& description);
 
-// Reads FOLDER/inkling_tokenizer.json, which older folders call tokenizer.json. Throws Error input naming the file if it
-// is missing, damaged, another kind of file, or of a newer version.
+// Reads FOLDER/inkling_tokenizer.json, which older folders call tokenizer.json. Throws Error input naming the file if
+// it is missing, damaged, another kind of file, or of a newer version.
 TokenizerDescription read_description(const std::filesystem::path& folder);
 
 // The file that read_description(folder) reads.

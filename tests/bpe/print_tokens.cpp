@@ -1,5 +1,10 @@
-// print_tokens TOKENIZER [PATTERN]: reads texts from stdin, each as its length in bytes (uint32) and its bytes, and
-// writes the tokens of each to stdout, as their number and the tokens (uint32). For scripts/check-tokenizers to compare.
+// What scripts/check-tokenizers asks of inkling. Texts come on stdin, each as its length in bytes (uint32) and its bytes.
+//   print_tokens encode TOKENIZER [PATTERN]   answers each text with the processor's time in microseconds, the number of
+//                                             its tokens and the tokens (all uint32)
+//   print_tokens learn SIZE                   learns a vocabulary from all texts and writes it as tokenizer.json, and the
+//                                             processor's time in seconds to stderr
+#include <time.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
@@ -9,37 +14,74 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "bpe/encoder.h"
 #include "bpe/files.h"
+#include "bpe/trainer.h"
 
 namespace {
 
-std::optional<inkling::Pattern> pattern_named(std::string_view name) {
-  if (name == "gpt2") return inkling::Pattern::gpt2;
-  if (name == "cl100k") return inkling::Pattern::cl100k;
-  return name == "llama3" ? std::optional(inkling::Pattern::llama3) : std::nullopt;
+using namespace inkling;
+
+std::optional<Pattern> pattern_named(std::string_view name) {
+  if (name == "gpt2") return Pattern::gpt2;
+  if (name == "cl100k") return Pattern::cl100k;
+  return name == "llama3" ? std::optional(Pattern::llama3) : std::nullopt;
 }
 
-void write(const std::vector<std::uint32_t>& numbers) {
-  std::fwrite(numbers.data(), sizeof numbers[0], numbers.size(), stdout);
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+bool read_text(std::string& text) {
+  std::uint32_t length = 0;
+  if (std::fread(&length, sizeof length, 1, stdin) != 1) return false;
+  text.resize(length);
+  if (std::fread(text.data(), 1, length, stdin) != length) throw Error::input("stdin ends within a text");
+  return true;
+}
+
+void encode(const BpeEncoder& encoder) {
+  std::vector<Token> tokens;
+  for (std::string text; read_text(text);) {
+    tokens.assign(2, 0);
+    const double start = processor_seconds();
+    encoder.encode(text, tokens);
+    tokens[0] = static_cast<Token>(1e6 * (processor_seconds() - start));
+    tokens[1] = static_cast<Token>(tokens.size() - 2);
+    std::fwrite(tokens.data(), sizeof tokens[0], tokens.size(), stdout);
+  }
+}
+
+void learn(std::size_t size) {
+  BpeTrainer trainer(Pattern::gpt2);
+  double seconds = 0;
+  for (std::string text; read_text(text);) {
+    const double start = processor_seconds();
+    trainer.add(text);
+    seconds += processor_seconds() - start;
+  }
+  const double start = processor_seconds();
+  const BpeVocabulary vocabulary = trainer.finish(size);
+  std::cerr << seconds + processor_seconds() - start << '\n';
+  std::cout << print_bpe_json(vocabulary);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    const inkling::BpeEncoder encoder(inkling::read_bpe(argv[1], pattern_named(argc > 2 ? argv[2] : "")));
-    std::uint32_t length = 0;
-    std::string text;
-    while (std::fread(&length, sizeof length, 1, stdin) == 1) {
-      text.resize(length);
-      if (std::fread(text.data(), 1, length, stdin) != length) return 2;
-      std::vector<inkling::Token> tokens;
-      encoder.encode(text, tokens);
-      write({static_cast<std::uint32_t>(tokens.size())});
-      write(tokens);
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    if (words.size() >= 2 && words[0] == "encode") {
+      encode(BpeEncoder(read_bpe(words[1], pattern_named(words.size() > 2 ? words[2] : ""))));
+    } else if (words.size() == 2 && words[0] == "learn") {
+      learn(static_cast<std::size_t>(whole_number(words[1]).value_or(0)));
+    } else {
+      throw Error::input("usage: print_tokens encode TOKENIZER [PATTERN], or print_tokens learn SIZE");
     }
-  } catch (const inkling::Error& error) {
+  } catch (const Error& error) {
     std::cerr << error.what() << '\n';
     return static_cast<int>(error.kind());
   }

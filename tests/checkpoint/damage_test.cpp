@@ -241,7 +241,7 @@ TEST_F(Damage, ListOfFilesMustBeWholeAndOfThisFolder) {
 
 TEST_F(Damage, FileThatIsNotListedIsNoneOfTheCheckpoint) {
   overwrite(file("README.md"), "from elsewhere");
-  overwrite(file("tokenizer.json"), "as the message of inkling-sample asks for");
+  overwrite(file("inkling_tokenizer.json"), "as the message of inkling-sample asks for");
   EXPECT_NO_THROW(check_checkpoint(folder()));
 }
 

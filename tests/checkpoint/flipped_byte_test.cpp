@@ -43,8 +43,8 @@ class FlippedByte : public testing::Test {
 
 TEST_F(FlippedByte, IsNoticedInEveryFileAtThreeThousandPlaces) {
   const std::vector<std::string> names = files();
-  ASSERT_EQ(names, (std::vector<std::string>{"config.json", "config.yaml", "model.safetensors", "optimizer.safetensors",
-                                             "state.json", "tokenizer.json"}));
+  ASSERT_EQ(names, (std::vector<std::string>{"config.json", "config.yaml", "inkling_tokenizer.json",
+                                             "model.safetensors", "optimizer.safetensors", "state.json"}));
   const std::uint64_t key = random_key(1, Purpose::sampling, 0);
   for (std::uint64_t index = 0; index < 3000 && !HasFailure(); ++index) {
     const std::string& name = names[index % names.size()];

@@ -189,7 +189,7 @@ TEST(Reuse, ACopiedFolderIsRecognisedByItsHashesAndRecordedAnew) {
 
 TEST(Reuse, AMissingOrForeignTokenizerIsNoticedAtOnce) {
   Prepared data;
-  fs::remove(data.folder / "prepared/tokenizer.json");
+  fs::remove(data.folder / "prepared/inkling_tokenizer.json");
   EXPECT_TRUE(contains(data.again(), "tokenizer"));
   EXPECT_EQ(data.again(), "");
 }
@@ -215,7 +215,7 @@ TEST(Reuse, AnotherFileInAFolderIsNamed) {
 TEST(Reuse, AFolderWithoutItsDatasetJsonIsNotBelieved) {
   Prepared data;
   fs::remove(data.folder / "prepared/dataset.json");
-  EXPECT_TRUE(contains(data.refused(), "nothing says that inkling-prepare wrote tokenizer.json"));
+  EXPECT_TRUE(contains(data.refused(), "nothing says that inkling-prepare wrote inkling_tokenizer.json"));
   EXPECT_FALSE(data.remade());
   fs::remove_all(data.folder / "prepared");
   EXPECT_TRUE(contains(data.again(), "preparing"));

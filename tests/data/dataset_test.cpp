@@ -154,6 +154,51 @@ TEST(PrepareDataset, SentencepieceReturnsTheTextAndIsTheSameEveryTime) {
   EXPECT_EQ(prepare_dataset(config, {}).hash, dataset.hash);
 }
 
+TEST(PrepareDataset, TheTokensAreTheSameWhateverTheNumberOfThreads) {
+  const TemporaryFolder folder;
+  std::string text, lines;
+  for (int i = 0; i < 40; ++i) text += some_text() + "\n";
+  for (int i = 0; text.size() < 1'500'000; ++i) text += "word" + std::to_string(i * 7919) + (i % 9 == 0 ? "\n\n" : " ");
+  for (int i = 0; i < 3000; ++i) lines += "{\"text\": \"Document " + std::to_string(i) + ".\\n\"}\n";
+  const std::vector<std::string> sources = {folder.write("a.txt", text), folder.write("b.jsonl", lines)};
+  for (const TokenizerKind kind :
+       {TokenizerKind::byte, TokenizerKind::character, TokenizerKind::sentencepiece, TokenizerKind::bpe}) {
+    std::vector<std::string> hashes;
+    for (const std::size_t threads : {1, 2, 5}) {
+      DataConfig config = settings(folder, sources, kind);
+      config.tokenizer.vocab_size = 350;
+      fs::remove_all(*config.dir);
+      PrepareOptions options;
+      options.threads = threads;
+      const Dataset dataset = prepare_dataset(config, options);
+      hashes.push_back(dataset.hash);
+      EXPECT_EQ(text_of(dataset, dataset.train).substr(0, 1000), text.substr(0, 1000));
+    }
+    EXPECT_EQ(hashes, std::vector(3, hashes[0])) << word_of(kind);
+  }
+}
+
+TEST(PrepareDataset, ATokenizerThatExistsIsReadAndNoticedWhenItChanges) {
+  const TemporaryFolder folder, elsewhere;
+  DataConfig config = settings(folder, {folder.write("a.txt", some_text())}, TokenizerKind::bpe);
+  config.tokenizer.vocab_size = 280;
+  const Dataset learned = prepare_dataset(config, {});
+  const std::string json = read_file(learned.folder / "tokenizer.json");
+  config.tokenizer.from = elsewhere.write("tokenizer.json", json);
+  config.dir = (folder / "other").string();
+  const Dataset taken = prepare_dataset(config, {});
+  EXPECT_EQ(tokens_of(taken.train), tokens_of(learned.train));
+  EXPECT_EQ(tokens_of(taken.validation), tokens_of(learned.validation));
+  const fs::file_time_type made = fs::last_write_time(*config.dir + "/dataset.json");
+  prepare_dataset(config, {});
+  EXPECT_EQ(fs::last_write_time(*config.dir + "/dataset.json"), made);
+  elsewhere.write("tokenizer.json", json + "\n");
+  prepare_dataset(config, {});
+  EXPECT_NE(fs::last_write_time(*config.dir + "/dataset.json"), made);
+  config.tokenizer.from = (elsewhere / "absent.json").string();
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {}); }), "absent.json"));
+}
+
 TEST(PrepareDataset, AnOpenedFolderIsWhatWasPrepared) {
   const TemporaryFolder folder;
   const Dataset made = prepare_dataset(settings(folder, {folder.write("a.txt", some_text())}), {});
@@ -220,7 +265,7 @@ TEST(PrepareDataset, ADryRunForSentencepieceStillReadsTheText) {
 }
 
 TEST(BadText, IsRefusedWithItsLineWhereTheTokenizerNeedsUtf8) {
-  for (const TokenizerKind kind : {TokenizerKind::character, TokenizerKind::sentencepiece}) {
+  for (const TokenizerKind kind : {TokenizerKind::character, TokenizerKind::sentencepiece, TokenizerKind::bpe}) {
     const TemporaryFolder folder;
     DataConfig config = settings(folder, {folder.write("a.txt", "good\nalso good\nbad \xc3\x28 here\nend\n")}, kind);
     config.tokenizer.vocab_size = 300;
@@ -229,6 +274,17 @@ TEST(BadText, IsRefusedWithItsLineWhereTheTokenizerNeedsUtf8) {
     EXPECT_TRUE(contains(message, "UTF-8")) << word_of(kind);
     EXPECT_TRUE(nothing_left(folder, {"a.txt"}));
   }
+}
+
+TEST(BadText, IsRefusedWithItsLineByATokenizerThatExists) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 50'000; ++i) text += "line " + std::to_string(i) + "\n";
+  DataConfig config =
+      settings(folder, {folder.write("a.txt", text + "bad \xc3\x28 here\n" + text)}, TokenizerKind::bpe);
+  config.tokenizer.from = "gpt2";
+  const std::string message = input_error([&] { prepare_dataset(config, {}); });
+  EXPECT_TRUE(contains(message, "a.txt:50001: not UTF-8 at byte 4 (0xC3)")) << message;
 }
 
 TEST(BadText, IsAllRightForBytes) {

@@ -17,7 +17,7 @@ namespace {
 // What a reader says, put back together.
 struct Heard {
   std::string train, validation;
-  std::vector<std::string> pieces, ends;  // ends: "train FILE:LINE"
+  std::vector<std::string> parts, begins, ends;  // begins: "LINE"; ends: "train FILE:LINE"
   std::uint64_t advanced = 0;
   std::string hash;
 };
@@ -25,9 +25,11 @@ struct Heard {
 Heard hear(const std::vector<PlannedFile>& plan, const std::string& field = "text") {
   Heard heard;
   TextVisitor visitor;
-  visitor.piece = [&](Split split, std::string_view piece) {
-    (split == Split::train ? heard.train : heard.validation) += piece;
-    heard.pieces.emplace_back(piece);
+  visitor.part_length = next_lines_length;
+  visitor.part = [&](const PartOfText& part) {
+    (part.split == Split::train ? heard.train : heard.validation) += part.text;
+    heard.parts.emplace_back(part.text);
+    heard.begins.push_back(std::to_string(part.place.line));
   };
   visitor.end_document = [&](Split split, const Place& place) {
     heard.ends.push_back((split == Split::train ? "train " : "validation ") + place.path->filename().string() + ":" +
@@ -70,18 +72,23 @@ TEST(VisitFile, TheCutNeverSplitsACharacter) {
   }));
 }
 
-TEST(VisitFile, PiecesAreThoseOfTheWholeTextHoweverItIsRead) {
+TEST(VisitFile, PartsAreThoseOfTheWholeTextHoweverItIsRead) {
   const TemporaryFolder folder;
   std::string text;
   for (int i = 0; text.size() < (3u << 20); ++i) text += std::string(i % 97 + (i % 5000 == 0 ? 70000 : 0), 'x') + "\n";
   const Heard heard = hear(plan_whole(list_sources({folder.write("a.txt", text)}, "data.source"), Split::train));
-  std::vector<std::string> expected;
+  std::vector<std::string> expected, lines;
+  std::size_t line = 1;
   for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t length = next_line_length(rest);
+    const std::size_t length = next_lines_length(rest);
     expected.emplace_back(rest.substr(0, length));
+    lines.push_back(std::to_string(line));
+    line += static_cast<std::size_t>(std::count(expected.back().begin(), expected.back().end(), '\n'));
     rest.remove_prefix(length);
   }
-  EXPECT_TRUE(heard.pieces == expected) << heard.pieces.size() << " pieces, expected " << expected.size();
+  EXPECT_GT(expected.size(), 3u);
+  EXPECT_TRUE(heard.parts == expected) << heard.parts.size() << " parts, expected " << expected.size();
+  EXPECT_EQ(heard.begins, lines);
 }
 
 TEST(VisitFile, AByteOrderMarkIsNoText) {
@@ -94,10 +101,12 @@ TEST(VisitFile, AByteOrderMarkIsNoText) {
 TEST(VisitFile, AnErrorCarriesTheLineItIsIn) {
   const TemporaryFolder folder;
   const std::string path = folder.write("a.txt", "one\ntwo\n" + std::string(100000, 'x') + "\nbad\n");
-  TextVisitor visitor;
-  visitor.piece = [](Split, std::string_view piece) {
-    if (piece == "bad\n") throw Error::input("no such thing");
+  const auto check = [](std::string_view text) {
+    if (text.find("bad") != std::string_view::npos) throw Error::input("no such thing");
   };
+  TextVisitor visitor;
+  visitor.part_length = next_lines_length;
+  visitor.part = [&](const PartOfText& part) { take_part(part, [&] { check(part.text); }, check); };
   visitor.end_document = [](Split, const Place&) {};
   const std::vector<PlannedFile> plan = plan_whole(list_sources({path}, "data.source"), Split::train);
   EXPECT_EQ(input_error([&] { visit_file(plan[0], "text", visitor); }), path + ":4: no such thing");

@@ -34,8 +34,8 @@ TEST(ByteTokenizer, AForeignTokenIsRefusedWithItsNumber) {
 TEST(ByteTokenizer, LinesAreAppendedToWhatIsThere) {
   const auto tokenizer = make_byte_tokenizer(false);
   std::vector<Token> tokens = {7};
-  tokenizer->encode_line("b\n", tokens);
-  tokenizer->encode_line("", tokens);
+  tokenizer->encode_part("b\n", tokens);
+  tokenizer->encode_part("", tokens);
   EXPECT_EQ(tokens, (std::vector<Token>{7, 98, 10}));
 }
 

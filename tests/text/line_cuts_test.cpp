@@ -86,5 +86,16 @@ TEST(LineCuts, PiecesDoNotDependOnHowTheTextWasRead) {
   }));
 }
 
+TEST(LineCuts, APartIsAllWholeLinesOf256KiB) {
+  const std::string lines(100, 'x');
+  std::string text;
+  while (text.size() < 3 * part_bytes) text += lines + "\n";
+  EXPECT_EQ(next_lines_length(text), part_bytes / 101 * 101);
+  EXPECT_EQ(next_lines_length(text.substr(0, part_bytes), true), 0u) << "the line goes on";
+  EXPECT_EQ(next_lines_length(text.substr(0, part_bytes)), part_bytes);
+  EXPECT_EQ(next_lines_length(std::string(part_bytes + 1, 'x')), max_line_bytes) << "a piece of a long line";
+  EXPECT_EQ(next_lines_length(""), 0u);
+}
+
 }  // namespace
 }  // namespace inkling

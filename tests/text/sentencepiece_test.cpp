@@ -137,7 +137,7 @@ TEST_P(Sentencepiece, InvalidUtf8IsRefusedWithItsPlace) {
   EXPECT_TRUE(contains(input_error([&] { trainer.add("abcd\xed\xa0\x80"); }), "byte 4 (0xED)"));
   const auto tokenizer = train(settings(), sample_text(200), false);
   std::vector<Token> tokens = {5};
-  EXPECT_TRUE(contains(input_error([&] { tokenizer->encode_line("ab\xff", tokens); }), "byte 2 (0xFF)"));
+  EXPECT_TRUE(contains(input_error([&] { tokenizer->encode_part("ab\xff", tokens); }), "byte 2 (0xFF)"));
   EXPECT_EQ(tokens, std::vector<Token>{5});
 }
 

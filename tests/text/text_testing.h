@@ -82,4 +82,16 @@ inline std::unique_ptr<Tokenizer> train(const TokenizerConfig& config, std::stri
   return trainer.finish(with_separator);
 }
 
+// A tokenizer of kind bpe, learned from a text.
+inline std::unique_ptr<Tokenizer> learn_bpe(std::uint64_t vocab_size, std::string_view text, bool with_separator) {
+  const auto read = [&](const char*, const PartLength& part_length, const TakePart& take) {
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::size_t length = part_length(rest, false);
+      take(rest.substr(0, length), true);
+      rest.remove_prefix(length);
+    }
+  };
+  return build_tokenizer({.kind = TokenizerKind::bpe, .vocab_size = vocab_size}, read, with_separator);
+}
+
 }  // namespace inkling

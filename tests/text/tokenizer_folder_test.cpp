@@ -17,6 +17,7 @@ std::vector<std::unique_ptr<Tokenizer>> one_of_each() {
     tokenizers.push_back(
         char_tokenizer_of(sample_text(20) + utf8({0, '"', '\\', 0x7f, 0x2028, 0x1f600}), with_separator));
     tokenizers.push_back(train({.vocab_size = 300}, sample_text(50), with_separator));
+    tokenizers.push_back(learn_bpe(300, sample_text(50), with_separator));
   }
   return tokenizers;
 }
@@ -65,7 +66,7 @@ TEST(TokenizerFolder, AFolderWithoutATokenizerIsRefusedWithItsName) {
   const TemporaryFolder folder;
   EXPECT_TRUE(refused(folder.path()));
   EXPECT_TRUE(refused(folder.path() / "absent"));
-  fs::create_directory(folder.path() / "tokenizer.json");
+  fs::create_directory(folder.path() / "inkling_tokenizer.json");
   EXPECT_TRUE(refused(folder.path()));
 }
 
@@ -86,8 +87,8 @@ TEST(TokenizerFolder, EveryCutIsRefused) {
   }
 }
 
-// A changed byte inside a character of tokenizer.json can make another character, which no check can notice. Every
-// other change is refused or does no harm.
+// A changed byte inside a character of inkling_tokenizer.json can make another character, which no check can notice.
+// Every other change is refused or does no harm.
 TEST(TokenizerFolder, AnyChangedByteIsRefusedOrHarmless) {
   const auto tokenizers = one_of_each();
   EXPECT_TRUE(rc::check([&] {
@@ -95,7 +96,7 @@ TEST(TokenizerFolder, AnyChangedByteIsRefusedOrHarmless) {
     const TemporaryFolder folder;
     tokenizer.save(folder.path());
     const bool model = tokenizer.kind() == "sentencepiece" && *rc::gen::arbitrary<bool>();
-    const fs::path path = folder.path() / (model ? "tokenizer.model" : "tokenizer.json");
+    const fs::path path = folder.path() / (model ? "tokenizer.model" : "inkling_tokenizer.json");
     std::string contents = read_file(path);
     const std::size_t place = *rc::gen::inRange<std::size_t>(0, contents.size());
     const char byte = *rc::gen::arbitrary<char>();
@@ -121,7 +122,7 @@ TEST(TokenizerFolder, AnyChangedByteIsRefusedOrHarmless) {
 TEST(TokenizerFolder, WhatIsNoRegularFileIsRefusedAtOnce) {
   const TemporaryFolder folder;
   const auto tokenizer = train({.vocab_size = 300}, sample_text(50), false);
-  for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
+  for (const char* name : {"inkling_tokenizer.json", "tokenizer.model"}) {
     tokenizer->save(folder.path());
     const fs::path file = folder.path() / name;
     fs::remove(file);
@@ -137,7 +138,7 @@ TEST(TokenizerFolder, WhatIsNoRegularFileIsRefusedAtOnce) {
 TEST(TokenizerFolder, EachImpossibleFieldIsNamed) {
   const TemporaryFolder folder;
   const auto refusal = [&](const std::string& json) {
-    damage(folder.path() / "tokenizer.json", json);
+    damage(folder.path() / "inkling_tokenizer.json", json);
     return input_error([&] { load_tokenizer(folder.path()); });
   };
   const std::string head = R"({"format": "inkling-tokenizer", "version": 1, )";

@@ -33,7 +33,7 @@ class ResumeChoice : public TrainingFolder {
     text = text.substr(0, text.find("\"files\""));
     write_file(checkpoint / "state.json",
                text + R"("files": ["config.json","config.yaml","model.safetensors","optimizer.safetensors",)"
-                      R"("tokenizer.json"]
+                      R"("inkling_tokenizer.json"]
 }
 )");
     replace(checkpoint / "state.json", "\"version\": 2", "\"version\": 1");

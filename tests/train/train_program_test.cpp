@@ -26,8 +26,8 @@ TEST_F(TrainProgram, WritesLogConfigAndCheckpointsAndKeepsNewestAndBest) {
   EXPECT_TRUE(lines.front().contains("grad_norm") && lines.front().contains("learning_rate"));
   EXPECT_LT(lines[42]["loss"].get<double>(), lines[0]["loss"].get<double>());
   EXPECT_NE(read_file(folder / "runs/run/config.yaml").find("n_embd: 32"), std::string::npos);
-  for (const char* file :
-       {"config.json", "model.safetensors", "optimizer.safetensors", "state.json", "config.yaml", "tokenizer.json"}) {
+  for (const char* file : {"config.json", "model.safetensors", "optimizer.safetensors", "state.json", "config.yaml",
+                           "inkling_tokenizer.json"}) {
     EXPECT_TRUE(fs::exists(folder / "runs/run/checkpoints/step-000040" / file)) << file;
   }
   EXPECT_LE(std::distance(fs::directory_iterator(folder / "runs/run/checkpoints"), fs::directory_iterator()), 2);

@@ -1,0 +1,78 @@
+#include "base/ordered_work.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace inkling {
+namespace {
+
+TEST(OrderedWork, ResultsComeInTheOrderOfTheJobs) {
+  for (const std::size_t threads : {1, 2, 7}) {
+    std::vector<int> taken;
+    OrderedWork<int> work(
+        threads,
+        [](int& job) {
+          std::this_thread::sleep_for(std::chrono::microseconds(job % 3 * 50));  // not all take the same time
+          job *= 2;
+        },
+        [&](int& job) { taken.push_back(job); });
+    for (int i = 0; i < 200; ++i) work.push(i);
+    work.finish();
+    ASSERT_EQ(taken.size(), 200u);
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(taken[static_cast<std::size_t>(i)], 2 * i);
+  }
+}
+
+TEST(OrderedWork, NoMoreThanTwoJobsForEachThreadAreUnderWay) {
+  constexpr std::size_t threads = 3;
+  std::size_t pushed = 0, taken = 0, most = 0;
+  OrderedWork<int> work(threads, [](int&) {}, [&](int&) { ++taken; });
+  for (int i = 0; i < 100; ++i) {
+    work.push(i);
+    ++pushed;
+    most = std::max(most, pushed - taken);
+  }
+  work.finish();
+  EXPECT_EQ(taken, 100u);
+  EXPECT_LE(most, 2 * threads);
+}
+
+TEST(OrderedWork, TheEarliestErrorComesOutBehindWhatWasBeforeIt) {
+  for (const std::size_t threads : {1, 4}) {
+    std::vector<int> taken;
+    OrderedWork<int> work(
+        threads,
+        [](int& job) {
+          if (job == 5 || job == 6) throw std::runtime_error(std::to_string(job));
+        },
+        [&](int& job) { taken.push_back(job); });
+    std::string message;
+    try {
+      for (int i = 0; i < 100; ++i) work.push(i);
+      work.finish();
+    } catch (const std::runtime_error& error) {
+      message = error.what();
+    }
+    EXPECT_EQ(message, "5");
+    EXPECT_EQ(taken, (std::vector<int>{0, 1, 2, 3, 4}));
+  }
+}
+
+TEST(OrderedWork, WhatIsNotTakenIsDropped) {
+  std::atomic<int> done = 0;
+  {
+    OrderedWork<int> work(2, [&](int&) { ++done; }, [](int&) { FAIL() << "nobody asked"; });
+    work.push(1);
+    work.push(2);
+  }
+  EXPECT_LE(done, 2);
+}
+
+}  // namespace
+}  // namespace inkling
