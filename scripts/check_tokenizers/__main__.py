@@ -1,6 +1,7 @@
 """What scripts/check-tokenizers runs: BIN GPT2 [STRINGS | speed TEXT...], where BIN holds inkling's programs and GPT2 the
 tokenizer files of GPT-2."""
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import tokenizers
 from texts import ENGLISH, assigned, varied, worst
 from tokenizers_compared import Inkling, frames, make_probe, make_vocabularies
 
+ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = 5
 LATER_UNICODE = [range(0x2EBF0, 0x2EE5E)]  # assigned by 15.1, which some Pythons know; inkling's tables are of 15.0
 
@@ -76,7 +78,7 @@ def check_texts(tally, vocabulary, texts):
 def learned(bin, text, size):
     """inkling's merges and vocabulary, and its seconds."""
     command = [bin / "print_tokens", "learn", str(size)]
-    run = subprocess.run(command, input=frames([text]), capture_output=True, check=True)
+    run = subprocess.run(command, input=frames([text]), check=True)
     return json.loads(run.stdout)["model"], float(run.stderr)
 
 
@@ -106,6 +108,46 @@ def check_learning(tally, bin, texts):
         tally.note(agree, f"{len(mine['merges']):,} merges learned from {name} as tokenizers learns them")
 
 
+KINDS = {
+    "byte": "kind: byte",
+    "char": "kind: char",
+    "sentencepiece unigram": "kind: sentencepiece, vocab_size: 3000, character_coverage: 0.99",
+    "sentencepiece bpe": "kind: sentencepiece, model_type: bpe, vocab_size: 3000, character_coverage: 0.99",
+    "bpe": "kind: bpe, vocab_size: 2000",
+    "bpe by llama3's pattern": "kind: bpe, pattern: llama3, vocab_size: 2000",
+    "bpe from gpt2": "kind: bpe, from: gpt2",
+}
+UNLIKE = re.compile("\u2581|<0x[0-9A-F]{2}>|</s>|<unk>")  # is encoded otherwise there (text/hugging_face_files.h)
+
+
+def check_folders(tally, bin, work, texts):
+    """The tokens that tokenizers gives from what inkling writes beside a data set, for every kind."""
+    pages = sorted(ROOT.glob("docs/**/*.md"))
+    corpus = "\n".join(texts[:200]) + "".join(page.read_text() for page in pages) + ENGLISH
+    (work / "corpus.txt").write_bytes(corpus.encode())
+    # The same once more as two documents, so that there is a separator.
+    (work / "more.txt").write_text(ENGLISH)
+    for name, settings in KINDS.items():
+        for sources in ("corpus.txt", "corpus.txt, more.txt"):
+            folder = Path(tempfile.mkdtemp(dir=work)) / "data"
+            config = work / "prepare.yaml"
+            config.write_text(f"data: {{source: [{sources}], dir: '{folder}', tokenizer: {{{settings}}}}}\n")
+            subprocess.run([bin / "inkling-prepare", config], cwd=work, capture_output=True, check=True)
+            foreign = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+            seen = set(corpus)
+            chosen = [text for text in texts + [ENGLISH] if not UNLIKE.search(text)]
+            if name == "char":
+                chosen = ["".join(c for c in text if c in seen) for text in chosen]
+            mine = Inkling(bin / "print_tokens", folder, way="open").tokens(chosen)
+            theirs = [foreign.encode(text, add_special_tokens=False).ids for text in chosen]
+            wrong = [text for text, a, b in zip(chosen, mine, theirs) if a != b]
+            back = [text for text, ids in zip(chosen, theirs) if foreign.decode(ids) != text]
+            words = f"{name}, {foreign.get_vocab_size():,} tokens: {len(chosen):,} texts as tokenizers has them from the folder"
+            words += "".join(f"; not {text[:60]!a}" for text in wrong[:3])
+            words += "".join(f"; not back {text[:60]!a}" for text in back[:3])
+            tally.note(not wrong and not back, words)
+
+
 def check(bin, gpt2, count, work):
     tally = Tally()
     for vocabulary in make_vocabularies(bin, gpt2, work):
@@ -115,6 +157,7 @@ def check(bin, gpt2, count, work):
         check_texts(tally, vocabulary, texts)
         check_texts(tally, probe, texts)
         check_texts(tally, vocabulary, list(worst(20_000).values()))
+    check_folders(tally, bin, work, texts[:10_000])
     texts = {"English": ENGLISH * 50, "varied texts": " ".join(varied(20_000, 2, common))}
     check_learning(tally, bin, texts)
     print(f"{tally.counts[True]} agree, {tally.counts[False]} differ")

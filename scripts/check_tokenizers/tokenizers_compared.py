@@ -27,8 +27,8 @@ def frames(texts):
 
 
 class Inkling:
-    def __init__(self, program, *tokenizer):
-        self.command = [program, "encode", *tokenizer]
+    def __init__(self, program, *tokenizer, way="encode"):
+        self.command = [program, way, *tokenizer]
 
     def answers(self, texts):
         """Returns the tokens of each text and the seconds of processor time that encoding took."""

@@ -15,6 +15,7 @@
 #include "bpe/files.h"
 #include "bpe/pattern.h"
 #include "bpe/trainer.h"
+#include "text/hugging_face_files.h"
 #include "text/line_cuts.h"
 #include "text/tokenizer_errors.h"
 #include "text/tokenizer_kind.h"
@@ -22,8 +23,6 @@
 namespace inkling {
 
 namespace {
-
-constexpr const char* separator_name = "<|endoftext|>";
 
 std::filesystem::path bpe_json_path(const std::filesystem::path& folder) { return folder / "tokenizer.json"; }
 
@@ -65,13 +64,20 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   void save(const std::filesystem::path& folder) const override {
-    write_file(bpe_json_path(folder), json_);
     write_description(folder, description());
+    write_hugging_face_files(folder, json_, name_of(separator_));
   }
 
   std::string hash() const override { return hash_text(print_description(description())); }
 
  private:
+  std::optional<std::string> name_of(std::optional<Token> token) const {
+    for (const AddedToken& added : vocabulary_.added) {
+      if (added.token == token) return added.name;
+    }
+    return std::nullopt;
+  }
+
   TokenizerDescription description() const {
     return {.kind = kind(),
             .separator = separator_.has_value(),

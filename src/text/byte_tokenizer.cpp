@@ -1,6 +1,7 @@
 #include <string>
 
 #include "base/hash.h"
+#include "text/hugging_face_files.h"
 #include "text/tokenizer_errors.h"
 #include "text/tokenizer_kind.h"
 
@@ -33,7 +34,11 @@ class ByteTokenizer final : public Tokenizer {
     return token < byte_count ? std::string(1, static_cast<char>(token)) : std::string();
   }
 
-  void save(const std::filesystem::path& folder) const override { write_description(folder, description()); }
+  void save(const std::filesystem::path& folder) const override {
+    write_description(folder, description());
+    write_hugging_face_files(folder, print_byte_tokenizer(separator()),
+                             with_separator_ ? std::optional(separator_name) : std::nullopt);
+  }
   std::string hash() const override { return hash_text(print_description(description())); }
 
  private:

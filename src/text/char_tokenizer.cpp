@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/strings.h"
+#include "text/hugging_face_files.h"
 #include "text/line_cuts.h"
 #include "text/tokenizer_errors.h"
 #include "text/tokenizer_kind.h"
@@ -91,7 +92,11 @@ class CharTokenizer final : public Tokenizer {
     return character;
   }
 
-  void save(const std::filesystem::path& folder) const override { write_description(folder, description()); }
+  void save(const std::filesystem::path& folder) const override {
+    write_description(folder, description());
+    write_hugging_face_files(folder, print_char_tokenizer(code_points_, separator()),
+                             with_separator_ ? std::optional(separator_name) : std::nullopt);
+  }
   std::string hash() const override { return hash_text(print_description(description())); }
 
  private:

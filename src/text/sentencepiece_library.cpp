@@ -52,6 +52,7 @@ SentencepieceModel::SentencepieceModel(std::string serialized)
     : serialized_(std::move(serialized)), processor_(std::make_unique<Processor>()) {
   const auto status = processor_->library.LoadFromSerializedProto(serialized_);
   if (!status.ok()) throw Error::input(str("not a sentencepiece model: ", status.message()));
+  settings_ = read_sentencepiece_settings(serialized_);
 }
 
 SentencepieceModel::~SentencepieceModel() = default;
@@ -60,15 +61,18 @@ std::vector<Piece> SentencepieceModel::pieces() const {
   const auto& library = processor_->library;
   std::vector<Piece> pieces;
   for (int id = 0; id < library.GetPieceSize(); ++id) {
+    Piece piece{PieceType::text, {}, library.IdToPiece(id), library.GetScore(id)};
     if (library.IsUnknown(id)) {
-      pieces.push_back({PieceType::unknown, {}});
+      piece.type = PieceType::unknown;
     } else if (library.IsControl(id)) {
-      pieces.push_back({PieceType::separator, {}});
+      piece.type = PieceType::separator;
     } else if (library.IsByte(id)) {
-      pieces.push_back({PieceType::byte, byte_of_piece(library.IdToPiece(id))});
+      piece.type = PieceType::byte;
+      piece.bytes = byte_of_piece(piece.name);
     } else {
-      pieces.push_back({PieceType::text, with_spaces(library.IdToPiece(id))});
+      piece.bytes = with_spaces(piece.name);
     }
+    pieces.push_back(std::move(piece));
   }
   return pieces;
 }

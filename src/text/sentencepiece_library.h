@@ -10,6 +10,7 @@
 
 #include "config/config.h"
 #include "formats/token_file.h"
+#include "text/sentencepiece_settings.h"
 
 namespace inkling {
 
@@ -21,6 +22,8 @@ enum class PieceType { text, byte, separator, unknown };
 struct Piece {
   PieceType type;
   std::string bytes;  // text: what it stands for, spaces written as spaces; byte: that byte; empty otherwise
+  std::string name;   // as the model writes it
+  float score;        // log probability (unigram); minus its place among the merges (bpe)
 };
 
 class SentencepieceModel {
@@ -31,6 +34,7 @@ class SentencepieceModel {
   SentencepieceModel& operator=(const SentencepieceModel&) = delete;
 
   const std::string& serialized() const { return serialized_; }
+  const SentencepieceSettings& settings() const { return settings_; }
   std::vector<Piece> pieces() const;  // by token
 
   // Appends the tokens of `text`: UTF-8 without U+2581.
@@ -39,6 +43,7 @@ class SentencepieceModel {
  private:
   struct Processor;
   std::string serialized_;
+  SentencepieceSettings settings_;
   std::unique_ptr<Processor> processor_;
 };
 

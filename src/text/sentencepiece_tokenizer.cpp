@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "text/hugging_face_files.h"
 #include "text/line_cuts.h"
 #include "text/sentencepiece_library.h"
 #include "text/tokenizer_errors.h"
@@ -62,6 +63,8 @@ class SentencepieceTokenizer final : public Tokenizer {
   void save(const std::filesystem::path& folder) const override {
     write_file(sentencepiece_model_path(folder), model_.serialized());
     write_description(folder, description());
+    write_hugging_face_files(folder, print_sentencepiece_tokenizer(model_),
+                             separator_ ? std::optional(pieces_[*separator_].name) : std::nullopt);
   }
 
   std::string hash() const override { return hash_text(print_description(description())); }

@@ -107,7 +107,7 @@ std::unique_ptr<Tokenizer> SentencepieceTrainer::finish(bool with_separator) {
     refuse_training(config_, "it gave up, as it does where a text is very short or the same over and over");
   }
   if (answer->front() == refused) refuse_training(config_, answer->substr(1));
-  auto tokenizer = make_sentencepiece_tokenizer(answer->substr(1));
+  auto tokenizer = make_sentencepiece_tokenizer(with_rounded_scores(answer->substr(1)));
   if (tokenizer->vocab_size() < config_.vocab_size) {
     throw Error::input(str("data.tokenizer.vocab_size: ", config_.vocab_size,
                            " is more than this text has pieces for; ", "write ", tokenizer->vocab_size(), " or less"));

@@ -48,7 +48,8 @@ class Tokenizer {
   virtual std::string decode(Token token) const = 0;
 
   // Writes what load_tokenizer() reads into an existing folder: inkling_tokenizer.json, for sentencepiece also
-  // tokenizer.model, and for bpe tokenizer.json.
+  // tokenizer.model, and for bpe tokenizer.json; and what Hugging Face's AutoTokenizer reads: tokenizer.json and
+  // tokenizer_config.json.
   virtual void save(const std::filesystem::path& folder) const = 0;
 
   // Identifies the vocabulary and its rules: tokenizers with equal hashes encode alike.

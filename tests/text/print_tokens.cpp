@@ -1,12 +1,14 @@
 // What scripts/check-tokenizers asks of inkling. Texts come on stdin, each as its length in bytes (uint32) and its bytes.
 //   print_tokens encode TOKENIZER [PATTERN]   answers each text with the processor's time in microseconds, the number of
 //                                             its tokens and the tokens (all uint32)
+//   print_tokens open FOLDER                  does the same with the tokenizer of a folder that inkling has written
 //   print_tokens learn SIZE                   learns a vocabulary from all texts and writes it as tokenizer.json, and the
 //                                             processor's time in seconds to stderr
 #include <time.h>
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -18,6 +20,7 @@
 #include "bpe/encoder.h"
 #include "bpe/files.h"
 #include "bpe/trainer.h"
+#include "text/tokenizer.h"
 
 namespace {
 
@@ -43,12 +46,12 @@ bool read_text(std::string& text) {
   return true;
 }
 
-void encode(const BpeEncoder& encoder) {
+void answer_all(const std::function<void(std::string_view, std::vector<Token>&)>& encode_text) {
   std::vector<Token> tokens;
   for (std::string text; read_text(text);) {
     tokens.assign(2, 0);
     const double start = processor_seconds();
-    encoder.encode(text, tokens);
+    encode_text(text, tokens);
     tokens[0] = static_cast<Token>(1e6 * (processor_seconds() - start));
     tokens[1] = static_cast<Token>(tokens.size() - 2);
     std::fwrite(tokens.data(), sizeof tokens[0], tokens.size(), stdout);
@@ -75,11 +78,18 @@ int main(int argc, char** argv) {
   try {
     const std::vector<std::string> words(argv + 1, argv + argc);
     if (words.size() >= 2 && words[0] == "encode") {
-      encode(BpeEncoder(read_bpe(words[1], pattern_named(words.size() > 2 ? words[2] : ""))));
+      const BpeEncoder encoder(read_bpe(words[1], pattern_named(words.size() > 2 ? words[2] : "")));
+      answer_all([&](std::string_view text, std::vector<Token>& tokens) { encoder.encode(text, tokens); });
+    } else if (words.size() == 2 && words[0] == "open") {
+      const auto tokenizer = load_tokenizer(words[1]);
+      answer_all([&](std::string_view text, std::vector<Token>& tokens) {
+        const std::vector<Token> found = encode(*tokenizer, text);
+        tokens.insert(tokens.end(), found.begin(), found.end());
+      });
     } else if (words.size() == 2 && words[0] == "learn") {
       learn(static_cast<std::size_t>(whole_number(words[1]).value_or(0)));
     } else {
-      throw Error::input("usage: print_tokens encode TOKENIZER [PATTERN], or print_tokens learn SIZE");
+      throw Error::input("usage: print_tokens encode TOKENIZER [PATTERN], print_tokens open FOLDER, or print_tokens learn SIZE");
     }
   } catch (const Error& error) {
     std::cerr << error.what() << '\n';
