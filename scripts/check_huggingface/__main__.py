@@ -9,6 +9,7 @@ import torch
 import transformers
 from cases import foreign_models, older_configs, own_family, refused_configs, trained_models, training_config
 from comparison import Inkling, compare_folder, compare_with_itself, open_with_transformers
+from travelling import check_travelling
 
 
 class Tally:
@@ -119,6 +120,7 @@ def main(inkling, folders):
         with tempfile.TemporaryDirectory() as work:
             check_trained(tally, inkling, Path(work))
             check_foreign(tally, inkling, Path(work))
+            check_travelling(tally, inkling, Path(work) / "tiny.yaml", Path(work))
     print(f"{tally.counts[True]} agree, {tally.counts[False]} differ")
     return int(tally.counts[False] > 0)
 

@@ -322,6 +322,20 @@ TEST(PrintConfig, ReadsBackAsTheSameConfigAndTheSameText) {
   }));
 }
 
+TEST(Tokenizer, ThatExistsAndItsPatternAreForBpe) {
+  const std::string head = "data: {source: a.txt, tokenizer: {kind: ";
+  const Config config = parse_config(head + "bpe, from: gpt2, pattern: llama3}}", "run.yaml", {});
+  EXPECT_EQ(config.data.tokenizer.from, "gpt2");
+  EXPECT_EQ(config.data.tokenizer.pattern, Pattern::llama3);
+  const auto refusal = [&](const std::string& rest) {
+    return input_error([&] { parse_config(head + rest, "run.yaml", {}); });
+  };
+  EXPECT_TRUE(contains(refusal("char, from: gpt2}}"),
+                       "run.yaml:1:52: data.tokenizer.from is for data.tokenizer.kind: bpe, and the kind is char"));
+  EXPECT_TRUE(contains(refusal("sentencepiece, pattern: gpt2}}"), "data.tokenizer.pattern is for"));
+  EXPECT_TRUE(contains(refusal("bpe, pattern: gpt4}}"), "one of auto, gpt2, cl100k, llama3"));
+}
+
 TEST(PrintConfig, WritesEveryDefault) {
   Config config;
   config.data.source = {"data/my text.txt", "more"};
@@ -332,6 +346,8 @@ TEST(PrintConfig, WritesEveryDefault) {
   vocab_size: 0
   tokenizer:
     kind: char
+    from: auto
+    pattern: auto
     vocab_size: 4096
     model_type: unigram
     character_coverage: 0.9995

@@ -46,7 +46,7 @@ void expect_every_value_to_return(const EnumSetting<Enum>& setting) {
 TEST(Enums, ReturnFromTheirWords) {
   expect_every_value_to_return<TokenizerKind>(
       {"data.tokenizer.kind",
-       {TokenizerKind::byte, TokenizerKind::character, TokenizerKind::sentencepiece},
+       {TokenizerKind::byte, TokenizerKind::character, TokenizerKind::sentencepiece, TokenizerKind::bpe},
        [](const Config& c) { return c.data.tokenizer.kind; }});
   expect_every_value_to_return<PieceModel>({"data.tokenizer.model_type",
                                             {PieceModel::unigram, PieceModel::bpe},
@@ -117,7 +117,7 @@ TEST(Auto, IsOneWordForEverySettingThatTakesIt) {
     keys.push_back(setting.key);
     EXPECT_TRUE(prints(with(setting.key + "=auto"), name_of(setting.key) + ": auto")) << setting.key;
   }
-  EXPECT_EQ(keys, (std::vector<std::string>{"data.dir", "model.n_kv_head", "model.head_size", "model.n_inner",
+  EXPECT_EQ(keys, (std::vector<std::string>{"data.tokenizer.from", "data.tokenizer.pattern", "data.dir", "model.n_kv_head", "model.head_size", "model.n_inner",
                                             "schedule.decay_steps", "training.micro_batch_size", "runtime.device",
                                             "runtime.dtype", "runtime.threads", "runtime.kernels",
                                             "runtime.memory_limit_gib"}));

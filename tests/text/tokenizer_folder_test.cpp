@@ -75,6 +75,9 @@ TEST(TokenizerFolder, EveryCutIsRefused) {
     const TemporaryFolder folder;
     tokenizer->save(folder.path());
     for (const auto& entry : fs::directory_iterator(folder.path())) {
+      const std::string name = entry.path().filename();
+      if (name == "tokenizer_config.json") continue;  // inkling does not read it, nor another kind's tokenizer.json
+      if (name == "tokenizer.json" && tokenizer->kind() != "bpe") continue;
       const std::string whole = read_file(entry.path());
       const std::size_t step = whole.size() / 100 + 1;
       for (std::size_t size = 0; size + 2 < whole.size(); size += step) {
