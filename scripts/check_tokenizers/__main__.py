@@ -78,7 +78,7 @@ def check_texts(tally, vocabulary, texts):
 def learned(bin, text, size):
     """inkling's merges and vocabulary, and its seconds."""
     command = [bin / "print_tokens", "learn", str(size)]
-    run = subprocess.run(command, input=frames([text]), check=True)
+    run = subprocess.run(command, input=frames([text]), capture_output=True, check=True)
     return json.loads(run.stdout)["model"], float(run.stderr)
 
 
@@ -193,7 +193,7 @@ def speed(bin, gpt2, files, work):
         if vocabulary.name == "llama3":
             continue
         programs = {"inkling": vocabulary.inkling, "tiktoken": vocabulary.tiktoken.encode_to_numpy}
-        programs["tokenizers"] = vocabulary.judges()["tokenizers"]
+        programs["tokenizers"] = lambda text, foreign=vocabulary.tokenizers: foreign.encode_batch_fast([text])
         for name, text in texts.items():
             measure(f"{name}, {vocabulary.name}", text, programs | vocabulary.others)
         for name, text in worst(1_000_000).items():

@@ -118,9 +118,15 @@ void BpeEncoder::encode_word(std::string_view word, std::vector<Token>& tokens) 
   DeadPlaces dead(word.size());
   std::size_t at = 0;
   Token next = reachable_->longest_prefix(word);
+  Token fitting_left = no_token, fitting_right = no_token;  // the last two that fitted: long words repeat themselves
   while (at < word.size()) {
     const auto fits = [&] {
-      return !dead.has(at + lengths_[next]) && (tokens.size() == first || stay_apart(tokens.back(), next, always));
+      if (dead.has(at + lengths_[next])) return false;
+      if (tokens.size() == first || (tokens.back() == fitting_left && next == fitting_right)) return true;
+      if (!stay_apart(tokens.back(), next, always)) return false;
+      fitting_left = tokens.back();
+      fitting_right = next;
+      return true;
     };
     while (next != no_token && !fits()) next = reachable_->shorter(next);
     if (next != no_token) {

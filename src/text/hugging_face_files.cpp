@@ -18,21 +18,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json added_token(Token token, const std::string& name) {
-  return {{"id", token},     {"content", name},      {"single_word", false}, {"lstrip", false},
+  return {{"id", token},     {"content", name},     {"single_word", false}, {"lstrip", false},
           {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
 
 // A tokenizer without normalizer and post-processor.
 std::string print_tokenizer(const Json& added, const Json& pre_tokenizer, const Json& decoder, const Json& model) {
-  const Json json = {{"version", "1.0"},
-                     {"truncation", nullptr},
-                     {"padding", nullptr},
-                     {"added_tokens", added},
-                     {"normalizer", nullptr},
-                     {"pre_tokenizer", pre_tokenizer},
-                     {"post_processor", nullptr},
-                     {"decoder", decoder},
-                     {"model", model}};
+  const Json json = {{"version", "1.0"},          {"truncation", nullptr}, {"padding", nullptr},
+                     {"added_tokens", added},     {"normalizer", nullptr}, {"pre_tokenizer", pre_tokenizer},
+                     {"post_processor", nullptr}, {"decoder", decoder},    {"model", model}};
   return json.dump(1) + "\n";
 }
 
@@ -110,17 +104,14 @@ std::string print_sentencepiece_tokenizer(const SentencepieceModel& model) {
     scores.push_back(Json::array({piece.name, piece.score}));
   }
   const Json unigram = {{"type", "Unigram"}, {"unk_id", unknown_token}, {"vocab", scores}, {"byte_fallback", true}};
-  const Json lines = {{"type", "Split"},
-                      {"pattern", {{"String", "\n"}}},
-                      {"behavior", "MergedWithPrevious"},
-                      {"invert", false}};
+  const Json lines = {
+      {"type", "Split"}, {"pattern", {{"String", "\n"}}}, {"behavior", "MergedWithPrevious"}, {"invert", false}};
   const Json spaces = {
       {"type", "Metaspace"}, {"replacement", space_sign}, {"prepend_scheme", "never"}, {"split", false}};
   const Json back = {{"type", "Replace"}, {"pattern", {{"String", space_sign}}}, {"content", " "}};
   return print_tokenizer(
       added, {{"type", "Sequence"}, {"pretokenizers", Json::array({lines, spaces})}},
-      {{"type", "Sequence"},
-       {"decoders", Json::array({back, Json{{"type", "ByteFallback"}}, Json{{"type", "Fuse"}}})}},
+      {{"type", "Sequence"}, {"decoders", Json::array({back, Json{{"type", "ByteFallback"}}, Json{{"type", "Fuse"}}})}},
       model.settings().is_bpe ? bpe_model(vocab, merges_by_score(pieces), unknown, true) : unigram);
 }
 

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "config/fields.h"
 #include "tests/config/config_testing.h"
+#include "tests/temporary_folder.h"
 
 namespace inkling {
 namespace {
@@ -324,14 +325,14 @@ TEST(PrintConfig, ReadsBackAsTheSameConfigAndTheSameText) {
 
 TEST(Tokenizer, ThatExistsAndItsPatternAreForBpe) {
   const std::string head = "data: {source: a.txt, tokenizer: {kind: ";
-  const Config config = parse_config(head + "bpe, from: gpt2, pattern: llama3}}", "run.yaml", {});
+  const Config config = parse(head + "bpe, from: gpt2, pattern: llama3}}");
   EXPECT_EQ(config.data.tokenizer.from, "gpt2");
   EXPECT_EQ(config.data.tokenizer.pattern, Pattern::llama3);
   const auto refusal = [&](const std::string& rest) {
-    return input_error([&] { parse_config(head + rest, "run.yaml", {}); });
+    return input_error([&] { parse(head + rest); });
   };
   EXPECT_TRUE(contains(refusal("char, from: gpt2}}"),
-                       "run.yaml:1:52: data.tokenizer.from is for data.tokenizer.kind: bpe, and the kind is char"));
+                       "run.yaml:1:53: data.tokenizer.from is for data.tokenizer.kind: bpe, and the kind is char"));
   EXPECT_TRUE(contains(refusal("sentencepiece, pattern: gpt2}}"), "data.tokenizer.pattern is for"));
   EXPECT_TRUE(contains(refusal("bpe, pattern: gpt4}}"), "one of auto, gpt2, cl100k, llama3"));
 }

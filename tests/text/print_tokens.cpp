@@ -1,8 +1,11 @@
-// What scripts/check-tokenizers asks of inkling. Texts come on stdin, each as its length in bytes (uint32) and its bytes.
-//   print_tokens encode TOKENIZER [PATTERN]   answers each text with the processor's time in microseconds, the number of
+// What scripts/check-tokenizers asks of inkling. Texts come on stdin, each as its length in bytes (uint32) and its
+// bytes.
+//   print_tokens encode TOKENIZER [PATTERN]   answers each text with the processor's time in microseconds, the number
+//   of
 //                                             its tokens and the tokens (all uint32)
 //   print_tokens open FOLDER                  does the same with the tokenizer of a folder that inkling has written
-//   print_tokens learn SIZE                   learns a vocabulary from all texts and writes it as tokenizer.json, and the
+//   print_tokens learn SIZE                   learns a vocabulary from all texts and writes it as tokenizer.json, and
+//   the
 //                                             processor's time in seconds to stderr
 #include <time.h>
 
@@ -89,7 +92,8 @@ int main(int argc, char** argv) {
     } else if (words.size() == 2 && words[0] == "learn") {
       learn(static_cast<std::size_t>(whole_number(words[1]).value_or(0)));
     } else {
-      throw Error::input("usage: print_tokens encode TOKENIZER [PATTERN], print_tokens open FOLDER, or print_tokens learn SIZE");
+      throw Error::input(
+          "usage: print_tokens encode TOKENIZER [PATTERN], print_tokens open FOLDER, or print_tokens learn SIZE");
     }
   } catch (const Error& error) {
     std::cerr << error.what() << '\n';
