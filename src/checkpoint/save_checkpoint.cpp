@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/generation_config.h"
 #include "checkpoint/model_config.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/optimizer_file.h"
@@ -35,6 +36,7 @@ void save_checkpoint(const fs::path& folder, const Config& config, const GptShap
   const fs::path& growing = output.temporary();
   const std::optional<Token> separator = tokenizer == nullptr ? std::nullopt : tokenizer->separator();
   write_file(growing / "config.json", print_model_config({shape, family_of(shape)}, config.model.dropout, separator));
+  write_file(growing / "generation_config.json", print_generation_config(separator));
   write_file(growing / "config.yaml", print_config(config));
   if (tokenizer != nullptr) tokenizer->save(growing);
   write_model_weights(growing / "model.safetensors", shape, arena);

@@ -30,6 +30,13 @@ std::vector<std::vector<Token>> encoded(const Tokenizer& tokenizer, std::span<co
   return all;
 }
 
+// The tokens at which a text ends: those of the model's folder, and the separator.
+std::vector<Token> ends_of(const LoadedModel& model) {
+  std::vector<Token> ends = model.generation.ends;
+  if (const auto separator = model.tokenizer->separator()) ends.push_back(*separator);
+  return ends;
+}
+
 // Returns the tokens of the longest text that can come of these prompts.
 std::int64_t longest_text(const std::vector<std::vector<Token>>& prompts, std::uint64_t max_tokens) {
   std::size_t longest = 0;
@@ -43,6 +50,7 @@ class Generation {
   Generation(const LoadedModel& model, std::span<const std::string> prompts, const GenerationSettings& settings,
              const Watcher& watcher)
       : tokenizer_(require_tokenizer(model)),
+        ends_(ends_of(model)),
         settings_(settings),
         watcher_(watcher),
         prompts_(encoded(tokenizer_, prompts)),
@@ -105,7 +113,7 @@ class Generation {
 
     std::optional<Finish> finish;
     std::string piece;
-    if (token != tokenizer_.separator()) {
+    if (std::find(ends_.begin(), ends_.end(), token) == ends_.end()) {
       piece = row.characters.push(token);
     } else {
       piece = row.characters.finish();
@@ -126,6 +134,7 @@ class Generation {
   }
 
   const Tokenizer& tokenizer_;
+  std::vector<Token> ends_;
   const GenerationSettings& settings_;
   const Watcher& watcher_;
   std::vector<std::vector<Token>> prompts_;
@@ -156,7 +165,8 @@ std::string_view finish_name(Finish finish) {
 
 std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt) {
   std::vector<Token> tokens;
-  if (const auto separator = tokenizer.separator()) tokens.push_back(*separator);
+  if (const auto first = tokenizer.first_token()) tokens.push_back(*first);
+  if (prompt.empty() && tokens.empty() && tokenizer.separator()) tokens.push_back(*tokenizer.separator());
   const bool needs_new_line = prompt.empty() && tokens.empty();
   try {
     const std::vector<Token> text = encode(tokenizer, needs_new_line ? "\n" : prompt);

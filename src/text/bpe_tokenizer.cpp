@@ -15,6 +15,8 @@
 #include "bpe/files.h"
 #include "bpe/pattern.h"
 #include "bpe/trainer.h"
+#include "formats/json_fields.h"
+#include "text/foreign_tokenizer.h"
 #include "text/hugging_face_files.h"
 #include "text/line_cuts.h"
 #include "text/tokenizer_errors.h"
@@ -41,12 +43,18 @@ std::size_t bpe_part_length(std::string_view text, bool more_may_follow) {
 class BpeTokenizer final : public Tokenizer {
  public:
   // `json` is the text of the vocabulary's tokenizer.json.
-  BpeTokenizer(BpeVocabulary vocabulary, std::optional<Token> separator, std::string json)
-      : encoder_(vocabulary), vocabulary_(std::move(vocabulary)), separator_(separator), json_(std::move(json)) {}
+  BpeTokenizer(BpeVocabulary vocabulary, std::optional<Token> separator, std::optional<Token> first_token,
+               std::string json)
+      : encoder_(vocabulary),
+        vocabulary_(std::move(vocabulary)),
+        separator_(separator),
+        first_token_(first_token),
+        json_(std::move(json)) {}
 
   std::string kind() const override { return "bpe"; }
   std::uint64_t vocab_size() const override { return vocabulary_.tokens.size(); }
   std::optional<Token> separator() const override { return separator_; }
+  std::optional<Token> first_token() const override { return first_token_; }
   void check(std::string_view text) const override { require_utf8(text); }
 
   std::size_t part_length(std::string_view text, bool more_may_follow) const override {
@@ -87,16 +95,21 @@ class BpeTokenizer final : public Tokenizer {
 
   BpeEncoder encoder_;
   BpeVocabulary vocabulary_;
-  std::optional<Token> separator_;
+  std::optional<Token> separator_, first_token_;
   std::string json_;
 };
+
+std::optional<Token> find_added(const BpeVocabulary& vocabulary, const std::string& name) {
+  for (const AddedToken& added : vocabulary.added) {
+    if (added.name == name) return added.token;
+  }
+  return std::nullopt;
+}
 
 // The token that ends a document, by its name; a new one where the vocabulary has none of these.
 Token find_separator(BpeVocabulary& vocabulary) {
   for (const char* name : {separator_name, "<|end_of_text|>", "</s>", "<eos>"}) {
-    for (const AddedToken& added : vocabulary.added) {
-      if (added.name == name) return added.token;
-    }
+    if (const auto token = find_added(vocabulary, name)) return *token;
   }
   const auto token = static_cast<Token>(vocabulary.tokens.size());
   vocabulary.tokens.emplace_back();
@@ -106,8 +119,9 @@ Token find_separator(BpeVocabulary& vocabulary) {
 
 std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeVocabulary vocabulary, bool with_separator) {
   const std::optional<Token> separator = with_separator ? std::optional(find_separator(vocabulary)) : std::nullopt;
+  vocabulary.first_token.reset();  // documents are separated as inkling does it
   std::string json = print_bpe_json(vocabulary);
-  return std::make_unique<BpeTokenizer>(std::move(vocabulary), separator, std::move(json));
+  return std::make_unique<BpeTokenizer>(std::move(vocabulary), separator, separator, std::move(json));
 }
 
 BpeVocabulary learn(const TokenizerConfig& config, const ReadParts& read, bool with_separator) {
@@ -152,10 +166,40 @@ std::unique_ptr<Tokenizer> open_bpe_tokenizer(const std::filesystem::path& folde
   if (description.separator != is_added) {
     refuse_tokenizer(description_path(folder), "\"separator_token\" is not what tokenizer.json says");
   }
-  return std::make_unique<BpeTokenizer>(std::move(vocabulary), description.separator_token, std::move(json));
+  const auto separator = description.separator_token;
+  return std::make_unique<BpeTokenizer>(std::move(vocabulary), separator, separator, std::move(json));
+}
+
+// The name of a special token in tokenizer_config.json or special_tokens_map.json: a text, or an object with it.
+std::optional<std::string> special_token_name(const std::filesystem::path& folder, const std::string& role) {
+  for (const char* file : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    if (!std::filesystem::exists(folder / file)) continue;
+    const JsonFields json(folder / file, "fetch the tokenizer again");
+    if (!json.has(role)) continue;
+    return json.json(role).starts_with("{") ? json.section(role).text("content") : json.text(role);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
+
+bool holds_foreign_tokenizer(const std::filesystem::path& folder) {
+  const auto has = [&](const char* name) { return std::filesystem::exists(folder / name); };
+  return has("tokenizer.json") || (has("vocab.json") && has("merges.txt")) || (has("encoder.json") && has("vocab.bpe"));
+}
+
+std::unique_ptr<Tokenizer> open_foreign_tokenizer(const std::filesystem::path& folder) {
+  BpeVocabulary vocabulary = read_bpe(folder);
+  std::optional<Token> separator;
+  if (const auto name = special_token_name(folder, "eos_token")) separator = find_added(vocabulary, *name);
+  const std::optional<Token> first_token = vocabulary.first_token;
+  std::string json = print_bpe_json(vocabulary);
+  try {
+    return std::make_unique<BpeTokenizer>(std::move(vocabulary), separator, first_token, std::move(json));
+  } catch (const Error& error) {
+    throw Error::input(str(folder.string(), ": its tokenizer cannot be used: ", error.message()));
+  }
+}
 
 std::filesystem::path tokenizer_source(const std::string& from) {
   if (from != "gpt2") return from;

@@ -1,8 +1,8 @@
 #include "text/tokenizer.h"
 
 #include "base/error.h"
-#include "base/paths.h"
 #include "base/strings.h"
+#include "text/foreign_tokenizer.h"
 #include "text/line_cuts.h"
 #include "text/tokenizer_kind.h"
 
@@ -42,9 +42,12 @@ std::string decode(const Tokenizer& tokenizer, std::span<const Token> tokens) {
   return text;
 }
 
-bool holds_tokenizer(const std::filesystem::path& folder) { return is_there(description_path(folder)); }
+bool holds_tokenizer(const std::filesystem::path& folder) {
+  return holds_description(folder) || holds_foreign_tokenizer(folder);
+}
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
+  if (!holds_description(folder) && holds_foreign_tokenizer(folder)) return open_foreign_tokenizer(folder);
   const TokenizerDescription description = read_description(folder);
   const auto& words = words_of<TokenizerKind>;
   for (std::size_t i = 0; i < words.size(); ++i) {

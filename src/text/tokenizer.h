@@ -28,6 +28,9 @@ class Tokenizer {
   virtual std::uint64_t vocab_size() const = 0;  // all ids are below it, the separator's included
   // The token between documents, if this vocabulary has one. No text encodes to it; it stands for no bytes.
   virtual std::optional<Token> separator() const = 0;
+  // The token in front of a prompt, which is the beginning of a document: the separator, or what a tokenizer made
+  // elsewhere has there.
+  virtual std::optional<Token> first_token() const { return separator(); }
 
   // Throws Error input if `text` cannot be encoded: if it is not UTF-8 (naming the byte offset in `text`), or holds
   // characters without a token (naming ten of them at most). The byte tokenizer takes everything.
@@ -56,7 +59,8 @@ class Tokenizer {
   virtual std::string hash() const = 0;
 };
 
-// Opens what save() wrote. Throws Error input if the folder holds no tokenizer or a damaged one.
+// Opens what save() wrote, or the tokenizer of a model folder made elsewhere (text/foreign_tokenizer.h). Throws Error
+// input if the folder holds no tokenizer or a damaged one.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
 // Whether the folder holds a tokenizer that load_tokenizer() knows by its files' names.

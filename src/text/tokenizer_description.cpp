@@ -1,9 +1,12 @@
 // inkling_tokenizer.json, from text/tokenizer_kind.h.
+#include <array>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "formats/json_fields.h"
 #include "text/tokenizer_kind.h"
@@ -24,6 +27,15 @@ using Json = nlohmann::ordered_json;
 
 fs::path description_path(const fs::path& folder) {
   return fs::exists(folder / file_name) || !fs::exists(folder / older_name) ? folder / file_name : folder / older_name;
+}
+
+bool holds_description(const fs::path& folder) {
+  if (is_there(folder / file_name)) return true;
+  if (!fs::is_regular_file(folder / older_name)) return is_there(folder / older_name);
+  // A line of an older description comes first; Hugging Face's file can be long.
+  std::array<char, 64> front{};
+  const std::size_t count = InputFile(folder / older_name).read_some(0, std::as_writable_bytes(std::span(front)));
+  return std::string_view(front.data(), count).find(format_name) != std::string_view::npos;
 }
 
 void write_description(const fs::path& folder, const TokenizerDescription& description) {

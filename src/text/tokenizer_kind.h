@@ -31,6 +31,9 @@ void write_description(const std::filesystem::path& folder, const TokenizerDescr
 // it is missing, damaged, another kind of file, or of a newer version.
 TokenizerDescription read_description(const std::filesystem::path& folder);
 
+// Whether the folder has one. Hugging Face's tokenizer.json is none.
+bool holds_description(const std::filesystem::path& folder);
+
 // The file that read_description(folder) reads.
 std::filesystem::path description_path(const std::filesystem::path& folder);
 

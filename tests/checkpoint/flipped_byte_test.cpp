@@ -43,8 +43,9 @@ class FlippedByte : public testing::Test {
 
 TEST_F(FlippedByte, IsNoticedInEveryFileAtThreeThousandPlaces) {
   const std::vector<std::string> names = files();
-  ASSERT_EQ(names, (std::vector<std::string>{"config.json", "config.yaml", "inkling_tokenizer.json",
-                                             "model.safetensors", "optimizer.safetensors", "state.json"}));
+  ASSERT_EQ(names, (std::vector<std::string>{"config.json", "config.yaml", "generation_config.json",
+                                             "inkling_tokenizer.json", "model.safetensors", "optimizer.safetensors",
+                                             "state.json", "tokenizer.json", "tokenizer_config.json"}));
   const std::uint64_t key = random_key(1, Purpose::sampling, 0);
   for (std::uint64_t index = 0; index < 3000 && !HasFailure(); ++index) {
     const std::string& name = names[index % names.size()];

@@ -328,9 +328,7 @@ TEST(Tokenizer, ThatExistsAndItsPatternAreForBpe) {
   const Config config = parse(head + "bpe, from: gpt2, pattern: llama3}}");
   EXPECT_EQ(config.data.tokenizer.from, "gpt2");
   EXPECT_EQ(config.data.tokenizer.pattern, Pattern::llama3);
-  const auto refusal = [&](const std::string& rest) {
-    return input_error([&] { parse(head + rest); });
-  };
+  const auto refusal = [&](const std::string& rest) { return input_error([&] { parse(head + rest); }); };
   EXPECT_TRUE(contains(refusal("char, from: gpt2}}"),
                        "run.yaml:1:53: data.tokenizer.from is for data.tokenizer.kind: bpe, and the kind is char"));
   EXPECT_TRUE(contains(refusal("sentencepiece, pattern: gpt2}}"), "data.tokenizer.pattern is for"));

@@ -1,0 +1,19 @@
+// Tokenizers of model folders that inkling has not written.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "text/tokenizer.h"
+
+namespace inkling {
+
+// Whether the folder holds tokenizer.json, or vocab.json with merges.txt, or encoder.json with vocab.bpe.
+bool holds_foreign_tokenizer(const std::filesystem::path& folder);
+
+// Opens it. The separator is the eos_token that tokenizer_config.json or special_tokens_map.json names, and
+// first_token() what the post_processor of tokenizer.json puts in front of a text. Throws Error input naming file and
+// field for a tokenizer that inkling does not compute (bpe/files.h).
+std::unique_ptr<Tokenizer> open_foreign_tokenizer(const std::filesystem::path& folder);
+
+}  // namespace inkling

@@ -1,0 +1,63 @@
+#include "checkpoint/generation_config.h"
+
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "tests/temporary_folder.h"
+
+namespace inkling {
+namespace {
+
+class GenerationConfigFile : public testing::Test {
+ protected:
+  GenerationConfigFile() { folder_.write("config.json", R"({"eos_token_id": 7})"); }
+
+  GenerationConfig read(const std::string& json) {
+    folder_.write("generation_config.json", json);
+    return read_generation_config(folder_.path(), 100);
+  }
+  std::string refusal(const std::string& json) {
+    return input_error([&] { read(json); });
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(GenerationConfigFile, WhatInklingWritesIsWhatInklingSampleDoes) {
+  const GenerationConfig config = read(print_generation_config(Token{5}));
+  EXPECT_EQ(config.ends, std::vector<Token>{5});
+  EXPECT_EQ(config.temperature, 0.8);
+  EXPECT_EQ(config.top_k, std::nullopt);
+  EXPECT_EQ(read(print_generation_config({})).ends, std::vector<Token>{7}) << "config.json says it";
+}
+
+TEST_F(GenerationConfigFile, TextEndsAtAnyOfSeveralTokens) {
+  EXPECT_EQ(read(R"({"eos_token_id": [1, 99, 100, 5]})").ends, (std::vector<Token>{1, 99, 5})) << "100 is never drawn";
+  fs::remove(folder_ / "generation_config.json");
+  EXPECT_EQ(read_generation_config(folder_.path(), 100).ends, std::vector<Token>{7});
+  folder_.write("config.json", R"({"eos_token_id": null})");
+  EXPECT_TRUE(read_generation_config(folder_.path(), 100).ends.empty());
+}
+
+TEST_F(GenerationConfigFile, DefaultsOfSamplingAreRead) {
+  const GenerationConfig config = read(
+      R"({"do_sample": true, "temperature": 0.6, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1,
+               "max_length": 4096, "transformers_version": "4.40.0", "num_beams": 1, "typical_p": 1.0})");
+  EXPECT_EQ(config.temperature, 0.6);
+  EXPECT_EQ(config.top_p, 0.9);
+  EXPECT_EQ(config.top_k, 20u);
+  EXPECT_EQ(config.min_p, 0.05);
+  EXPECT_EQ(config.repetition_penalty, 1.1);
+  EXPECT_EQ(read(R"({"do_sample": false, "temperature": 0.6})").temperature, 0.0) << "the likeliest token";
+}
+
+TEST_F(GenerationConfigFile, WhatInklingDoesNotDoIsNamed) {
+  EXPECT_TRUE(contains(refusal(R"({"num_beams": 4})"), "generation_config.json: num_beams is 4, and must be 1"));
+  EXPECT_TRUE(contains(refusal(R"({"no_repeat_ngram_size": 3})"), "no_repeat_ngram_size is 3, and must be 0"));
+  EXPECT_TRUE(contains(refusal(R"({"bad_words_ids": [[1]]})"), "bad_words_ids is [[1]], and must be null"));
+  EXPECT_TRUE(contains(refusal(R"({"eos_token_id": "</s>"})"), "eos_token_id is \"</s>\", and must be a token"));
+  EXPECT_TRUE(contains(refusal(R"({"temperature": "hot"})"), "temperature is \"hot\", and must be a number"));
+}
+
+}  // namespace
+}  // namespace inkling

@@ -1,0 +1,66 @@
+#include "text/foreign_tokenizer.h"
+
+#include "base/files.h"
+#include "bpe/files.h"
+#include "bpe/trainer.h"
+#include "tests/text/text_testing.h"
+
+namespace inkling {
+namespace {
+
+// A vocabulary with <|begin_of_text|>, which stands in front of every text, and <|end_of_text|>.
+BpeVocabulary with_specials() {
+  BpeTrainer trainer(Pattern::llama3);
+  trainer.add(sample_text(50));
+  BpeVocabulary vocabulary = trainer.finish(300);
+  for (const char* name : {"<|begin_of_text|>", "<|end_of_text|>"}) {
+    vocabulary.added.push_back({static_cast<Token>(vocabulary.tokens.size()), name});
+    vocabulary.tokens.emplace_back();
+  }
+  vocabulary.first_token = 300;
+  return vocabulary;
+}
+
+TEST(ForeignTokenizer, BeginsAndEndsTextsAsItsFolderSays) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", print_bpe_json(with_specials()));
+  EXPECT_TRUE(holds_foreign_tokenizer(folder.path()));
+  auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_EQ(tokenizer->kind(), "bpe");
+  EXPECT_EQ(tokenizer->vocab_size(), 302u);
+  EXPECT_EQ(tokenizer->first_token(), 300u);
+  EXPECT_EQ(tokenizer->separator(), std::nullopt);
+  for (const char* json : {R"({"eos_token": "<|end_of_text|>"})", R"({"eos_token": {"content": "<|end_of_text|>"}})"}) {
+    folder.write("special_tokens_map.json", json);
+    EXPECT_EQ(load_tokenizer(folder.path())->separator(), 301u);
+  }
+  folder.write("tokenizer_config.json", R"({"eos_token": "<|begin_of_text|>"})");
+  EXPECT_EQ(load_tokenizer(folder.path())->separator(), 300u) << "tokenizer_config.json counts";
+  const std::string text = sample_text(3);
+  EXPECT_EQ(decode(*tokenizer, encode(*tokenizer, text)), text);
+}
+
+TEST(ForeignTokenizer, IsSavedAsOneOfInklings) {
+  const TemporaryFolder folder, saved;
+  folder.write("tokenizer.json", print_bpe_json(with_specials()));
+  folder.write("tokenizer_config.json", R"({"eos_token": "<|end_of_text|>"})");
+  const auto tokenizer = load_tokenizer(folder.path());
+  tokenizer->save(saved.path());
+  const auto again = load_tokenizer(saved.path());
+  EXPECT_EQ(again->hash(), tokenizer->hash());
+  EXPECT_EQ(again->separator(), 301u);
+  EXPECT_EQ(encode(*again, sample_text(3)), encode(*tokenizer, sample_text(3)));
+}
+
+TEST(ForeignTokenizer, ThatInklingDoesNotComputeIsRefusedWithItsField) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(holds_foreign_tokenizer(folder.path()));
+  folder.write("tokenizer.json", R"({"model": {"type": "WordPiece"}, "pre_tokenizer": {"type": "BertPreTokenizer"}})");
+  const std::string message = input_error([&] { load_tokenizer(folder.path()); });
+  EXPECT_TRUE(contains(message, "tokenizer.json: pre_tokenizer.type is \"BertPreTokenizer\"")) << message;
+  folder.write("tokenizer.json", "{\"version\": \"1.0\"}");
+  EXPECT_TRUE(contains(input_error([&] { load_tokenizer(folder.path()); }), "pre_tokenizer is missing"));
+}
+
+}  // namespace
+}  // namespace inkling
