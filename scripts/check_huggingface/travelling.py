@@ -45,7 +45,11 @@ def greedy_text(model, tokenizer, prompt, foreign=None):
     made = model.generate(
         torch.tensor([tokens]), attention_mask=torch.ones(1, len(tokens), dtype=torch.long), do_sample=False,
         max_new_tokens=TOKENS, pad_token_id=0)
-    return tokenizer.decode(made[0, len(tokens):], skip_special_tokens=True)
+    made = made[0, len(tokens):].tolist()
+    ends = model.generation_config.eos_token_id
+    if made[-1] in (ends if isinstance(ends, list) else [ends]):
+        made.pop()  # which transformers leaves out of the text only where its tokenizer calls it special
+    return tokenizer.decode(made, skip_special_tokens=True)
 
 
 def sampled(inkling, folder):

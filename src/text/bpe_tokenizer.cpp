@@ -204,7 +204,7 @@ std::unique_ptr<Tokenizer> open_foreign_tokenizer(const std::filesystem::path& f
 std::filesystem::path tokenizer_source(const std::string& from) {
   if (from != "gpt2") return from;
   const char* const elsewhere = std::getenv("INKLING_GPT2_TOKENIZER");
-  const std::filesystem::path folder = elsewhere != nullptr ? elsewhere : INKLING_GPT2_TOKENIZER;
+  std::filesystem::path folder = elsewhere != nullptr ? elsewhere : INKLING_GPT2_TOKENIZER;
   if (std::filesystem::exists(folder)) return folder;
   throw Error::environment(str("GPT-2's tokenizer is not in ", folder.string(),
                                ": run scripts/environment, or name a folder with its vocab.json and merges.txt in ",
