@@ -51,6 +51,12 @@ class DeadPlaces {
 
 BpeEncoder::BpeEncoder(const BpeVocabulary& vocabulary)
     : pattern_(vocabulary.pattern), pairs_(vocabulary.merges.size()), origins_(vocabulary.tokens.size()) {
+  std::size_t total_bytes = 0;
+  for (const std::string& bytes : vocabulary.tokens) total_bytes += bytes.size();
+  if (total_bytes > TokenTrie::most_bytes) {
+    throw Error::input(str("its tokens have ", format_bytes(total_bytes), " together, and inkling takes ",
+                           format_bytes(TokenTrie::most_bytes)));
+  }
   byte_tokens_.fill(no_token);
   for (std::size_t token = 0; token < vocabulary.tokens.size(); ++token) {
     const std::string& bytes = vocabulary.tokens[token];

@@ -22,6 +22,8 @@ namespace {
 
 // No known vocabulary comes near; a larger number would take memory for all the numbers below it.
 constexpr std::uint64_t largest_token = (1 << 21) - 1;
+// Likewise of a token, in bytes: known ones have at most some hundred.
+constexpr std::size_t longest_token = 1024;
 constexpr std::string_view remedy = "take the file once more from where the tokenizer came from";
 
 [[noreturn]] void refuse_line(const fs::path& path, std::size_t line, const std::string& why) {
@@ -46,6 +48,9 @@ class Collector {
     if (token >= vocabulary.tokens.size()) vocabulary.tokens.resize(token + 1);
     if (!vocabulary.tokens[token].empty() || bytes.empty())
       throw Error::input(str("two tokens have the number ", token));
+    if (bytes.size() > longest_token) {
+      throw Error::input(str("token ", token, " has ", bytes.size(), " bytes, and inkling takes ", longest_token));
+    }
     const bool is_new = by_bytes_.emplace(bytes, static_cast<Token>(token)).second;
     if (!is_new) throw Error::input(str("token ", token, " has the bytes of another token"));
     vocabulary.tokens[token] = std::move(bytes);
@@ -130,6 +135,10 @@ void add_signs(const JsonFields& vocab, Collector& collector, const std::map<std
 }
 
 BpeVocabulary read_vocabulary_and_merges(const fs::path& path, const fs::path& merges) {
+  if (const fs::path added = path.parent_path() / "added_tokens.json"; fs::exists(added)) {
+    throw Error::input(
+        str(added.string(), ": inkling does not read tokens added so; save the tokenizer as tokenizer.json"));
+  }
   Collector collector;
   add_signs(JsonFields(path, std::string(remedy)), collector, {});
   read_merges(merges, collector);
@@ -204,6 +213,9 @@ BpeVocabulary read_hugging_face(const JsonFields& json, std::optional<Pattern> p
   std::map<std::string, Token> added;
   for (const JsonFields& one : json.has("added_tokens") ? json.sections("added_tokens") : std::vector<JsonFields>()) {
     const auto token = static_cast<Token>(one.count("id", largest_token));
+    if (one.optional_flag("special") == false) {
+      one.refuse_value("special", "true: inkling never encodes a text to an added token");
+    }
     vocabulary.added.push_back({token, one.text("content")});
     added.emplace(one.text("content"), token);
   }

@@ -145,6 +145,8 @@ std::string print_bpe_json(const BpeVocabulary& vocabulary) {
     // Json's own insertion would look for the name in all fields before.
     if (!signs[token].empty()) vocab_fields.emplace_back(signs[token], token);
   }
+  // Here as well, as tokenizers would otherwise give them numbers of its own.
+  for (const auto& [token, name] : vocabulary.added) vocab_fields.emplace_back(name, token);
   for (const Merge& merge : vocabulary.merges) merges.push_back(str(signs[merge.left], " ", signs[merge.right]));
   Json post_processor;
   for (const auto& [token, name] : vocabulary.added) {

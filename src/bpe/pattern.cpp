@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "base/strings.h"
 
@@ -147,20 +148,23 @@ inline const char* PatternScanner::cl100k_word(const char* at, bool final_space_
 
 std::size_t last_boundary(std::string_view text, std::size_t limit) {
   const UnicodeClasses& classes = UnicodeClasses::table();
-  std::size_t place = std::min(limit, text.size());
-  while (place > 0 && (place == text.size() || continues_character(text[place]))) --place;
-  if (place + static_cast<std::size_t>(character_length(text.data() + place)) > text.size()) {  // incomplete
-    do {
-      if (place == 0) return 0;
-      --place;
-    } while (continues_character(text[place]));
-  }
-  while (place > 0) {
-    const char* const before = last_character(text.data() + place);
-    const CharacterClass left = classes.of(code_point(before)), right = classes.of(code_point(text.data() + place));
-    const bool ends_run = (left == CharacterClass::letter || left == CharacterClass::number) && left != right;
-    if (ends_run || (left != CharacterClass::white_space && text[place] == ' ')) return place;
-    place = static_cast<std::size_t>(before - text.data());
+  // The class of the character that begins at `place`; none where no whole and well-formed character does.
+  const auto class_of = [&](std::size_t place) -> std::optional<CharacterClass> {
+    const auto length = static_cast<std::size_t>(character_length(text.data() + place));
+    const std::string_view character = text.substr(place, length);
+    if (character.size() < length || find_invalid_utf8(character)) return std::nullopt;
+    return classes.of(code_point(character.data()));
+  };
+  std::optional<CharacterClass> right;
+  for (std::size_t place = std::min(limit + 1, text.size()); place-- > 0;) {
+    if (continues_character(text[place])) continue;
+    const std::optional<CharacterClass> left = class_of(place);
+    const std::size_t behind = place + (left ? static_cast<std::size_t>(character_length(text.data() + place)) : 0);
+    if (left && right && behind <= limit) {
+      const bool ends_run = (*left == CharacterClass::letter || *left == CharacterClass::number) && left != right;
+      if (ends_run || (*left != CharacterClass::white_space && text[behind] == ' ')) return behind;
+    }
+    right = left;
   }
   return 0;
 }

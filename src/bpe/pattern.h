@@ -27,7 +27,6 @@ class PatternScanner {
 
   const char* contraction(const char* at, bool either_case) const;
   const char* past_run(const char* at, CharacterClass wanted) const;
-  const char* past_others(const char* at) const;
   CharacterClass class_at(const char* at) const;
 
   Pattern pattern_;
@@ -40,7 +39,7 @@ class PatternScanner {
 // The length of the longest front of `text`, at most `limit` bytes long, behind which all patterns have a boundary
 // whatever comes in front and behind: between a letter and what is not one, between a number and what is not one, and
 // before a space behind something that is not white space. Encoding both parts then gives the tokens of the whole.
-// 0 if there is no such place. `text` is UTF-8, but its last character may be incomplete.
+// 0 if there is no such place. Beside what is not UTF-8 there is none; the last character may be incomplete.
 std::size_t last_boundary(std::string_view text, std::size_t limit);
 
 }  // namespace inkling

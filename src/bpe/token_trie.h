@@ -10,11 +10,11 @@
 
 namespace inkling {
 
-// A tree of bytes, whose edges lie in one hash table.
 // A tree of bytes. The nodes that two bytes lead to are found at once, the edges behind them in one hash table.
 class TokenTrie {
  public:
   static constexpr Token no_token = ~Token{0};
+  static constexpr std::size_t most_bytes = (std::size_t{1} << 24) - 1;  // of all tokens: nodes have numbers of 24 bits
 
   // The tree of the tokens whose bytes are not empty; of two with the same bytes the first counts.
   explicit TokenTrie(const std::vector<std::string>& bytes_of_token);

@@ -45,8 +45,6 @@ class WordCache {
     return key;
   }
 
-  void prefetch(const Key& key) const { __builtin_prefetch(&entries_[key.place]); }
-
   // The tokens of the word, or nothing (no word has no tokens).
   std::span<const Token> find(const Key& key) const {
     const Entry& entry = entries_[key.place];

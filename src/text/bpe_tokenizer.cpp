@@ -106,15 +106,21 @@ std::optional<Token> find_added(const BpeVocabulary& vocabulary, const std::stri
   return std::nullopt;
 }
 
-// The token that ends a document, by its name; a new one where the vocabulary has none of these.
+// The token that ends a document, by its name; where the vocabulary has none of these, the lowest number that is free.
 Token find_separator(BpeVocabulary& vocabulary) {
   for (const char* name : {separator_name, "<|end_of_text|>", "</s>", "<eos>"}) {
     if (const auto token = find_added(vocabulary, name)) return *token;
   }
-  const auto token = static_cast<Token>(vocabulary.tokens.size());
-  vocabulary.tokens.emplace_back();
-  vocabulary.added.push_back({token, separator_name});
-  return token;
+  const auto is_free = [&](std::size_t token) {
+    return vocabulary.tokens[token].empty() &&
+           std::none_of(vocabulary.added.begin(), vocabulary.added.end(),
+                        [&](const AddedToken& added) { return added.token == token; });
+  };
+  std::size_t token = 0;
+  while (token < vocabulary.tokens.size() && !is_free(token)) ++token;
+  vocabulary.tokens.resize(std::max(vocabulary.tokens.size(), token + 1));
+  vocabulary.added.push_back({static_cast<Token>(token), separator_name});
+  return static_cast<Token>(token);
 }
 
 std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeVocabulary vocabulary, bool with_separator) {
@@ -191,7 +197,14 @@ bool holds_foreign_tokenizer(const std::filesystem::path& folder) {
 std::unique_ptr<Tokenizer> open_foreign_tokenizer(const std::filesystem::path& folder) {
   BpeVocabulary vocabulary = read_bpe(folder);
   std::optional<Token> separator;
-  if (const auto name = special_token_name(folder, "eos_token")) separator = find_added(vocabulary, *name);
+  if (const auto name = special_token_name(folder, "eos_token")) {
+    separator = find_added(vocabulary, *name);
+  } else if (std::filesystem::exists(folder / "config.json")) {  // GPT-2's own folder says it there alone
+    const JsonFields config(folder / "config.json", "fetch the model again");
+    for (const AddedToken& added : vocabulary.added) {
+      if (config.has("eos_token_id") && config.json("eos_token_id") == str(added.token)) separator = added.token;
+    }
+  }
   const std::optional<Token> first_token = vocabulary.first_token;
   std::string json = print_bpe_json(vocabulary);
   try {

@@ -146,6 +146,10 @@ TEST(BpeEncoder, ImpossibleVocabulariesAreRefused) {
   vocabulary = bytes_alone();
   vocabulary.merges.push_back({0, 1, 2});
   EXPECT_TRUE(contains(input_error([&] { BpeEncoder{vocabulary}; }), "merge 1 does not make"));
+  vocabulary.merges.clear();
+  for (int i = 0; i < 17; ++i) vocabulary.tokens.emplace_back(1'000'000 + i, 'a');
+  EXPECT_TRUE(contains(input_error([&] { BpeEncoder{vocabulary}; }), "and inkling takes 16.0 MiB"));
+  vocabulary = bytes_alone();
   vocabulary.merges = {{0, 1, 5000}};
   EXPECT_TRUE(contains(input_error([&] { BpeEncoder{vocabulary}; }), "merge 1 does not make"));
 }

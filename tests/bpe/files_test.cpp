@@ -136,6 +136,8 @@ TEST(BpeFiles, WhatInklingDoesNotComputeIsNamed) {
   EXPECT_TRUE(contains(refusal("\"!\": 0", "\"!\": 1"), "two tokens have the number 1"));
   EXPECT_TRUE(contains(refusal("\"!\": 0", "\"!\": 99999999"), "model.vocab.! is 99999999"));
   EXPECT_TRUE(contains(refusal("\"!\": 0", "\"!\": \"0\""), "model.vocab.! is"));
+  EXPECT_TRUE(contains(refusal("\"special\": true", "\"special\": false"), "added_tokens[0].special is false"));
+  EXPECT_TRUE(contains(refusal("\"!\": 0", "\"" + std::string(1025, 'a') + "\": 0"), "has 1025 bytes"));
   EXPECT_TRUE(contains(refusal("\"id\": 300", "\"id\": 3"), "added_tokens gives"));
   EXPECT_TRUE(contains(refusal("\"merges\": [", "\"merges\": [\"q q\","),
                        "model.merges[0] merges \"q\" and \"q\", but \"qq\""));
@@ -158,6 +160,9 @@ TEST(BpeFiles, LinesThatAreNoMergesOrRanksAreNamed) {
   EXPECT_TRUE(contains(with_line("q \u4e2d"), place + "a merge is two tokens"));
   EXPECT_TRUE(contains(with_line("q z"), place + "merges \"q\" and \"z\", but \"qz\" is not in the vocabulary"));
   EXPECT_TRUE(contains(with_line("q \xff"), place + "this is not UTF-8"));
+  folder.write("added_tokens.json", "{\"<|eod|>\": 301}");
+  EXPECT_TRUE(contains(input_error([&] { read_bpe(path); }), "added_tokens.json: inkling does not read"));
+  fs::remove(folder / "added_tokens.json");
   fs::remove(folder / "merges.txt");
   EXPECT_TRUE(contains(input_error([&] { read_bpe(path); }), "merges.txt"));
   EXPECT_TRUE(contains(input_error([&] { read_bpe(TemporaryFolder().path()); }), "holds neither tokenizer.json nor"));

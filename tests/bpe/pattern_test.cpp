@@ -96,6 +96,18 @@ TEST(Pattern, ACutAtABoundaryChangesNoWord) {
   }));
 }
 
+TEST(Pattern, WhatIsNotUtf8HasNoBoundaryAndIsReadInItsBounds) {
+  EXPECT_EQ(last_boundary("a b\xff\xbf\xbf\xbf c", 7), 1u) << "not before the space behind 0xFF";
+  EXPECT_EQ(last_boundary("\xf7\xbf\xbf\xbf\xf7", 4), 0u);
+  EXPECT_EQ(last_boundary("a\xf0", 1), 0u);
+  EXPECT_TRUE(rc::check([] {
+    const auto text = *rc::gen::container<std::string>(
+        rc::gen::element('a', ' ', '1', '\x80', '\xbf', '\xc3', '\xe2', '\xf0', '\xf4', '\xf7', '\xff'));
+    const std::string copy(text);  // of its own length, so that a sanitizer sees what is read behind it
+    for (std::size_t limit = 0; limit <= copy.size(); ++limit) RC_ASSERT(last_boundary(copy, limit) <= limit);
+  }));
+}
+
 TEST(Pattern, EveryBoundaryIsFound) {
   EXPECT_EQ(last_boundary("one two", 7), 3u);
   EXPECT_EQ(last_boundary("one two", 2), 0u);

@@ -36,6 +36,12 @@ TEST(ForeignTokenizer, BeginsAndEndsTextsAsItsFolderSays) {
   }
   folder.write("tokenizer_config.json", R"({"eos_token": "<|begin_of_text|>"})");
   EXPECT_EQ(load_tokenizer(folder.path())->separator(), 300u) << "tokenizer_config.json counts";
+  fs::remove(folder / "tokenizer_config.json");
+  fs::remove(folder / "special_tokens_map.json");
+  folder.write("config.json", R"({"eos_token_id": 301})");
+  EXPECT_EQ(load_tokenizer(folder.path())->separator(), 301u);
+  folder.write("config.json", R"({"eos_token_id": 5})");
+  EXPECT_EQ(load_tokenizer(folder.path())->separator(), std::nullopt) << "a token that text encodes to";
   const std::string text = sample_text(3);
   EXPECT_EQ(decode(*tokenizer, encode(*tokenizer, text)), text);
 }
