@@ -73,7 +73,9 @@ std::optional<std::string> read_post_processor(const JsonFields& step) {
   if (type == "Sequence") {
     std::optional<std::string> name;
     for (const JsonFields& one : step.sections("processors")) {
-      if (const auto found = read_post_processor(one)) name = found;
+      const auto found = read_post_processor(one);
+      if (found && name) step.refuse_value("processors", "a sequence that puts one token in front of a text");
+      if (found) name = found;
     }
     return name;
   }

@@ -31,6 +31,8 @@ constexpr Undone undone[] = {
     {"forced_eos_token_id", ""}, {"suppress_tokens", ""},
     {"sequence_bias", ""},       {"begin_suppress_tokens", ""},
     {"guidance_scale", "1.0"},   {"encoder_repetition_penalty", "1.0"},
+    {"stop_strings", ""},        {"token_healing", "false"},
+    {"watermarking_config", ""}, {"encoder_no_repeat_ngram_size", "0"},
     {"constraints", ""},         {"exponential_decay_length_penalty", ""},
 };
 
@@ -57,7 +59,7 @@ std::vector<Token> read_tokens(const JsonFields& json, const char* field, std::i
 }  // namespace
 
 std::string print_generation_config(std::optional<Token> separator) {
-  Json json = {{"do_sample", true}, {"temperature", SamplingSettings{}.temperature}};
+  Json json = {{"do_sample", true}, {"temperature", SamplingSettings{}.temperature}, {"top_k", 0}};
   if (separator) json["bos_token_id"] = json["eos_token_id"] = *separator;
   return json.dump(2) + "\n";
 }
@@ -72,7 +74,8 @@ GenerationConfig read_generation_config(const std::filesystem::path& folder, std
   const JsonFields json(folder / file_name, remedy);
   for (const auto& [field, value] : undone) {
     if (json.has(field) && !is_value(json, field, value)) {
-      json.refuse_value(field, str(*value == '\0' ? "null" : value, ", as inkling draws one token after the other"));
+      config.refused = str((folder / file_name).string(), ": ", field, " is ", json.json(field), ", and must be ",
+                           *value == '\0' ? "null" : value, ", as inkling draws one token after the other; ", remedy);
     }
   }
   config.ends = read_tokens(json.has("eos_token_id") ? json : model, "eos_token_id", vocab_size);

@@ -16,14 +16,14 @@ struct GenerationConfig {
   std::vector<Token> ends = {};                                                             // text ends at any of them
   std::optional<double> temperature = {}, top_p = {}, min_p = {}, repetition_penalty = {};  // 0: the likeliest token
   std::optional<std::uint64_t> top_k = {};
+  std::string refused = {};  // what transformers would do and inkling does not, as a message; empty if there is nothing
 };
 
 // What inkling-sample does without flags, as JSON for transformers.
 std::string print_generation_config(std::optional<Token> separator);
 
 // Reads FOLDER/generation_config.json, and `ends` from config.json where it does not say them; tokens from vocab_size
-// on are left out. Throws Error input naming the field for what inkling's sampling does not have (beams, n-grams that
-// must not come twice …).
+// on are left out. Throws Error input naming the field for a value of the wrong type.
 GenerationConfig read_generation_config(const std::filesystem::path& folder, std::int64_t vocab_size);
 
 }  // namespace inkling

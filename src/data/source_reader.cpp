@@ -63,9 +63,9 @@ void skip_byte_order_mark(FileStream& stream) {
   if (stream.view().starts_with(byte_order_mark)) stream.take(byte_order_mark.size());
 }
 
-// Visits a text file from the stream's offset up to `end`; returns the line after it.
-std::uint64_t visit_lines(FileStream& stream, std::uint64_t end, Split split, Place place, const TextVisitor& visitor) {
-  std::uint64_t next_line = place.line, last_line = 0;
+// Visits a text file from the stream's offset, which is at `place`, up to `end`; returns the place behind it.
+Place visit_lines(FileStream& stream, std::uint64_t end, Split split, Place place, const TextVisitor& visitor) {
+  std::uint64_t last_line = 0;
   while (stream.offset() < end) {
     const std::string_view text = stream.view().substr(0, end - stream.offset());
     const bool more_may_follow = !stream.at_end() && stream.offset() + text.size() < end;
@@ -75,22 +75,22 @@ std::uint64_t visit_lines(FileStream& stream, std::uint64_t end, Split split, Pl
       stream.read_more();
       continue;
     }
-    place.line = next_line;
     const std::string_view part = text.substr(0, length);
     visitor.part({split, part, place});
-    next_line += static_cast<std::uint64_t>(std::count(part.begin(), part.end(), '\n'));
-    last_line = part.back() == '\n' ? next_line - 1 : next_line;
+    place.line += static_cast<std::uint64_t>(std::count(part.begin(), part.end(), '\n'));
+    const std::size_t newline = part.rfind('\n');
+    place.before = newline == std::string_view::npos ? place.before + length : length - newline - 1;
+    last_line = part.back() == '\n' ? place.line - 1 : place.line;
     stream.take(length);
   }
-  place.line = last_line;
-  if (last_line > 0) visitor.end_document(split, place);
-  return next_line;
+  if (last_line > 0) visitor.end_document(split, {place.path, last_line});
+  return place;
 }
 
 void visit_text_file(FileStream& stream, const PlannedFile& planned, const TextVisitor& visitor) {
-  Place place{&planned.file.path, 1};
-  place.line = visit_lines(stream, planned.train_bytes, Split::train, place, visitor);
-  visit_lines(stream, planned.file.stamp.size, Split::validation, place, visitor);
+  const Place begin{&planned.file.path, 1};
+  const Place cut = visit_lines(stream, planned.train_bytes, Split::train, begin, visitor);
+  visit_lines(stream, planned.file.stamp.size, Split::validation, cut, visitor);
 }
 
 // Visits one line of .jsonl, which begins at byte `begin` of its file. A document across the cut is cut in proportion.
@@ -173,10 +173,12 @@ void take_part(const PartOfText& part, const std::function<void()>& take,
       try {
         check(line);
       } catch (const Error& of_line) {
-        throw Error::input(str(place.text(), ": ", of_line.message()));
+        const std::string from = place.before > 0 ? str(" (counted from byte ", place.before, " of the line)") : "";
+        throw Error::input(str(place.text(), ": ", of_line.message(), from));
       }
       rest.remove_prefix(line.size());
       ++place.line;
+      place.before = 0;
     }
     throw Error::input(str(part.place.text(), ": ", error.message()));
   }

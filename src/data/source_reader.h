@@ -20,8 +20,9 @@ struct PlannedFile {
 
 struct Place {
   const std::filesystem::path* path = nullptr;
-  std::uint64_t line = 0;  // from 1; 0 if the text is not a line of the file
-  bool one_line = false;   // the text is all from this line: that of a .jsonl
+  std::uint64_t line = 0;    // from 1; 0 if the text is not a line of the file
+  bool one_line = false;     // the text is all from this line: that of a .jsonl
+  std::uint64_t before = 0;  // bytes of the line in front of the text
 
   std::string text() const;  // "notes.txt:12", "fables.grammar"
 };

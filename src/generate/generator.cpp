@@ -190,6 +190,7 @@ void check_settings(const GenerationSettings& settings) {
 std::vector<Sample> generate(const LoadedModel& model, std::span<const std::string> prompts,
                              const GenerationSettings& settings, const Watcher& watcher) {
   check_settings(settings);
+  if (!model.generation.refused.empty()) throw Error::input(model.generation.refused);
   return Generation(model, prompts, settings, watcher).run();
 }
 

@@ -27,7 +27,8 @@ TEST_F(GenerationConfigFile, WhatInklingWritesIsWhatInklingSampleDoes) {
   const GenerationConfig config = read(print_generation_config(Token{5}));
   EXPECT_EQ(config.ends, std::vector<Token>{5});
   EXPECT_EQ(config.temperature, 0.8);
-  EXPECT_EQ(config.top_k, std::nullopt);
+  EXPECT_EQ(config.top_k, 0u) << "transformers' own default is 50";
+  EXPECT_EQ(config.refused, "");
   EXPECT_EQ(read(print_generation_config({})).ends, std::vector<Token>{7}) << "config.json says it";
 }
 
@@ -52,9 +53,10 @@ TEST_F(GenerationConfigFile, DefaultsOfSamplingAreRead) {
 }
 
 TEST_F(GenerationConfigFile, WhatInklingDoesNotDoIsNamed) {
-  EXPECT_TRUE(contains(refusal(R"({"num_beams": 4})"), "generation_config.json: num_beams is 4, and must be 1"));
-  EXPECT_TRUE(contains(refusal(R"({"no_repeat_ngram_size": 3})"), "no_repeat_ngram_size is 3, and must be 0"));
-  EXPECT_TRUE(contains(refusal(R"({"bad_words_ids": [[1]]})"), "bad_words_ids is [[1]], and must be null"));
+  const auto refused = [&](const std::string& json) { return read(json).refused; };
+  EXPECT_TRUE(contains(refused(R"({"num_beams": 4})"), "generation_config.json: num_beams is 4, and must be 1"));
+  EXPECT_TRUE(contains(refused(R"({"no_repeat_ngram_size": 3})"), "no_repeat_ngram_size is 3, and must be 0"));
+  EXPECT_TRUE(contains(refused(R"({"bad_words_ids": [[1]]})"), "bad_words_ids is [[1]], and must be null"));
   EXPECT_TRUE(contains(refusal(R"({"eos_token_id": "</s>"})"), "eos_token_id is \"</s>\", and must be a token"));
   EXPECT_TRUE(contains(refusal(R"({"temperature": "hot"})"), "temperature is \"hot\", and must be a number"));
 }

@@ -285,6 +285,13 @@ TEST(BadText, IsRefusedWithItsLineByATokenizerThatExists) {
   config.tokenizer.from = "gpt2";
   const std::string message = input_error([&] { prepare_dataset(config, {}); });
   EXPECT_TRUE(contains(message, "a.txt:50001: not UTF-8 at byte 4 (0xC3)")) << message;
+  std::string words = "first\n";
+  for (int i = 0; i < 60'000; ++i) words += "word ";
+  config.source = {folder.write("b.txt", words + "\xff" + words)};
+  const std::string within = input_error([&] { prepare_dataset(config, {}); });
+  // The first part ends before the last space in 262,144 bytes.
+  EXPECT_TRUE(contains(within, "b.txt:2: not UTF-8 at byte 37866 (0xFF)")) << within;
+  EXPECT_TRUE(contains(within, "(counted from byte 262134 of the line)")) << within;
 }
 
 TEST(BadText, IsAllRightForBytes) {
