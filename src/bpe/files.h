@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "bpe/vocabulary.h"
@@ -21,8 +20,5 @@ BpeVocabulary read_bpe(const std::filesystem::path& path, std::optional<Pattern>
 
 // The files that read_bpe(path) reads. Throws Error input if a folder holds none.
 std::vector<std::filesystem::path> bpe_files(const std::filesystem::path& path);
-
-// The text of Hugging Face's tokenizer.json, which read_bpe() and AutoTokenizer read.
-std::string print_bpe_json(const BpeVocabulary& vocabulary);
 
 }  // namespace inkling

@@ -1,12 +1,10 @@
 #include "bpe/hugging_face_json.h"
 
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
 #include "base/strings.h"
 #include "bpe/byte_signs.h"
-#include "bpe/files.h"
 
 namespace inkling {
 
@@ -19,8 +17,8 @@ struct Expression {
   std::string_view text;
 };
 
-// Hugging Face's regular expressions are Oniguruma's: `{1,3}+` would repeat, and `$` is the end of any line. Of each
-// pattern the first way of writing it is what inkling writes.
+// Hugging Face's regular expressions are Oniguruma's: `{1,3}+` would repeat, and `$` is the end of any line. They
+// are what inkling reads and writes.
 constexpr Expression expressions[] = {
     {Pattern::gpt2, R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
     {Pattern::cl100k,
@@ -129,51 +127,59 @@ HuggingFaceRules read_hugging_face_rules(const JsonFields& json) {
   return rules;
 }
 
-std::string print_bpe_json(const BpeVocabulary& vocabulary) {
-  Json added = Json::array(), vocab = Json::object(), merges = Json::array();
-  for (const auto& [token, name] : vocabulary.added) {
-    added.push_back({{"id", token},
-                     {"content", name},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", true}});
-  }
-  std::vector<std::string> signs;
-  for (const std::string& bytes : vocabulary.tokens) signs.push_back(bytes_to_signs(bytes));
-  auto& vocab_fields = vocab.get_ref<Json::object_t&>();
-  for (std::size_t token = 0; token < signs.size(); ++token) {
-    // Json's own insertion would look for the name in all fields before.
-    if (!signs[token].empty()) vocab_fields.emplace_back(signs[token], token);
-  }
-  // Here as well, as tokenizers would otherwise give them numbers of its own.
-  for (const auto& [token, name] : vocabulary.added) vocab_fields.emplace_back(name, token);
-  for (const Merge& merge : vocabulary.merges) merges.push_back(str(signs[merge.left], " ", signs[merge.right]));
-  Json post_processor;
-  for (const auto& [token, name] : vocabulary.added) {
-    if (vocabulary.first_token == token) post_processor = print_template(name, token);
-  }
+std::string print_hugging_face(const HuggingFaceTokenizer& tokenizer) {
   const Json json = {{"version", "1.0"},
                      {"truncation", nullptr},
                      {"padding", nullptr},
-                     {"added_tokens", added},
+                     {"added_tokens", tokenizer.added},
                      {"normalizer", nullptr},
-                     {"pre_tokenizer", print_pre_tokenizer(vocabulary.pattern)},
-                     {"post_processor", post_processor},
-                     {"decoder", byte_level(true)},
-                     {"model",
-                      {{"type", "BPE"},
-                       {"dropout", nullptr},
-                       {"unk_token", nullptr},
-                       {"continuing_subword_prefix", nullptr},
-                       {"end_of_word_suffix", nullptr},
-                       {"fuse_unk", false},
-                       {"byte_fallback", false},
-                       {"ignore_merges", vocabulary.words_are_tokens},
-                       {"vocab", vocab},
-                       {"merges", merges}}}};
+                     {"pre_tokenizer", tokenizer.pre_tokenizer},
+                     {"post_processor", tokenizer.post_processor},
+                     {"decoder", tokenizer.decoder},
+                     {"model", tokenizer.model}};
   return json.dump(1) + "\n";
+}
+
+Json hugging_face_added(const AddedToken& added) {
+  return {{"id", added.token}, {"content", added.name}, {"single_word", false}, {"lstrip", false},
+          {"rstrip", false},   {"normalized", false},   {"special", true}};
+}
+
+Json hugging_face_bpe(const HuggingFaceBpe& model) {
+  return {{"type", "BPE"},
+          {"dropout", nullptr},
+          {"unk_token", model.unknown},
+          {"continuing_subword_prefix", nullptr},
+          {"end_of_word_suffix", nullptr},
+          {"fuse_unk", false},
+          {"byte_fallback", model.byte_fallback},
+          {"ignore_merges", model.ignore_merges},
+          {"vocab", model.vocab},
+          {"merges", model.merges}};
+}
+
+void add_new_field(Json& object, const std::string& name, const Json& value) {
+  object.get_ref<Json::object_t&>().emplace_back(name, value);
+}
+
+std::string print_bpe_json(const BpeVocabulary& vocabulary) {
+  std::vector<std::string> signs;
+  for (const std::string& bytes : vocabulary.tokens) signs.push_back(bytes_to_signs(bytes));
+  HuggingFaceTokenizer tokenizer;
+  HuggingFaceBpe model{.vocab = Json::object(), .merges = Json::array(), .ignore_merges = vocabulary.words_are_tokens};
+  for (std::size_t token = 0; token < signs.size(); ++token) {
+    if (!signs[token].empty()) add_new_field(model.vocab, signs[token], token);
+  }
+  for (const AddedToken& added : vocabulary.added) {
+    tokenizer.added.push_back(hugging_face_added(added));
+    add_new_field(model.vocab, added.name, added.token);  // or tokenizers would give it a number of its own
+    if (vocabulary.first_token == added.token) tokenizer.post_processor = print_template(added.name, added.token);
+  }
+  for (const Merge& merge : vocabulary.merges) model.merges.push_back(str(signs[merge.left], " ", signs[merge.right]));
+  tokenizer.pre_tokenizer = print_pre_tokenizer(vocabulary.pattern);
+  tokenizer.decoder = byte_level(true);
+  tokenizer.model = hugging_face_bpe(model);
+  return print_hugging_face(tokenizer);
 }
 
 }  // namespace inkling

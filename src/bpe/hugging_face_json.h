@@ -1,14 +1,16 @@
-// The rules of a tokenizer.json of Hugging Face, apart from its lists of tokens and merges.
+// tokenizer.json of Hugging Face: the rules in it, and how it is written.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
-#include "bpe/bpe_settings.h"
+#include "bpe/vocabulary.h"
 #include "formats/json_fields.h"
 
 namespace inkling {
 
+// What a tokenizer.json says apart from its lists of tokens and merges.
 struct HuggingFaceRules {
   Pattern pattern = Pattern::gpt2;
   bool words_are_tokens = false;                     // ignore_merges
@@ -17,5 +19,26 @@ struct HuggingFaceRules {
 
 // Throws Error input naming the field for everything that would give other tokens than inkling's.
 HuggingFaceRules read_hugging_face_rules(const JsonFields& json);
+
+// The text of tokenizer.json, which read_bpe() and AutoTokenizer read.
+std::string print_bpe_json(const BpeVocabulary& vocabulary);
+
+// The parts of such a file, for every kind of tokenizer. What is null is not done.
+struct HuggingFaceTokenizer {
+  nlohmann::ordered_json added = nlohmann::ordered_json::array();  // of hugging_face_added()
+  nlohmann::ordered_json pre_tokenizer = {}, post_processor = {}, decoder = {}, model = {};
+};
+struct HuggingFaceBpe {
+  nlohmann::ordered_json vocab, merges;
+  nlohmann::ordered_json unknown = {};  // the token for characters that have none
+  bool byte_fallback = false, ignore_merges = false;
+};
+
+std::string print_hugging_face(const HuggingFaceTokenizer& tokenizer);
+nlohmann::ordered_json hugging_face_added(const AddedToken& added);
+nlohmann::ordered_json hugging_face_bpe(const HuggingFaceBpe& model);
+
+// Adds a field to an object that has none of this name. (The library's own insertion would look at all fields first.)
+void add_new_field(nlohmann::ordered_json& object, const std::string& name, const nlohmann::ordered_json& value);
 
 }  // namespace inkling

@@ -1,6 +1,7 @@
 // What a byte-level BPE tokenizer is made of, wherever it was read from.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,6 +32,18 @@ struct BpeVocabulary {
   // A word that is a token becomes that token, whatever the merges would make of it (tiktoken; ignore_merges of
   // Hugging Face).
   bool words_are_tokens = false;
+
+  // Null if there is no such added token.
+  const AddedToken* find_added(std::optional<Token> token) const {
+    const auto found =
+        std::find_if(added.begin(), added.end(), [&](const AddedToken& one) { return one.token == token; });
+    return found == added.end() ? nullptr : &*found;
+  }
+  const AddedToken* find_added(const std::string& name) const {
+    const auto found =
+        std::find_if(added.begin(), added.end(), [&](const AddedToken& one) { return one.name == name; });
+    return found == added.end() ? nullptr : &*found;
+  }
 };
 
 }  // namespace inkling

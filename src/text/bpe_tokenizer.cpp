@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "bpe/encoder.h"
 #include "bpe/files.h"
+#include "bpe/hugging_face_json.h"
 #include "bpe/pattern.h"
 #include "bpe/trainer.h"
 #include "formats/json_fields.h"
@@ -25,8 +26,6 @@
 namespace inkling {
 
 namespace {
-
-std::filesystem::path bpe_json_path(const std::filesystem::path& folder) { return folder / "tokenizer.json"; }
 
 // A text is cut where every pattern has a boundary: behind the last such place in 256 KiB or, if there is none, in
 // 2 MiB. Only a stretch of more than 2 MiB without one is cut elsewhere, between characters, and that can be seen in
@@ -73,19 +72,13 @@ class BpeTokenizer final : public Tokenizer {
 
   void save(const std::filesystem::path& folder) const override {
     write_description(folder, description());
-    write_hugging_face_files(folder, json_, name_of(separator_));
+    const AddedToken* const separator = vocabulary_.find_added(separator_);
+    write_hugging_face_files(folder, json_, separator ? std::optional(separator->name) : std::nullopt);
   }
 
   std::string hash() const override { return hash_text(print_description(description())); }
 
  private:
-  std::optional<std::string> name_of(std::optional<Token> token) const {
-    for (const AddedToken& added : vocabulary_.added) {
-      if (added.token == token) return added.name;
-    }
-    return std::nullopt;
-  }
-
   TokenizerDescription description() const {
     return {.kind = kind(),
             .separator = separator_.has_value(),
@@ -99,28 +92,18 @@ class BpeTokenizer final : public Tokenizer {
   std::string json_;
 };
 
-std::optional<Token> find_added(const BpeVocabulary& vocabulary, const std::string& name) {
-  for (const AddedToken& added : vocabulary.added) {
-    if (added.name == name) return added.token;
-  }
-  return std::nullopt;
-}
-
 // The token that ends a document, by its name; where the vocabulary has none of these, the lowest number that is free.
 Token find_separator(BpeVocabulary& vocabulary) {
   for (const char* name : {separator_name, "<|end_of_text|>", "</s>", "<eos>"}) {
-    if (const auto token = find_added(vocabulary, name)) return *token;
+    if (const AddedToken* const added = vocabulary.find_added(name)) return added->token;
   }
-  const auto is_free = [&](std::size_t token) {
-    return vocabulary.tokens[token].empty() &&
-           std::none_of(vocabulary.added.begin(), vocabulary.added.end(),
-                        [&](const AddedToken& added) { return added.token == token; });
-  };
-  std::size_t token = 0;
-  while (token < vocabulary.tokens.size() && !is_free(token)) ++token;
-  vocabulary.tokens.resize(std::max(vocabulary.tokens.size(), token + 1));
-  vocabulary.added.push_back({static_cast<Token>(token), separator_name});
-  return static_cast<Token>(token);
+  Token token = 0;
+  while (token < vocabulary.tokens.size() && (!vocabulary.tokens[token].empty() || vocabulary.find_added(token))) {
+    ++token;
+  }
+  vocabulary.tokens.resize(std::max<std::size_t>(vocabulary.tokens.size(), token + 1));
+  vocabulary.added.push_back({token, separator_name});
+  return token;
 }
 
 std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeVocabulary vocabulary, bool with_separator) {
@@ -159,17 +142,9 @@ std::unique_ptr<Tokenizer> build_bpe_tokenizer(const TokenizerConfig& config, co
 
 std::unique_ptr<Tokenizer> open_bpe_tokenizer(const std::filesystem::path& folder,
                                               const TokenizerDescription& description) {
-  if (!description.model_hash) refuse_tokenizer(description_path(folder), "\"model_hash\" is missing");
-  const auto path = bpe_json_path(folder);
-  std::string json = read_small_file(path);
-  if (hash_text(json) != *description.model_hash) {
-    refuse_tokenizer(path, "it is not the file that inkling_tokenizer.json was written with");
-  }
-  BpeVocabulary vocabulary = read_bpe(path);
-  const bool is_added = std::any_of(vocabulary.added.begin(), vocabulary.added.end(), [&](const AddedToken& added) {
-    return added.token == description.separator_token;
-  });
-  if (description.separator != is_added) {
+  std::string json = read_described_file(folder, "tokenizer.json", description);
+  BpeVocabulary vocabulary = read_bpe(folder / "tokenizer.json");
+  if (description.separator != (vocabulary.find_added(description.separator_token) != nullptr)) {
     refuse_tokenizer(description_path(folder), "\"separator_token\" is not what tokenizer.json says");
   }
   const auto separator = description.separator_token;
@@ -198,7 +173,7 @@ std::unique_ptr<Tokenizer> open_foreign_tokenizer(const std::filesystem::path& f
   BpeVocabulary vocabulary = read_bpe(folder);
   std::optional<Token> separator;
   if (const auto name = special_token_name(folder, "eos_token")) {
-    separator = find_added(vocabulary, *name);
+    if (const AddedToken* const added = vocabulary.find_added(*name)) separator = added->token;
   } else if (std::filesystem::exists(folder / "config.json")) {  // GPT-2's own folder says it there alone
     const JsonFields config(folder / "config.json", "fetch the model again");
     for (const AddedToken& added : vocabulary.added) {

@@ -6,7 +6,8 @@
 //     CharVocabularyBuilder builder;          // or: SentencepieceTrainer builder(config);
 //     builder.add(lines);                     // for every part of the training text, in order (text/line_cuts.h)
 //     auto tokenizer = builder.finish(with_separator);
-// Both take bounded memory however long the text is, and the same lines give the same tokenizer, bit for bit.
+// build_tokenizer() does that for every kind, and is the way to a bpe. All take bounded memory however long the text
+// is, and the same lines give the same tokenizer, bit for bit.
 #pragma once
 
 #include <cstdint>

@@ -9,45 +9,13 @@
 
 #include "base/files.h"
 #include "base/strings.h"
-#include "bpe/files.h"
+#include "bpe/hugging_face_json.h"
 
 namespace inkling {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json added_token(Token token, const std::string& name) {
-  return {{"id", token},     {"content", name},     {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false}, {"special", true}};
-}
-
-// A tokenizer without normalizer and post-processor.
-std::string print_tokenizer(const Json& added, const Json& pre_tokenizer, const Json& decoder, const Json& model) {
-  const Json json = {{"version", "1.0"},          {"truncation", nullptr}, {"padding", nullptr},
-                     {"added_tokens", added},     {"normalizer", nullptr}, {"pre_tokenizer", pre_tokenizer},
-                     {"post_processor", nullptr}, {"decoder", decoder},    {"model", model}};
-  return json.dump(1) + "\n";
-}
-
-// A model that merges neighbouring characters.
-Json bpe_model(const Json& vocab, const Json& merges, const Json& unknown, bool byte_fallback) {
-  return {{"type", "BPE"},
-          {"dropout", nullptr},
-          {"unk_token", unknown},
-          {"continuing_subword_prefix", nullptr},
-          {"end_of_word_suffix", nullptr},
-          {"fuse_unk", false},
-          {"byte_fallback", byte_fallback},
-          {"ignore_merges", false},
-          {"vocab", vocab},
-          {"merges", merges}};
-}
-
-// Adds a field to an object that has none of this name. (Json's own insertion would look at all fields first.)
-void add_field(Json& object, const std::string& name, const Json& value) {
-  object.get_ref<Json::object_t&>().emplace_back(name, value);
-}
 
 // sentencepiece merges the neighbours whose piece has the highest score.
 Json merges_by_score(const std::vector<Piece>& pieces) {
@@ -82,25 +50,31 @@ std::string print_byte_tokenizer(std::optional<Token> separator) {
 }
 
 std::string print_char_tokenizer(std::span<const char32_t> code_points, std::optional<Token> separator) {
-  Json vocab = Json::object(), added = Json::array();
+  HuggingFaceTokenizer tokenizer;
+  Json vocab = Json::object();
   for (std::size_t token = 0; token < code_points.size(); ++token) {
     std::string character;
     append_utf8(character, code_points[token]);
-    add_field(vocab, character, token);
+    add_new_field(vocab, character, token);
   }
-  if (separator) added.push_back(added_token(*separator, separator_name));
-  return print_tokenizer(added, nullptr, {{"type", "Fuse"}}, bpe_model(vocab, Json::array(), nullptr, false));
+  if (separator) tokenizer.added.push_back(hugging_face_added({*separator, separator_name}));
+  tokenizer.decoder = {{"type", "Fuse"}};
+  tokenizer.model = hugging_face_bpe({.vocab = vocab, .merges = Json::array()});
+  return print_hugging_face(tokenizer);
 }
 
 std::string print_sentencepiece_tokenizer(const SentencepieceModel& model) {
   const std::vector<Piece> pieces = model.pieces();
-  Json added = Json::array(), vocab = Json::object(), scores = Json::array(), unknown;
+  HuggingFaceTokenizer tokenizer;
+  Json vocab = Json::object(), scores = Json::array(), unknown;
   std::size_t unknown_token = 0;
   for (std::size_t token = 0; token < pieces.size(); ++token) {
     const Piece& piece = pieces[token];
-    if (piece.type == PieceType::separator) added.push_back(added_token(static_cast<Token>(token), piece.name));
+    if (piece.type == PieceType::separator) {
+      tokenizer.added.push_back(hugging_face_added({static_cast<Token>(token), piece.name}));
+    }
     if (piece.type == PieceType::unknown) unknown = piece.name, unknown_token = token;
-    add_field(vocab, piece.name, token);
+    add_new_field(vocab, piece.name, token);
     scores.push_back(Json::array({piece.name, piece.score}));
   }
   const Json unigram = {{"type", "Unigram"}, {"unk_id", unknown_token}, {"vocab", scores}, {"byte_fallback", true}};
@@ -109,10 +83,15 @@ std::string print_sentencepiece_tokenizer(const SentencepieceModel& model) {
   const Json spaces = {
       {"type", "Metaspace"}, {"replacement", space_sign}, {"prepend_scheme", "never"}, {"split", false}};
   const Json back = {{"type", "Replace"}, {"pattern", {{"String", space_sign}}}, {"content", " "}};
-  return print_tokenizer(
-      added, {{"type", "Sequence"}, {"pretokenizers", Json::array({lines, spaces})}},
-      {{"type", "Sequence"}, {"decoders", Json::array({back, Json{{"type", "ByteFallback"}}, Json{{"type", "Fuse"}}})}},
-      model.settings().is_bpe ? bpe_model(vocab, merges_by_score(pieces), unknown, true) : unigram);
+  tokenizer.pre_tokenizer = {{"type", "Sequence"}, {"pretokenizers", Json::array({lines, spaces})}};
+  tokenizer.decoder = {{"type", "Sequence"},
+                       {"decoders", Json::array({back, Json{{"type", "ByteFallback"}}, Json{{"type", "Fuse"}}})}};
+  tokenizer.model =
+      model.settings().is_bpe
+          ? hugging_face_bpe(
+                {.vocab = vocab, .merges = merges_by_score(pieces), .unknown = unknown, .byte_fallback = true})
+          : unigram;
+  return print_hugging_face(tokenizer);
 }
 
 void write_hugging_face_files(const std::filesystem::path& folder, const std::string& tokenizer_json,

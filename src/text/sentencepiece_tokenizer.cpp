@@ -19,9 +19,7 @@ namespace {
 constexpr std::string_view unknown_text =
     "\xef\xbf\xbd";  // U+FFFD: no text encodes to "unknown", but it can be sampled
 
-std::filesystem::path sentencepiece_model_path(const std::filesystem::path& folder) {
-  return folder / "tokenizer.model";
-}
+constexpr const char* model_name = "tokenizer.model";
 
 class SentencepieceTokenizer final : public Tokenizer {
  public:
@@ -61,7 +59,7 @@ class SentencepieceTokenizer final : public Tokenizer {
   }
 
   void save(const std::filesystem::path& folder) const override {
-    write_file(sentencepiece_model_path(folder), model_.serialized());
+    write_file(folder / model_name, model_.serialized());
     write_description(folder, description());
     write_hugging_face_files(folder, print_sentencepiece_tokenizer(model_),
                              separator_ ? std::optional(pieces_[*separator_].name) : std::nullopt);
@@ -101,17 +99,12 @@ std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string serialized_m
 
 static std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& folder,
                                                                const TokenizerDescription& description) {
-  if (!description.model_hash) refuse_tokenizer(description_path(folder), "\"model_hash\" is missing");
-  const auto path = sentencepiece_model_path(folder);
-  std::string serialized = read_small_file(path);
-  if (hash_text(serialized) != *description.model_hash) {
-    refuse_tokenizer(path, "it is not the file that inkling_tokenizer.json was written with");
-  }
+  std::string serialized = read_described_file(folder, model_name, description);
   std::unique_ptr<Tokenizer> tokenizer;
   try {
     tokenizer = make_sentencepiece_tokenizer(std::move(serialized));
   } catch (const Error& error) {
-    refuse_tokenizer(path, error.message());
+    refuse_tokenizer(folder / model_name, error.message());
   }
   if (tokenizer->separator().has_value() != description.separator) {
     refuse_tokenizer(description_path(folder), "\"separator\" is not what tokenizer.model says");

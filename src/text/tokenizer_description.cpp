@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/paths.h"
 #include "base/strings.h"
 #include "formats/json_fields.h"
@@ -79,6 +80,13 @@ TokenizerDescription read_description(const fs::path& folder) {
     fields.separator_token = static_cast<Token>(json.count("separator_token", ~Token{0}));
   json.refuse_unknown({"format", "version", "kind", "separator", "characters", "model_hash", "separator_token"});
   return fields;
+}
+
+std::string read_described_file(const fs::path& folder, const char* name, const TokenizerDescription& description) {
+  if (!description.model_hash) refuse_tokenizer(description_path(folder), "\"model_hash\" is missing");
+  std::string text = read_small_file(folder / name);
+  if (hash_text(text) == *description.model_hash) return text;
+  refuse_tokenizer(folder / name, "it is not the file that inkling_tokenizer.json was written with");
 }
 
 }  // namespace inkling

@@ -37,6 +37,11 @@ bool holds_description(const std::filesystem::path& folder);
 // The file that read_description(folder) reads.
 std::filesystem::path description_path(const std::filesystem::path& folder);
 
+// Reads FOLDER/NAME, a file that the description identifies by its model_hash. Throws Error input naming the file if it
+// is another.
+std::string read_described_file(const std::filesystem::path& folder, const char* name,
+                                const TokenizerDescription& description);
+
 // Throws the error for a file whose contents cannot be what save() wrote.
 [[noreturn]] void refuse_tokenizer(const std::filesystem::path& path, const std::string& why);
 

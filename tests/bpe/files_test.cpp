@@ -1,5 +1,6 @@
 // Reading the files of tokenizers: what was written comes back, what is damaged is refused.
 #include "bpe/files.h"
+#include "bpe/hugging_face_json.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,7 +1,7 @@
 #include "text/foreign_tokenizer.h"
 
 #include "base/files.h"
-#include "bpe/files.h"
+#include "bpe/hugging_face_json.h"
 #include "bpe/trainer.h"
 #include "tests/text/text_testing.h"
 

@@ -9,6 +9,7 @@
 //                                             processor's time in seconds to stderr
 #include <time.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -22,7 +23,9 @@
 #include "base/strings.h"
 #include "bpe/encoder.h"
 #include "bpe/files.h"
+#include "bpe/hugging_face_json.h"
 #include "bpe/trainer.h"
+#include "config/config.h"
 #include "text/tokenizer.h"
 
 namespace {
@@ -30,9 +33,9 @@ namespace {
 using namespace inkling;
 
 std::optional<Pattern> pattern_named(std::string_view name) {
-  if (name == "gpt2") return Pattern::gpt2;
-  if (name == "cl100k") return Pattern::cl100k;
-  return name == "llama3" ? std::optional(Pattern::llama3) : std::nullopt;
+  const auto& words = words_of<Pattern>;
+  const auto found = std::find(words.begin(), words.end(), name);
+  return found == words.end() ? std::nullopt : std::optional(static_cast<Pattern>(found - words.begin()));
 }
 
 double processor_seconds() {
