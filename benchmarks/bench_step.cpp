@@ -111,6 +111,7 @@ class MatrixProducts {
 std::uint64_t vocabulary(const Config& config, std::uint64_t asked) {
   if (asked > 0) return asked;
   if (config.data.vocab_size > 0) return config.data.vocab_size;
+  if (config.data.tokenizer.from == "gpt2") return 50257;
   switch (config.data.tokenizer.kind) {
     case TokenizerKind::byte:
       return 256;

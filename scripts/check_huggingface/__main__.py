@@ -1,4 +1,4 @@
-"""What scripts/check-huggingface runs: BIN [FOLDER...], where BIN holds inkling's programs."""
+"""What scripts/check-huggingface runs: BIN [FOLDER... | finetune TEXT], where BIN holds inkling's programs."""
 import copy
 import json
 import sys
@@ -9,6 +9,7 @@ import torch
 import transformers
 from cases import foreign_models, older_configs, own_family, refused_configs, trained_models, training_config
 from comparison import Inkling, compare_folder, compare_with_itself, open_with_transformers
+from finetuning import check_finetuning, check_finetuning_gpt2
 from travelling import check_travelling
 
 
@@ -114,13 +115,17 @@ def main(inkling, folders):
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     tally = Tally()
-    for folder in folders:
-        tally.judge(folder, compare_folder, inkling, folder, None, True)
-    if not folders:
-        with tempfile.TemporaryDirectory() as work:
+    with tempfile.TemporaryDirectory() as work:
+        if folders[:1] == ["finetune"]:
+            check_finetuning_gpt2(tally, inkling, Path(work), Path(folders[1]))
+            folders = folders[2:]
+        elif not folders:
+            check_finetuning(tally, inkling, Path(work), lively_model)
             check_trained(tally, inkling, Path(work))
             check_foreign(tally, inkling, Path(work))
             check_travelling(tally, inkling, Path(work) / "tiny.yaml", Path(work), lively_model)
+    for folder in folders:
+        tally.judge(folder, compare_folder, inkling, folder, None, True)
     print(f"{tally.counts[True]} agree, {tally.counts[False]} differ")
     return int(tally.counts[False] > 0)
 

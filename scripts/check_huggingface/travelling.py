@@ -103,10 +103,14 @@ def llama3_tokenizer():
     return tokenizer
 
 
+def save_with_tokenizer(folder, model, tokenizer, eos):
+    model.save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=eos).save_pretrained(folder)
+
+
 def save_gpt2(folder, make_model):
     config = GPT2Config(n_layer=2, n_head=4, n_embd=32, n_positions=128)
-    make_model(config).save_pretrained(folder)
-    PreTrainedTokenizerFast(tokenizer_object=gpt2_tokenizer(), eos_token="<|endoftext|>").save_pretrained(folder)
+    save_with_tokenizer(folder, make_model(config), gpt2_tokenizer(), "<|endoftext|>")
 
 
 def save_older_gpt2(folder, make_model):

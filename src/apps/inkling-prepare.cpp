@@ -2,6 +2,7 @@
 #include "config/config.h"
 #include "data/dataset.h"
 #include "program.h"
+#include "text/build_tokenizer.h"
 
 namespace {
 
@@ -33,7 +34,8 @@ int prepare(int argc, char** argv) {
   app.add_flag("--verify", options.verify, "read sources and token files again even if they seem unchanged");
   if (!parse_flags(app, argc, argv)) return 0;
 
-  const Config config = load_config(flags.config, flags.overrides);
+  Config config = load_config(flags.config, flags.overrides);
+  if (config.model.init_from) inherit_tokenizer(config, *config.model.init_from);
   if (flags.print_config) {
     std::cout << print_config(config);
     return 0;

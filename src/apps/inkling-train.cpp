@@ -2,6 +2,7 @@
 // it stopped.
 #include "config/config.h"
 #include "program.h"
+#include "train/initial_model.h"
 #include "train/train.h"
 
 int main(int argc, char** argv) {
@@ -19,7 +20,7 @@ int main(int argc, char** argv) {
     if (!inkling::parse_flags(app, argc, argv)) return 0;
     const inkling::Config config = inkling::load_config(flags.config, flags.overrides);
     if (flags.print_config) {
-      std::cout << inkling::print_config(config);
+      std::cout << inkling::print_config(inkling::complete_settings(config));
       return 0;
     }
     options.config_path = flags.config;

@@ -1,6 +1,7 @@
 #include "checkpoint/model_weights.h"
 
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/mean.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -179,6 +180,49 @@ std::set<std::string> names_of(const ParameterArena& arena) {
   return names;
 }
 
+[[noreturn]] void refuse_shape(const fs::path& folder) {
+  throw Error::input(str((folder / "config.json").string(),
+                         ": describes a model of another shape than the one to be "
+                         "filled; start a new run, or choose the checkpoint that belongs to this one"));
+}
+
+void check_finite(const StoredWeights& weights, const ParameterArena& arena) {
+  const auto name = tensor_not_finite(arena);
+  if (!name) return;
+  for (const FileTensor& tensor : weights.tensors()) {
+    if (tensor.parameter != *name) continue;
+    const Stored& stored = weights.stored(tensor);
+    if (stored.read_float32().isfinite().all().item<bool>()) continue;
+    throw Error::input(
+        str(stored.path(), ": tensor ", quote(stored.entry->name),
+            " holds numbers that are not finite (NaN or infinity): the training that made it diverged; choose "
+            "an older checkpoint or another model; to go on with the run from an older one, move this folder away"));
+  }
+}
+
+bool is_table(std::string_view parameter) {
+  return parameter == "wte.weight" || parameter == "wpe.weight" || parameter == head_name;
+}
+
+// Copies every tensor of the file into the arena: of a table with more or fewer rows, those that both have.
+void copy_weights(const StoredWeights& weights, const fs::path& folder, ParameterArena& arena) {
+  check_head(weights, folder);
+  const std::set<std::string> present = names_of(arena);
+  for (const FileTensor& tensor : weights.tensors()) {
+    if (!present.contains(tensor.parameter)) {
+      check_absent_bias(weights.stored(tensor));
+      continue;
+    }
+    at::Tensor to = arena.master(tensor.parameter), from = weights.stored(tensor).read();
+    if (is_table(tensor.parameter)) {
+      const std::int64_t rows = std::min(to.size(0), from.size(0));
+      to = to.narrow(0, 0, rows), from = from.narrow(0, 0, rows);
+    }
+    tensor.part_of(to).copy_(from);  // from the file's dtype to float32, and to the arena's device
+  }
+  check_finite(weights, arena);
+}
+
 }  // namespace
 
 std::optional<std::string> tensor_not_finite(const ParameterArena& arena) {
@@ -215,31 +259,26 @@ GptShape read_shape(const fs::path& folder) {
 
 void load_weights(const fs::path& folder, const GptShape& shape, ParameterArena& arena) {
   const ModelDescription model = read_model_config(folder);
-  if (model.shape != shape) {
-    throw Error::input(str((folder / "config.json").string(),
-                           ": describes a model of another shape than the one to be "
-                           "filled; start a new run, or choose the checkpoint that belongs to this one"));
-  }
+  if (model.shape != shape) refuse_shape(folder);
   const StoredWeights weights(folder, model);
-  check_head(weights, folder);
-  const std::set<std::string> present = names_of(arena);
-  for (const FileTensor& tensor : weights.tensors()) {
-    if (!present.contains(tensor.parameter)) {
-      check_absent_bias(weights.stored(tensor));
-      continue;
-    }
-    // copy_: from the file's dtype to float32, and to the arena's device.
-    tensor.part_of(arena.master(tensor.parameter)).copy_(weights.stored(tensor).read());
-  }
-  const auto name = tensor_not_finite(arena);
-  for (const FileTensor& tensor : weights.tensors()) {
-    if (tensor.parameter != name) continue;
-    if (tensor.part_of(arena.master(*name)).isfinite().all().item<bool>()) continue;
-    const Stored& stored = weights.stored(tensor);
-    throw Error::input(
-        str(stored.path(), ": tensor ", quote(stored.entry->name),
-            " holds numbers that are not finite (NaN or infinity): the training that made it diverged; choose "
-            "an older checkpoint or another model; to go on with the run from an older one, move this folder away"));
+  copy_weights(weights, folder, arena);
+  arena.refresh_compute();
+}
+
+void load_initial_weights(const fs::path& folder, const GptShape& shape, ParameterArena& arena) {
+  const ModelDescription model = read_model_config(folder);
+  GptShape fitted = model.shape;
+  fitted.block_size = shape.block_size;
+  fitted.vocab_size = shape.vocab_size;
+  if (fitted != shape || model.shape.vocab_size > shape.vocab_size) refuse_shape(folder);
+  const StoredWeights weights(folder, model);
+  copy_weights(weights, folder, arena);
+  const std::int64_t known = model.shape.vocab_size, added = shape.vocab_size - known;
+  for (const Parameter& parameter : arena.parameters()) {
+    const std::string& name = parameter.spec.name;
+    if (added == 0 || !is_table(name) || name == "wpe.weight") continue;
+    const at::Tensor table = arena.master(name);
+    table.narrow(0, known, added).copy_(table.narrow(0, 0, known).mean({0}, true, at::kDouble));
   }
   arena.refresh_compute();
 }

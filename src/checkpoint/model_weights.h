@@ -24,6 +24,12 @@ GptShape read_shape(const std::filesystem::path& folder);
 // read_shape(); after an Error the arena may be partly filled. Weights that are not finite are refused by name.
 void load_weights(const std::filesystem::path& folder, const GptShape& shape, ParameterArena& arena);
 
+// Fills the arena of a new model from a folder whose model differs in nothing but the vocabulary and the block.
+// Positions beyond the block are left out, and those that the folder lacks stay as the arena has them. A token that the
+// folder lacks begins as the mean of all it has: one near zero would be the likeliest of all, as GPT-2's logits are far
+// below zero (Hewitt 2021). Errors as load_weights().
+void load_initial_weights(const std::filesystem::path& folder, const GptShape& shape, ParameterArena& arena);
+
 // Returns the name of a tensor that holds infinity or NaN; none if all are finite. It takes one pass over the arena, on
 // its device.
 std::optional<std::string> tensor_not_finite(const ParameterArena& arena);

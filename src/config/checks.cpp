@@ -18,15 +18,37 @@ SourceKind kind_of(std::string_view path) {
 
 class FitChecker {
  public:
-  FitChecker(const Config& config, const WrittenPlaces& places) : config_(config), places_(places) {}
+  explicit FitChecker(const Config& config) : config_(config), places_(config.written) {}
 
   void check() const {
     check_sources();
     check_vocab_size();
     check_tokenizer();
-    check_model();
+    if (!config_.model.init_from) check_model();
     check_steps();
     check_learning_rates();
+  }
+
+  void check_model() const {
+    const ModelConfig& model = config_.model;
+    check_head_size(model);
+    if (model.logit_softcap > 0 && model.logit_softcap < least_softcap) {
+      refuse({"model.logit_softcap"}, str("model.logit_softcap is ", format_shortest(model.logit_softcap),
+                                          ", so small that all tokens are alike; write 0 for none, or at least ",
+                                          format_shortest(least_softcap)));
+    }
+    if (model.n_head % model.attention().n_kv_head != 0) {
+      refuse({"model.n_kv_head", "model.n_head"},
+             str(stated("model.n_head", model.n_head), " is not divisible by model.n_kv_head ", *model.n_kv_head,
+                 ", so that query heads cannot share keys and values evenly; write an n_kv_head that divides it, or "
+                 "auto"));
+    }
+    if (model.position == Position::rope && model.attention().head_size % 2 != 0) {
+      refuse({"model.head_size", "model.position", "model.n_embd", "model.n_head"},
+             str("model.position: rope turns pairs of channels, and a head has ", model.attention().head_size,
+                 " of them, an odd number; write an even head_size",
+                 model.head_size ? "" : ", or an n_embd that is an even multiple of n_head"));
+    }
   }
 
  private:
@@ -48,8 +70,8 @@ class FitChecker {
   // Returns "model.n_head 6 (the default)".
   template <typename Value>
   std::string stated(const std::string& key, const Value& value) const {
-    const bool written = places_.flags.contains(key) || places_.files.contains(key);
-    return str(key, " ", value, written ? "" : " (the default)");
+    const bool is_inherited = config_.model.init_from && key.starts_with("model.");
+    return str(key, " ", value, places_.find(key) || is_inherited ? "" : " (the default)");
   }
 
   void check_sources() const {
@@ -89,32 +111,10 @@ class FitChecker {
 
   void check_tokenizer() const {
     const TokenizerConfig& tokenizer = config_.data.tokenizer;
-    if (tokenizer.kind == TokenizerKind::bpe || !(tokenizer.from || tokenizer.pattern)) return;
-    const std::string key = tokenizer.from ? "data.tokenizer.from" : "data.tokenizer.pattern";
+    if (tokenizer.kind == TokenizerKind::bpe || !(tokenizer.from == "gpt2" || tokenizer.pattern)) return;
+    const std::string key = tokenizer.pattern ? "data.tokenizer.pattern" : "data.tokenizer.from";
     refuse({key}, str(key, " is for data.tokenizer.kind: bpe, and the kind is ", word_of(tokenizer.kind),
                       "; write kind: bpe, or leave it out"));
-  }
-
-  void check_model() const {
-    const ModelConfig& model = config_.model;
-    check_head_size(model);
-    if (model.logit_softcap > 0 && model.logit_softcap < least_softcap) {
-      refuse({"model.logit_softcap"}, str("model.logit_softcap is ", format_shortest(model.logit_softcap),
-                                          ", so small that all tokens are alike; write 0 for none, or at least ",
-                                          format_shortest(least_softcap)));
-    }
-    if (model.n_head % model.attention().n_kv_head != 0) {
-      refuse({"model.n_kv_head", "model.n_head"},
-             str(stated("model.n_head", model.n_head), " is not divisible by model.n_kv_head ", *model.n_kv_head,
-                 ", so that query heads cannot share keys and values evenly; write an n_kv_head that divides it, or "
-                 "auto"));
-    }
-    if (model.position == Position::rope && model.attention().head_size % 2 != 0) {
-      refuse({"model.head_size", "model.position", "model.n_embd", "model.n_head"},
-             str("model.position: rope turns pairs of channels, and a head has ", model.attention().head_size,
-                 " of them, an odd number; write an even head_size",
-                 model.head_size ? "" : ", or an n_embd that is an even multiple of n_head"));
-    }
   }
 
   void check_head_size(const ModelConfig& model) const {
@@ -165,7 +165,16 @@ class FitChecker {
 
 }  // namespace
 
-void check_fit(const Config& config, const WrittenPlaces& places) { FitChecker(config, places).check(); }
+std::optional<std::string> WrittenPlaces::find(const std::string& key) const {
+  for (const auto* written : {&flags, &files}) {
+    if (const auto found = written->find(key); found != written->end()) return found->second;
+  }
+  return std::nullopt;
+}
+
+void check_fit(const Config& config) { FitChecker(config).check(); }
+
+void check_model_fit(const Config& config) { FitChecker(config).check_model(); }
 
 SourceKind source_kind(const DataConfig& data) {
   return data.source.empty() ? SourceKind::text : kind_of(data.source.front());

@@ -63,12 +63,12 @@ std::string home_of(const Settings& list, const std::string& name) {
 
 class ConfigReader {
  public:
-  explicit ConfigReader(std::string_view name) : list_(all_settings(config_)) { places_.name = name; }
+  explicit ConfigReader(std::string_view name) : list_(all_settings(config_)) { config_.written.name = name; }
   ConfigReader(const ConfigReader&) = delete;  // list_ points into config_
   ConfigReader& operator=(const ConfigReader&) = delete;
 
   void read_file(std::string_view yaml) {
-    const YamlNode root = parse_yaml(yaml, places_.name);
+    const YamlNode root = parse_yaml(yaml, config_.written.name);
     if (root.kind != YamlNode::Kind::section) {
       throw Error::input(str(root.place,
                              ": a config consists of sections; write \"data:\" and below it \"  source: "
@@ -83,7 +83,7 @@ class ConfigReader {
   // Reads the flags, which override what was read so far, and hands the config over.
   Config take(std::span<const std::string> flags) {
     for (const std::string& flag : flags) read_flag(flag);
-    check_fit(config_, places_);
+    check_fit(config_);
     for (const std::string& note : notes_) log_info(note);
     return std::move(config_);
   }
@@ -99,7 +99,7 @@ class ConfigReader {
         read_section(value, key);
       } else if (const Setting* setting = list_.find(key)) {
         set(*setting, value, key);
-        const auto [before, is_first] = places_.files.try_emplace(setting->key, value.place);
+        const auto [before, is_first] = config_.written.files.try_emplace(setting->key, value.place);
         if (!is_first) {
           throw Error::input(str(value.place, ": ", key, " and what is written at ", before->second, " are both ",
                                  setting->key, "; remove one of them"));
@@ -123,7 +123,7 @@ class ConfigReader {
     const Setting* setting = list_.find(key);
     if (setting == nullptr) refuse_unknown(place, key);
     set(*setting, flag_value(*setting, place, value), key);
-    places_.flags[setting->key] = place;
+    config_.written.flags[setting->key] = place;
   }
 
   void set(const Setting& setting, const YamlNode& node, const std::string& written_key) {
@@ -169,7 +169,6 @@ class ConfigReader {
 
   Config config_;
   Settings list_;
-  WrittenPlaces places_;
   std::set<std::string> notes_;  // on old words, each once
 };
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -106,6 +107,7 @@ struct GptShape {
 
 struct ModelConfig : GptShape {
   double dropout = 0.0;
+  std::optional<std::string> init_from = {};  // a model's folder; auto: new weights
 };
 
 enum class OptimizerName { adamw };
@@ -188,6 +190,16 @@ struct RuntimeConfig {
   bool deterministic = true;
 };
 
+// Where each setting stands that the person wrote ("file:line:column" or "--set section.key=value").
+struct WrittenPlaces {
+  std::string name;                          // the file, for what is not written anywhere
+  std::map<std::string, std::string> files;  // by key
+  std::map<std::string, std::string> flags;  // by key; these came later and count more
+
+  // Returns the place of the setting; none if nobody wrote it.
+  std::optional<std::string> find(const std::string& key) const;
+};
+
 struct Config {
   DataConfig data;
   ModelConfig model;
@@ -198,12 +210,13 @@ struct Config {
   CheckpointConfig checkpoint;
   LoggingConfig logging;
   RuntimeConfig runtime;
+  WrittenPlaces written;
 };
 
 // Reads the file that a person names, which may be a pipe, and applies "section.key=value" overrides in order. Tells
 // the person once of each old word. Throws an Error input with file:line:column (or "--set section.key=value") for
 // everything that is not a known setting with a value in its range, and for settings that do not fit together (n_embd
-// that n_head does not divide …).
+// that n_head does not divide …). With model.init_from the shape is not known yet: see inherit_shape().
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides);
 
 // Does the same for the config.yaml that a run or a checkpoint has kept, whose old words are nobody's concern.
@@ -211,6 +224,11 @@ Config load_kept_config(const std::filesystem::path& path, std::span<const std::
 
 // Does the same as load_config() for a text; `name` stands for the path in messages.
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides);
+
+// Completes the shape of a run that starts from the weights of `folder`: what the person left out of model:, or wrote
+// as auto, becomes what `stored` has. Throws an Error input with the place of a setting that says otherwise (block_size
+// may), and for settings that do not fit together.
+void inherit_shape(Config& config, const GptShape& stored, const std::string& folder);
 
 // Returns YAML with every setting written out. parse_config() reads the same Config from it.
 std::string print_config(const Config& config);

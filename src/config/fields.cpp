@@ -122,7 +122,7 @@ class Fields {
 
 void fields(Fields& f, TokenizerConfig& c) {
   f.add("kind", c.kind, its_words(), refuse, "How text becomes tokens: bytes, Unicode characters of the text, pieces learned from it, or byte-level BPE, as GPT-2 and its descendants have it.");
-  f.add("from", c.from, Text{"gpt2 or a path"}, refuse, "A tokenizer of kind `bpe` that exists: `gpt2`, or a folder or file (vocab.json with merges.txt, tokenizer.json, tiktoken's ranks); `auto` learns one from the text.");
+  f.add("from", c.from, Text{"gpt2 or a path"}, refuse, "A tokenizer that exists: a folder that holds one of this kind (data, a checkpoint, a model from elsewhere); for `bpe` also `gpt2`, or a file (tokenizer.json, tiktoken's ranks). `auto` makes one from the text, or takes that of `model.init_from`.");
   f.add("pattern", c.pattern, its_words(), refuse, "Which regular expression cuts a text into words for `bpe`; `auto` is what `from` says, and GPT-2's for one that is learned.");
   // The 256 bytes, "unknown", the separator and one piece; sentencepiece begins with a million candidates.
   f.add("vocab_size", c.vocab_size, whole(259, 1'000'000), refuse, "How many tokens `sentencepiece` and `bpe` learn; the other kinds take theirs from the text.");
@@ -144,6 +144,7 @@ void fields(Fields& f, DataConfig& c) {
 }
 
 void fields(Fields& f, ModelConfig& c) {
+  f.add("init_from", c.init_from, Text{"a path"}, ask, "A checkpoint, a run or a folder from elsewhere whose weights the run starts from. What is left out of the shape is taken from there, and so is the tokenizer; `auto` draws new weights.");
   f.add("n_layer", c.n_layer, whole(1, most_layers), refuse, "Blocks, one after the other.");
   f.add("n_head", c.n_head, whole(1, most_heads), refuse, "Attention heads in each block.");
   f.add("n_kv_head", c.n_kv_head, whole(1, most_heads), refuse, "Heads of keys and values, each shared by as many query heads; divides `n_head`. Fewer make generating cheaper; `auto` is `n_head`.");

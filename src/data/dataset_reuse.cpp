@@ -109,16 +109,11 @@ std::map<std::string, std::string> deciding_settings(const DataConfig& config, c
     settings["data.grammar_seed"] = str(config.grammar_seed);
   }
   settings["data.tokenizer.kind"] = word_of(config.tokenizer.kind);
-  if (config.tokenizer.kind == TokenizerKind::bpe) {
-    if (config.tokenizer.pattern) settings["data.tokenizer.pattern"] = word_of(*config.tokenizer.pattern);
-    if (config.tokenizer.from) {
-      settings["data.tokenizer.from"] = str(*config.tokenizer.from, " ", hash_tokenizer_source(*config.tokenizer.from));
-    } else {
-      settings["data.tokenizer.vocab_size"] = str(config.tokenizer.vocab_size);
-    }
-  }
+  if (config.tokenizer.pattern) settings["data.tokenizer.pattern"] = word_of(*config.tokenizer.pattern);
+  if (config.tokenizer.from) settings["data.tokenizer.from"] = identify_tokenizer_source(config.tokenizer);
+  if (!tokenizer_learns(config.tokenizer)) return settings;
+  settings["data.tokenizer.vocab_size"] = str(config.tokenizer.vocab_size);
   if (config.tokenizer.kind == TokenizerKind::sentencepiece) {
-    settings["data.tokenizer.vocab_size"] = str(config.tokenizer.vocab_size);
     settings["data.tokenizer.model_type"] = word_of(config.tokenizer.model_type);
     settings["data.tokenizer.character_coverage"] = format_shortest(config.tokenizer.character_coverage);
   }

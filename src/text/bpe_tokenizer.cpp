@@ -199,7 +199,7 @@ std::filesystem::path tokenizer_source(const std::string& from) {
                                "data.tokenizer.from"));
 }
 
-std::string hash_tokenizer_source(const std::string& from) {
+std::string hash_bpe_source(const std::string& from) {
   std::string hashes;
   for (const auto& file : bpe_files(tokenizer_source(from))) hashes += hash_file(file);
   return hash_text(hashes);

@@ -32,18 +32,26 @@ using PartLength = std::function<std::size_t(std::string_view text, bool more_ma
 using TakePart = std::function<void(std::string_view part, bool is_trained_on)>;
 using ReadParts = std::function<void(const char* task, const PartLength& part_length, const TakePart& take)>;
 
-// Makes a tokenizer of any kind. Throws what the builders below throw.
+// Makes a tokenizer of any kind, or opens the one that config.from names. Throws what the builders below throw, and
+// Error input if config.from is of another kind, or has no separator and needs one.
 std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const ReadParts& read, bool with_separator);
 
 // Whether the vocabulary's size is a setting, because its pieces are learned from the text.
 bool tokenizer_learns(const TokenizerConfig& config);
 
+// Whether the person says which tokenizer the run takes.
+bool names_tokenizer(const Config& config);
+
+// Makes the tokenizer of a model that the run starts from data.tokenizer.from, unless the person names another. Throws
+// Error input if the folder holds none and nobody names one, and if data.tokenizer.kind says otherwise.
+void inherit_tokenizer(Config& config, const std::filesystem::path& folder);
+
 // The file or folder that data.tokenizer.from means: a path, or GPT-2's own for the word gpt2. Throws Error environment
 // if that is not where scripts/environment puts it.
 std::filesystem::path tokenizer_source(const std::string& from);
 
-// The hash of its files.
-std::string hash_tokenizer_source(const std::string& from);
+// What identifies the tokenizer that data.tokenizer.from means: equal texts, equal tokens.
+std::string identify_tokenizer_source(const TokenizerConfig& config);
 
 // The 256 bytes as tokens 0 to 255; the separator, if wanted, is token 256.
 std::unique_ptr<Tokenizer> make_byte_tokenizer(bool with_separator);

@@ -1,5 +1,7 @@
 #include "text/tokenizer.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/strings.h"
 #include "text/foreign_tokenizer.h"
@@ -19,6 +21,26 @@ static constexpr const TokenizerFunctions* tokenizer_kinds[] = {
 
 static const TokenizerFunctions& functions_of(TokenizerKind kind) {
   return *tokenizer_kinds[static_cast<std::size_t>(kind)];
+}
+
+static std::optional<TokenizerKind> kind_of(std::string_view word) {
+  const auto& words = words_of<TokenizerKind>;
+  const auto found = std::find(words.begin(), words.end(), word);
+  if (found == words.end()) return std::nullopt;
+  return static_cast<TokenizerKind>(found - words.begin());
+}
+
+// Whether data.tokenizer.from is a folder with a whole tokenizer, and not just a vocabulary to make one of.
+static bool names_folder(const TokenizerConfig& config) {
+  return config.from && *config.from != "gpt2" && !config.pattern && std::filesystem::is_directory(*config.from) &&
+         holds_tokenizer(*config.from);
+}
+
+static std::unique_ptr<Tokenizer> open_named(const TokenizerConfig& config) {
+  auto tokenizer = load_tokenizer(*config.from);
+  if (tokenizer->kind() == word_of(config.kind)) return tokenizer;
+  throw Error::input(str("data.tokenizer.from: ", *config.from, " holds a tokenizer of the kind ", tokenizer->kind(),
+                         ", and data.tokenizer.kind is ", word_of(config.kind), "; write kind: ", tokenizer->kind()));
 }
 
 std::size_t Tokenizer::part_length(std::string_view text, bool more_may_follow) const {
@@ -49,18 +71,54 @@ bool holds_tokenizer(const std::filesystem::path& folder) {
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
   if (!holds_description(folder) && holds_foreign_tokenizer(folder)) return open_foreign_tokenizer(folder);
   const TokenizerDescription description = read_description(folder);
+  if (const auto kind = kind_of(description.kind)) return functions_of(*kind).open(folder, description);
   const auto& words = words_of<TokenizerKind>;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (description.kind == words[i]) return tokenizer_kinds[i]->open(folder, description);
-  }
   refuse_tokenizer(description_path(folder), str("its kind is ", quote(description.kind), "; known are ",
                                                  join(std::vector<std::string>(words.begin(), words.end()), ", ")));
 }
 
 std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const ReadParts& read, bool with_separator) {
+  if (names_folder(config)) {
+    auto tokenizer = open_named(config);
+    if (tokenizer->separator() || !with_separator) return tokenizer;
+    if (config.kind != TokenizerKind::bpe) {
+      throw Error::input(str("data.tokenizer.from: ", *config.from,
+                             " holds a tokenizer without a token between documents, and data.source has several; join "
+                             "them in one text"));
+    }
+  }
   return functions_of(config.kind).build(config, read, with_separator);
 }
 
-bool tokenizer_learns(const TokenizerConfig& config) { return functions_of(config.kind).learns(config); }
+bool tokenizer_learns(const TokenizerConfig& config) {
+  return !config.from && functions_of(config.kind).learns(config);
+}
+
+std::string identify_tokenizer_source(const TokenizerConfig& config) {
+  return names_folder(config) ? open_named(config)->hash() : str(*config.from, " ", hash_bpe_source(*config.from));
+}
+
+bool names_tokenizer(const Config& config) {
+  return config.written.find("data.tokenizer.kind") || config.written.find("data.tokenizer.from");
+}
+
+void inherit_tokenizer(Config& config, const std::filesystem::path& folder) {
+  TokenizerConfig& tokenizer = config.data.tokenizer;
+  if (tokenizer.from || source_kind(config.data) == SourceKind::token_files) return;
+  if (!holds_tokenizer(folder)) {
+    if (names_tokenizer(config)) return;
+    throw Error::input(str(folder.string(),
+                           " (model.init_from) holds no tokenizer; name the one that its weights were trained with in "
+                           "data.tokenizer, such as {kind: bpe, from: gpt2}"));
+  }
+  const std::string kind = load_tokenizer(folder)->kind();
+  const auto place = config.written.find("data.tokenizer.kind");
+  if (place && kind != word_of(tokenizer.kind)) {
+    throw Error::input(str(*place, ": data.tokenizer.kind is ", word_of(tokenizer.kind), ", and ", folder.string(),
+                           " (model.init_from) brings a tokenizer of the kind ", kind, "; leave it out"));
+  }
+  tokenizer.kind = *kind_of(kind);
+  tokenizer.from = folder.string();
+}
 
 }  // namespace inkling

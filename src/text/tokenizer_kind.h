@@ -45,6 +45,9 @@ std::string read_described_file(const std::filesystem::path& folder, const char*
 // Throws the error for a file whose contents cannot be what save() wrote.
 [[noreturn]] void refuse_tokenizer(const std::filesystem::path& path, const std::string& why);
 
+// The hash of the files of a byte-level BPE that data.tokenizer.from names.
+std::string hash_bpe_source(const std::string& from);
+
 // Each kind defines its value in its own source file, and text/tokenizer.cpp lists them.
 struct TokenizerFunctions {
   // Whether the vocabulary's size is a setting, because its pieces are learned from the text.

@@ -1,9 +1,11 @@
 #include "train/plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "checkpoint/model_config.h"
 #include "config/config.h"
@@ -64,8 +66,21 @@ Dataset prepare(const Config& asked, const TrainOptions& options, const std::opt
     throw Error::input(str("the text of data.source is not what the run in ", run.string(),
                            " was trained on; bring the old text back, or start over beside it with --fresh"));
   };
-  return prepare_dataset(asked.data,
+  DataConfig data = asked.data;
+  // What the run started from may be gone by now; its tokenizer came along.
+  const std::optional<std::string>& from = data.tokenizer.from;
+  if (resume && from && *from != "gpt2" && !is_there(*from)) data.tokenizer.from = resume->checkpoint.string();
+  return prepare_dataset(data,
                          {.block_size = asked.model.block_size, .dry_run = options.dry_run, .check_hash = check_hash});
+}
+
+// Returns how many tokens the model has: as many as its data, or more, if it starts from one that has more.
+std::uint64_t count_tokens(const Dataset& dataset, const std::optional<InitialModel>& initial,
+                           const std::optional<Resume>& resume) {
+  if (resume) return static_cast<std::uint64_t>(read_model_config(resume->checkpoint).shape.vocab_size);
+  const std::uint64_t of_tokenizer = dataset.tokenizer ? dataset.tokenizer->vocab_size() : 0;
+  const std::uint64_t of_model = initial ? static_cast<std::uint64_t>(initial->shape.vocab_size) : 0;
+  return std::max({dataset.vocab_size, of_tokenizer, of_model});
 }
 
 // Returns "full, local 128 in turn", and what of it a person may not have meant; nothing where all layers are full.
@@ -85,7 +100,8 @@ std::string describe_attention(const GptShape& shape) {
 
 }  // namespace
 
-std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run) {
+std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& options, const fs::path& run) {
+  Config asked = written;
   const auto resume = find_resume(run, asked, options.accept_changes);
   if (resume && resume->state.step >= asked.training.max_steps) {
     log_info(str("this run is finished: ", resume->state.step, " steps are done, and training.max_steps is ",
@@ -94,15 +110,21 @@ std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options
   }
   const Runtime resolved =
       resume ? resume_runtime(asked.runtime, resume->state.resolved) : resolve_runtime(asked.runtime);
+  const auto initial = resume ? std::nullopt : find_initial_model(asked.model);
+  if (initial) asked = inherit_model(asked, *initial);
   Dataset dataset = prepare(asked, options, resume, run);
+  if (initial && dataset.tokenizer) require_same_tokens(*dataset.tokenizer, *initial);
+  const fs::path model = resume ? resume->checkpoint : initial ? initial->folder : fs::path();
+  if (!dataset.tokenizer && !model.empty() && holds_tokenizer(model)) dataset.tokenizer = load_tokenizer(model);
   reuse_cpu_memory();
-  const GptShape shape = shape_from(asked.model, dataset.vocab_size);
+  const GptShape shape = shape_from(asked.model, count_tokens(dataset, initial, resume));
   const Runtime runtime = runtime_for(shape, resolved);  // refuses here where the GPU's library is missing
   check_recompute({.dropout = asked.model.dropout, .recompute = asked.training.recompute}, runtime);
   return RunPlan{.asked = asked,
                  .config = with_micro_batch_size(asked, shape, runtime, resume),
                  .resume = resume,
                  .runtime = runtime,
+                 .initial = initial,
                  .dataset = std::move(dataset),
                  .shape = shape};
 }
@@ -120,6 +142,9 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
   const std::int64_t parameters = ParameterLayout(gpt_parameters(shape)).parameter_count();
   log_info(str("model: ", shape.n_layer, " layers, ", shape.n_head, " heads, width ", shape.n_embd, ", block ",
                shape.block_size, ": ", format_count(static_cast<std::uint64_t>(parameters)), " parameters"));
+  if (plan.initial) {
+    for (const std::string& line : describe_initial_model(*plan.initial, shape)) log_info(line);
+  }
   if (!shape.patterns.empty()) log_info(str("attention: ", describe_attention(shape)));
   if (const auto unknown = unknown_elsewhere(shape); !unknown.empty()) {
     log_info(str("checkpoints are an InklingForCausalLM, which only inkling opens, because of ", join(unknown, ", ")));

@@ -7,16 +7,18 @@
 #include "config/config.h"
 #include "data/dataset.h"
 #include "model/model.h"
+#include "train/initial_model.h"
 #include "train/run_folder.h"
 
 namespace inkling {
 
 struct RunPlan {
-  Config asked;   // as the person wrote it
+  Config asked;   // as the person wrote it, and complete
   Config config;  // with training.micro_batch_size a number
   std::optional<Resume> resume;
   Runtime runtime;
-  Dataset dataset;
+  std::optional<InitialModel> initial;  // of a new run that starts from weights
+  Dataset dataset;  // ready token files come with the tokenizer of what the run starts from, if that has one
   GptShape shape;
 };
 

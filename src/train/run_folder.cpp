@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "train/initial_model.h"
 
 namespace inkling {
 namespace {
@@ -115,7 +116,7 @@ fs::path choose_run_folder(const TrainOptions& options) {
   }
 }
 
-std::optional<Resume> find_resume(const fs::path& run, const Config& config, bool accept_changes) {
+std::optional<Resume> find_resume(const fs::path& run, Config& config, bool accept_changes) {
   const std::optional<fs::path> newest = newest_checkpoint(run);
   if (!newest) return std::nullopt;
   Config before = load_kept_config(*newest / "config.yaml", {});
@@ -125,6 +126,7 @@ std::optional<Resume> find_resume(const fs::path& run, const Config& config, boo
   if (state.resolved.micro_batch_size == 0 && !config.training.micro_batch_size && was_whole) {
     before.training.micro_batch_size.reset();
   }
+  if (config.model.init_from) config = inherit_settings(std::move(config), before);
   check_changes(before, config, accept_changes);
   return Resume{*newest, state};
 }

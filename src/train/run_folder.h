@@ -51,8 +51,9 @@ struct Resume {
   TrainingState state;
 };
 
-// Returns none for a new run. Throws the errors of newest_checkpoint() and check_changes().
-std::optional<Resume> find_resume(const std::filesystem::path& run, const Config& config, bool accept_changes);
+// Returns none for a new run; `config` is completed by the checkpoint's settings (train/initial_model.h). Throws the
+// errors of newest_checkpoint() and check_changes().
+std::optional<Resume> find_resume(const std::filesystem::path& run, Config& config, bool accept_changes);
 
 // Compares the settings of the newest checkpoint with those asked for: lists every change on stderr, and throws Error
 // input where one needs consent that is not given (--accept-changes) or cannot apply at all (--fresh).

@@ -48,6 +48,7 @@ class Run {
       log_info(str("goes on from ", plan.resume->checkpoint.string()));
     } else {
       initialize(trainer_.arena(), plan.shape, config_.training.seed);
+      if (plan.initial) load_initial_weights(plan.initial->folder, plan.shape, trainer_.arena());
     }
     state_.data_hash = plan.dataset.hash;
     state_.resolved = resolved_from(plan.runtime);

@@ -18,7 +18,8 @@ std::string message_of_setting(const std::string& section, const std::string& li
 
 TEST(UnknownKey, NamesTheNearestKnownOne) {
   EXPECT_EQ(message_of_setting("model", "n_layers: 4"),
-            "run.yaml:3:3: there is no setting \"model.n_layers\"; did you mean model.n_layer? (model has: n_layer, "
+            "run.yaml:3:3: there is no setting \"model.n_layers\"; did you mean model.n_layer? (model has: init_from, "
+            "n_layer, "
             "n_head, n_kv_head, head_size, n_embd, block_size, dropout, bias, tie_embeddings, logit_softcap, n_inner, "
             "activation, qk_norm, position, "
             "rope_theta, attention, norm, "

@@ -356,6 +356,7 @@ TEST(PrintConfig, WritesEveryDefault) {
   stories: 20000
   grammar_seed: 1
 model:
+  init_from: auto
   n_layer: 6
   n_head: 6
   n_kv_head: auto
