@@ -58,9 +58,10 @@ std::vector<Token> read_tokens(const JsonFields& json, const char* field, std::i
 
 }  // namespace
 
-std::string print_generation_config(std::optional<Token> separator) {
+std::string print_generation_config(const TextEnds& ends) {
   Json json = {{"do_sample", true}, {"temperature", SamplingSettings{}.temperature}, {"top_k", 0}};
-  if (separator) json["bos_token_id"] = json["eos_token_id"] = *separator;
+  if (ends.last) json["eos_token_id"] = *ends.last;
+  if (ends.first) json["bos_token_id"] = *ends.first;
   return json.dump(2) + "\n";
 }
 

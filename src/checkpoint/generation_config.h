@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/model_config.h"
 #include "formats/token_file.h"
 
 namespace inkling {
@@ -20,7 +21,7 @@ struct GenerationConfig {
 };
 
 // What inkling-sample does without flags, as JSON for transformers.
-std::string print_generation_config(std::optional<Token> separator);
+std::string print_generation_config(const TextEnds& ends);
 
 // Reads FOLDER/generation_config.json, and `ends` from config.json where it does not say them; tokens from vocab_size
 // on are left out. Throws Error input naming the field for a value of the wrong type.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/token_file.h"
 #include "model/weights.h"
 
 namespace inkling {
@@ -25,10 +26,15 @@ Family family_of(const GptShape& shape);
 // Returns what keeps the model from being of another family than inkling's own ("model.logit_softcap"); none if it is.
 std::vector<std::string> unknown_elsewhere(const GptShape& shape);
 
+// The tokens that begin and end a text, which Hugging Face calls bos and eos.
+struct TextEnds {
+  std::optional<Token> first, last;
+};
+
 // Returns JSON that transformers opens as it is. A GPT-2 without biases is marked, as "inkling": {"bias": false}:
-// Hugging Face's always has them, so its folder holds zeros. Without a separator bos and eos are null, since their
+// Hugging Face's always has them, so its folder holds zeros. Without such tokens bos and eos are null, since their
 // default, 50256, lies outside most vocabularies.
-std::string print_model_config(const ModelDescription& model, double dropout, std::optional<std::uint64_t> separator);
+std::string print_model_config(const ModelDescription& model, double dropout, const TextEnds& ends);
 
 // Returns what folder/config.json describes. Throws Error input naming the field for what is missing or out of range,
 // and for every setting that this program would compute differently from transformers.

@@ -34,9 +34,9 @@ void save_checkpoint(const fs::path& folder, const Config& config, const GptShap
   create_folders(folder.parent_path());
   OutputFolder output(folder);
   const fs::path& growing = output.temporary();
-  const std::optional<Token> separator = tokenizer == nullptr ? std::nullopt : tokenizer->separator();
-  write_file(growing / "config.json", print_model_config({shape, family_of(shape)}, config.model.dropout, separator));
-  write_file(growing / "generation_config.json", print_generation_config(separator));
+  const TextEnds ends = tokenizer == nullptr ? TextEnds{} : TextEnds{tokenizer->first_token(), tokenizer->separator()};
+  write_file(growing / "config.json", print_model_config({shape, family_of(shape)}, config.model.dropout, ends));
+  write_file(growing / "generation_config.json", print_generation_config(ends));
   write_file(growing / "config.yaml", print_config(config));
   if (tokenizer != nullptr) tokenizer->save(growing);
   write_model_weights(growing / "model.safetensors", shape, arena);

@@ -24,12 +24,12 @@ class GenerationConfigFile : public testing::Test {
 };
 
 TEST_F(GenerationConfigFile, WhatInklingWritesIsWhatInklingSampleDoes) {
-  const GenerationConfig config = read(print_generation_config(Token{5}));
+  const GenerationConfig config = read(print_generation_config({.first = 3, .last = 5}));
   EXPECT_EQ(config.ends, std::vector<Token>{5});
   EXPECT_EQ(config.temperature, 0.8);
   EXPECT_EQ(config.top_k, 0u) << "transformers' own default is 50";
   EXPECT_EQ(config.refused, "");
-  EXPECT_EQ(read(print_generation_config({})).ends, std::vector<Token>{7}) << "config.json says it";
+  EXPECT_EQ(read(print_generation_config(TextEnds{})).ends, std::vector<Token>{7}) << "config.json says it";
 }
 
 TEST_F(GenerationConfigFile, TextEndsAtAnyOfSeveralTokens) {
