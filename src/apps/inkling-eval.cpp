@@ -1,16 +1,16 @@
-// inkling-eval RUN_OR_CHECKPOINT: the loss on the whole validation split, and what it means.
-#include <cmath>
-#include <nlohmann/json.hpp>
-
+// inkling-eval RUN_OR_CHECKPOINT: how well a model predicts its validation split, any text, or the right one of several
+// endings.
 #include "base/files.h"
 #include "base/paths.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/load_model.h"
 #include "config/config.h"
 #include "data/dataset.h"
+#include "evaluate/documents.h"
+#include "evaluate/print.h"
+#include "evaluate/validation.h"
 #include "model_flags.h"
 #include "program.h"
-#include "train/evaluate.h"
 
 namespace {
 
@@ -20,15 +20,22 @@ struct Flags {
   ModelFlags model;
   std::string config;
   std::vector<std::string> overrides;
-  bool json = false;
+  std::vector<std::string> texts;
+  std::optional<std::int64_t> stride;
+  bool each = false, json = false;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
   add_model_flags(app, flags.model);
-  app.add_option("--config", flags.config, "settings whose data: is scored (default: those the model was trained with)")
-      ->type_name("FILE");
-  add_set_flag(app, flags.overrides, "override one of those settings, as data.source=other.txt; may be repeated");
-  app.add_flag("--json", flags.json, "the result as one JSON object");
+  app.add_option("--text", flags.texts, "score this text instead; - is standard input; repeatable")
+      ->type_name("FILE")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--stride", flags.stride, "advance windows by N tokens (default: block_size)")->type_name("N");
+  app.add_flag("--each", flags.each, "also a line for each document");
+  app.add_flag("--json", flags.json, "JSON, one object a line");
+  app.add_option("--config", flags.config, "settings whose data: is scored")->type_name("FILE");
+  add_set_flag(app, flags.overrides, "override one, as data.source=other.txt");
   add_runtime_flags(app, flags.model);
 }
 
@@ -36,12 +43,12 @@ void add_flags(CLI::App& app, Flags& flags) {
 Config find_config(const Flags& flags, const fs::path& folder) {
   if (!flags.config.empty()) return load_config(flags.config, flags.overrides);
   const fs::path path = folder / "config.yaml";
-  if (!is_there(path)) {
-    throw Error::input(str(folder.string(),
-                           " holds no config.yaml, so the data to score is not known: give the settings "
-                           "that name it with --config FILE"));
-  }
-  return load_kept_config(path, flags.overrides);
+  if (is_there(path)) return load_kept_config(path, flags.overrides);
+  // A text needs none of the settings but data.jsonl_field.
+  if (!flags.texts.empty()) return parse_config("data: {source: none}", "flags", flags.overrides);
+  throw Error::input(str(folder.string(),
+                         " holds no config.yaml, so the data to score is not known: give the settings "
+                         "that name it with --config FILE"));
 }
 
 // A loss means nothing if the model reads other tokens than the data holds.
@@ -59,69 +66,46 @@ void warn_of_other_data(const LoadedModel& model, const Dataset& dataset) {
                   "in its validation split"));
 }
 
-std::string plus_minus(double value, double error, int decimals) {
-  return str(format_fixed(value, decimals), std::isnan(error) ? "" : str(" +- ", format_fixed(error, decimals)));
+void evaluate_split(const LoadedModel& model, const Config& config, const Flags& flags, const PrintSettings& settings) {
+  const Dataset dataset = prepare_dataset(config.data, {});
+  check_tokenizer(model, dataset);
+  warn_of_other_data(model, dataset);
+  if (const auto reason = why_no_bound(dataset, model.model->shape().block_size)) log_warning(*reason);
+  const Evaluation result = evaluate_validation(*model.model, model.runtime, dataset, 0, flags.stride);
+  print(std::cout, result, settings);
+  if (!result.bound || !result.bound->impossible()) return;
+  throw Error::internal(
+      "the loss is more than 3 standard errors below the best possible one: the model has seen these "
+      "stories, or the bound or the scoring is wrong");
 }
 
-void print(const Evaluation& result) {
-  std::cout << "loss           " << plus_minus(result.loss, result.standard_error, 4) << " nats per token\n"
-            << "perplexity     " << format_fixed(result.perplexity(), 3) << '\n';
-  if (result.bits_per_byte) std::cout << "bits per byte  " << format_fixed(*result.bits_per_byte, 4) << '\n';
-  if (result.bound) {
-    const BoundComparison& bound = *result.bound;
-    std::cout << "best possible  " << format_fixed(bound.best_possible, 4) << " nats per token\n"
-              << "above it by    "
-              << plus_minus(100 * bound.excess_ratio(), 100 * bound.excess_standard_error / bound.best_possible, 2)
-              << " %\n";
-  }
-  std::cout << "scored         " << format_count(result.tokens) << " tokens in " << format_count(result.pieces)
-            << (result.bound ? " stories\n" : " windows\n");
-}
-
-void print_json(const Evaluation& result, const fs::path& folder) {
-  nlohmann::ordered_json line{{"checkpoint", folder.string()},
-                              {"loss", result.loss},
-                              {"standard_error", result.standard_error},  // null where it is not known
-                              {"perplexity", result.perplexity()},
-                              {"tokens", result.tokens},
-                              {"pieces", result.pieces}};
-  if (result.bits_per_byte) line["bits_per_byte"] = *result.bits_per_byte;
-  if (result.bound) {
-    line["best_possible"] = result.bound->best_possible;
-    line["excess_ratio"] = result.bound->excess_ratio();
-    line["excess_standard_error"] = result.bound->excess_standard_error;
-  }
-  std::cout << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+void check_flags(const Flags& flags) {
+  if (flags.each && flags.texts.empty()) throw Error::input("--each goes with --text: name the text with it");
 }
 
 int evaluate(int argc, char** argv) {
-  CLI::App app("Scores every token of the validation split once, in order.", "inkling-eval");
+  CLI::App app("Says how well a model predicts its validation split, or any text.", "inkling-eval");
   app.footer(
-      "Text is scored in windows of block_size, back to back. Stories from a grammar are scored one by\n"
-      "one from their beginnings, and compared with the best loss that any model can reach.\n\n"
+      "Text is scored in windows of block_size, back to back; stories from a grammar one by one, compared\n"
+      "with the best loss that any model can reach. docs/formats.md defines every number.\n\n"
       "Exit codes: 0 done, 1 internal error (a loss below the best possible one is one), 2 bad input,\n"
       "3 the machine cannot do it.");
   Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;
+  check_flags(flags);
   const RuntimeConfig runtime = runtime_settings(flags.model);
   const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
   const Config config = find_config(flags, folder);
   const LoadedModel model = load_model(folder, resolve_flags(runtime));
-  const Dataset dataset = prepare_dataset(config.data, {});
-  check_tokenizer(model, dataset);
-  warn_of_other_data(model, dataset);
-  if (const auto reason = why_no_bound(dataset, model.model->shape().block_size)) log_warning(*reason);
-
-  const Evaluation result = evaluate_validation(*model.model, model.runtime, dataset);
-  if (flags.json)
-    print_json(result, folder);
-  else
-    print(result);
-  if (!result.bound || !result.bound->impossible()) return 0;
-  throw Error::internal(
-      "the loss is more than 3 standard errors below the best possible one: the model has seen these "
-      "stories, or the bound or the scoring is wrong");
+  const PrintSettings settings{.json = flags.json, .each = flags.each, .checkpoint = folder.string()};
+  if (flags.texts.empty()) {
+    evaluate_split(model, config, flags, settings);
+    return 0;
+  }
+  const TextSettings text{.files = flags.texts, .jsonl_field = config.data.jsonl_field, .stride = flags.stride};
+  print(std::cout, evaluate_text(model, text), text, settings);
+  return 0;
 }
 
 }  // namespace

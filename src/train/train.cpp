@@ -14,7 +14,7 @@
 #include "runtime/cpu_memory.h"
 #include "runtime/device_facts.h"
 #include "runtime/profile.h"
-#include "train/evaluate.h"
+#include "evaluate/validation.h"
 #include "train/fit.h"
 #include "train/memory.h"
 #include "train/plan.h"

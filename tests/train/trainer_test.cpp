@@ -14,7 +14,7 @@
 #include "runtime/cpu_memory.h"
 #include "tests/temporary_folder.h"
 #include "tests/token_shard.h"
-#include "train/evaluate.h"
+#include "evaluate/validation.h"
 
 namespace inkling {
 namespace {

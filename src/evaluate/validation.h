@@ -2,28 +2,22 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "data/dataset.h"
 #include "data/validation_bound.h"
+#include "evaluate/score.h"
 #include "model/model.h"
 
 namespace inkling {
 
-// What was scored in one go: a window of text, or a story.
-struct ScoredPiece {
-  double nats = 0;           // sum of -log p over its tokens
-  std::uint64_t tokens = 0;  // how many were scored
-};
-
-// Scores `sequence` in windows of block_size that lie back to back, the last one shorter. Each token but the first is a
-// target once, seen with the tokens before it in its window. Takes at most the first `limit` windows; 0 means all. (The
-// loss of nanoGPT's models is comparable when it is taken over the whole split like this.)
+// Scores `sequence` in windows of block_size (evaluate/windows.h) and returns it in pieces of block_size tokens. Takes at
+// most the first `limit` windows; 0 means all. By default the windows lie back to back. (The loss of nanoGPT's models is
+// comparable when it is taken over the whole split like this.) Throws Error input for a stride out of its range.
 std::vector<ScoredPiece> score_windows(const Model& model, const Runtime& runtime, const TokenSequence& sequence,
-                                       std::uint64_t limit = 0);
+                                       std::uint64_t limit = 0, std::optional<std::int64_t> stride = {});
 
 // Scores each story alone, from its beginning: position 0 holds the separator, the targets are the story's tokens and
 // the separator after it. stories[k].tokens (separator included) says where each ends. Stories may have different
@@ -54,10 +48,11 @@ struct Evaluation {
 };
 
 // Evaluates the validation split of `dataset`: story by story with the bound where it has one and every story fits into
-// a block, in windows otherwise. `limit` is as above, in stories or windows. Uses no random numbers and leaves the
-// model as it is. Throws Error input if the data has more tokens than the model's vocabulary, or too few to score any.
+// a block, in windows otherwise. `limit` and `stride` are as above; the limit is in stories or windows, and stories need
+// no stride. Uses no random numbers and leaves the model as it is. Throws Error input if the data has more tokens than
+// the model's vocabulary, or too few to score any.
 Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const Dataset& dataset,
-                               std::uint64_t limit = 0);
+                               std::uint64_t limit = 0, std::optional<std::int64_t> stride = {});
 
 // Returns why there is no bound although the corpus has one: "its longest story takes 321 tokens and …"; else none.
 std::optional<std::string> why_no_bound(const Dataset& dataset, std::int64_t block_size);

@@ -1,5 +1,5 @@
 // The loss on a validation split against sums made by hand, and the comparison with the best possible one.
-#include "train/evaluate.h"
+#include "evaluate/validation.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>

@@ -1,0 +1,162 @@
+#include "evaluate/documents.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/progress.h"
+#include "base/strings.h"
+#include "data/source_reader.h"
+#include "evaluate/windows.h"
+
+namespace inkling {
+namespace {
+
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
+// Takes documents part by part and scores their windows, a pool at a time.
+class DocumentScorer {
+ public:
+  DocumentScorer(const LoadedModel& model, const Tokenizer& tokenizer, std::int64_t stride)
+      : model_(model),
+        tokenizer_(tokenizer),
+        stride_(stride),
+        cutter_(block_size(), stride),
+        stretches_(block_size()),
+        in_front_(token_in_front(tokenizer)),
+        pool_tokens_(tokens_of_pool(*model.model, model.runtime)) {}
+
+  void add(std::size_t file, const PartOfText& part) {
+    std::vector<Token> tokens;
+    take_part(
+        part, [&] { tokenizer_.encode_part(part.text, tokens); },
+        [&](std::string_view line) { tokenizer_.check(line); });
+    if (tokens.empty()) return;
+    const bool first_is_scored = open_ || in_front_;
+    if (!open_) begin(file, part.place.line);
+    scores_.back().bytes += part.text.size() - (first_is_scored ? 0 : tokenizer_.decode(tokens.front()).size());
+    cutter_.add(tokens);
+    while (auto window = cutter_.next()) take(std::move(*window));
+  }
+
+  void end_document() {
+    if (auto window = cutter_.last()) take(std::move(*window));
+    open_ = false;
+  }
+
+  TextEvaluation finish() {
+    score_pool();
+    TextEvaluation result;
+    std::vector<ScoredPiece> pieces;
+    for (const DocumentScore& score : scores_) {
+      result.total.piece.nats += score.piece.nats;
+      result.total.piece.tokens += score.piece.tokens;
+      result.total.bytes += score.bytes;
+      pieces.push_back(score.piece);
+    }
+    result.standard_error = loss_of(pieces.size() == 1 ? stretches_.pieces() : pieces).standard_error;
+    result.documents = std::move(scores_);
+    return result;
+  }
+
+ private:
+  std::int64_t block_size() const { return model_.model->shape().block_size; }
+
+  void begin(std::size_t file, std::uint64_t line) {
+    open_ = true;
+    DocumentScore& score = scores_.emplace_back();
+    score.file = file;
+    score.line = line;
+    cutter_ = WindowCutter(block_size(), stride_);
+    if (in_front_) cutter_.add({&*in_front_, 1});
+  }
+
+  void take(Passage window) {
+    pooled_ += window.tokens.size();
+    owners_.push_back(scores_.size() - 1);
+    pool_.push_back(std::move(window));
+    if (pooled_ >= pool_tokens_) score_pool();
+  }
+
+  void score_pool() {
+    const std::vector<ScoredPiece> scored = score_passages(*model_.model, model_.runtime, pool_);
+    for (std::size_t i = 0; i < scored.size(); ++i) {
+      ScoredPiece& piece = scores_[owners_[i]].piece;
+      piece.nats += scored[i].nats;
+      piece.tokens += scored[i].tokens;
+      if (owners_[i] == 0) stretches_.add(scored[i]);
+    }
+    progress_.update(scored_ += pooled_);
+    pool_.clear();
+    owners_.clear();
+    pooled_ = 0;
+  }
+
+  const LoadedModel& model_;
+  const Tokenizer& tokenizer_;
+  std::int64_t stride_;
+  WindowCutter cutter_;  // of the document at hand
+  Stretches stretches_;  // of the first document
+  std::optional<Token> in_front_;
+  bool open_ = false;  // whether a document has begun and not ended
+  std::vector<DocumentScore> scores_;
+  std::vector<Passage> pool_;
+  std::vector<std::size_t> owners_;  // the document of each
+  std::size_t pool_tokens_, pooled_ = 0;
+  std::uint64_t scored_ = 0;  // tokens, with those that were given
+  Progress progress_{"evaluating", 0, "tokens"};
+};
+
+TextVisitor visitor_of(DocumentScorer& scorer, const Tokenizer& tokenizer, std::size_t file) {
+  return {.part_length = [&](std::string_view text, bool more) { return tokenizer.part_length(text, more); },
+          .part = [&scorer, file](const PartOfText& part) { scorer.add(file, part); },
+          .end_document = [&](Split, const Place&) { scorer.end_document(); },
+          .advance = {}};
+}
+
+void read_standard_input(const TextVisitor& visitor, const Tokenizer& tokenizer) {
+  static const fs::path name = "standard input";
+  const std::string read = read_small_file_or_pipe("/dev/stdin");
+  std::string_view text = read;
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  const PartOfText whole{Split::validation, text, {&name, 1}};
+  const auto check = [&](std::string_view line) { tokenizer.check(line); };
+  take_part(whole, [&] { tokenizer.check(text); }, check);  // so that an error names its line
+  visit_text(Split::validation, text, whole.place, visitor);
+}
+
+void read_file(const std::string& path, const std::string& field, const TextVisitor& visitor) {
+  const SourceFile file = examine_file(path);
+  if (file.kind == FileKind::tokens) throw Error::input(str(path, " holds tokens, not text: name the text instead"));
+  visit_file({.file = file, .train_bytes = file.stamp.size}, field, visitor);
+}
+
+}  // namespace
+
+double TextScore::loss() const { return piece.nats / static_cast<double>(piece.tokens); }
+
+double TextScore::bits_per_byte() const { return piece.nats / std::log(2.0) / static_cast<double>(bytes); }
+
+std::optional<Token> token_in_front(const Tokenizer& tokenizer) {
+  const std::optional<Token> first = tokenizer.first_token();
+  return first ? first : tokenizer.separator();
+}
+
+TextEvaluation evaluate_text(const LoadedModel& model, const TextSettings& settings) {
+  const Tokenizer& tokenizer = require_tokenizer(model);
+  DocumentScorer scorer(model, tokenizer, settings.stride.value_or(model.model->shape().block_size));
+  for (std::size_t i = 0; i < settings.files.size(); ++i) {
+    const TextVisitor visitor = visitor_of(scorer, tokenizer, i);
+    settings.files[i] == "-" ? read_standard_input(visitor, tokenizer)
+                             : read_file(settings.files[i], settings.jsonl_field, visitor);
+  }
+  TextEvaluation result = scorer.finish();
+  if (result.total.piece.tokens == 0) {
+    throw Error::input(str(join(settings.files, ", "), ": there is no text of which a token can be scored; name another"));
+  }
+  return result;
+}
+
+}  // namespace inkling

@@ -1,0 +1,131 @@
+#include "evaluate/score.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "runtime/cpu_memory.h"
+#include "runtime/device_facts.h"
+
+namespace inkling {
+namespace {
+
+constexpr std::int64_t max_passages_together = 64;
+
+// Returns the bytes that logits and one layer at work may take: on the CPU as many as its caches hold, on a GPU a share
+// of all its memory, free or not, because an evaluation's numbers depend on how many passages are computed together.
+std::int64_t bytes_together(at::Device device) {
+  const auto memory = device_memory(device);
+  return memory ? static_cast<std::int64_t>(memory->total / 64) : std::int64_t{8} << 20;
+}
+
+// Returns the nats of each passage, on the model's device. Shorter ones are padded with what is not scored.
+at::Tensor score_batch(const Model& model, const Runtime& runtime, std::span<const Passage> passages) {
+  std::size_t longest = 0;
+  for (const Passage& passage : passages) longest = std::max(longest, passage.tokens.size() - 1);
+  const auto rows = static_cast<std::int64_t>(passages.size());
+  const auto width = static_cast<std::int64_t>(longest);
+  const at::Tensor tokens = at::zeros({rows, width}, at::kLong);
+  const at::Tensor targets = at::full({rows, width}, not_scored, at::kLong);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const Passage& passage = passages[static_cast<std::size_t>(row)];
+    const auto given = static_cast<std::ptrdiff_t>(passage.given);
+    std::copy(passage.tokens.begin(), passage.tokens.end() - 1, tokens.data_ptr<std::int64_t>() + row * width);
+    std::copy(passage.tokens.begin() + given, passage.tokens.end(),
+              targets.data_ptr<std::int64_t>() + row * width + given - 1);
+  }
+  const at::NoGradGuard no_gradient;
+  const at::Tensor logits = model.logits(tokens.to(runtime.device)).flatten(0, 1).to(at::kFloat);
+  const at::Tensor nats =
+      at::cross_entropy_loss(logits, targets.to(runtime.device).flatten(), {}, 0 /* each alone */, not_scored);
+  return nats.view({rows, width}).to(at::kDouble).sum(1);
+}
+
+}  // namespace
+
+std::size_t passages_together(const Model& model, const Runtime& runtime, std::int64_t positions) {
+  const GptShape& shape = model.shape();
+  const std::int64_t bytes =
+      positions * (shape.vocab_size + 12 * shape.n_embd) * static_cast<std::int64_t>(sizeof(float));
+  return static_cast<std::size_t>(
+      std::clamp<std::int64_t>(bytes_together(runtime.device) / bytes, 1, max_passages_together));
+}
+
+std::size_t tokens_of_pool(const Model& model, const Runtime& runtime) {
+  const std::int64_t block_size = model.shape().block_size;
+  return 16 * passages_together(model, runtime, block_size) * static_cast<std::size_t>(block_size);
+}
+
+PassageScorer::PassageScorer(const Model& model, const Runtime& runtime)
+    : model_(model),
+      runtime_(runtime),
+      nats_{at::empty({0}, at::TensorOptions().dtype(at::kDouble).device(runtime.device))} {}
+
+void PassageScorer::add(Passage passage, std::size_t together) {
+  if (batch_.empty()) together_ = together;
+  scored_.push_back({0, passage.scored()});
+  batch_.push_back(std::move(passage));
+  if (batch_.size() >= together_) compute();
+}
+
+void PassageScorer::compute() {
+  nats_.push_back(score_batch(model_, runtime_, batch_));
+  batch_.clear();
+  give_back_cpu_memory();  // the next batch has sizes of its own
+}
+
+std::vector<ScoredPiece> PassageScorer::finish() {
+  if (!batch_.empty()) compute();
+  const at::Tensor nats = at::cat(nats_).to(at::kCPU);
+  for (std::size_t i = 0; i < scored_.size(); ++i) scored_[i].nats = nats.const_data_ptr<double>()[i];
+  return std::move(scored_);
+}
+
+std::vector<ScoredPiece> score_passages(const Model& model, const Runtime& runtime, std::span<const Passage> passages) {
+  std::vector<std::size_t> order(passages.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto positions = [&](std::size_t i) { return static_cast<std::int64_t>(passages[i].tokens.size()) - 1; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return positions(a) > positions(b); });
+  PassageScorer scorer(model, runtime);
+  for (const std::size_t i : order) scorer.add(passages[i], passages_together(model, runtime, positions(i)));
+  const std::vector<ScoredPiece> sorted = scorer.finish();
+  std::vector<ScoredPiece> scored(passages.size());
+  for (std::size_t i = 0; i < order.size(); ++i) scored[order[i]] = sorted[i];
+  return scored;
+}
+
+Ratio ratio(const std::vector<double>& x, const std::vector<ScoredPiece>& pieces) {
+  double total = 0;
+  double tokens = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    total += x[i];
+    tokens += static_cast<double>(pieces[i].tokens);
+  }
+  const double value = total / tokens;
+  double squares = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const double residual = x[i] - value * static_cast<double>(pieces[i].tokens);
+    squares += residual * residual;
+  }
+  const auto count = static_cast<double>(pieces.size());
+  if (pieces.size() < 2) return {value, std::numeric_limits<double>::quiet_NaN()};
+  return {value, std::sqrt(squares * count / (count - 1)) / tokens};
+}
+
+Ratio loss_of(const std::vector<ScoredPiece>& pieces) {
+  std::vector<double> nats;
+  for (const ScoredPiece& piece : pieces) nats.push_back(piece.nats);
+  return ratio(nats, pieces);
+}
+
+}  // namespace inkling
