@@ -27,7 +27,7 @@ struct Flags {
 
 void add_flags(CLI::App& app, Flags& flags) {
   add_model_flags(app, flags.model);
-  app.add_option("--text", flags.texts, "score this text instead; - is standard input; repeatable")
+  app.add_option("--text", flags.texts, "score this text; - is standard input; repeatable")
       ->type_name("FILE")
       ->take_all()
       ->allow_extra_args(false);
@@ -86,11 +86,12 @@ void check_flags(const Flags& flags) {
 int evaluate(int argc, char** argv) {
   CLI::App app("Says how well a model predicts its validation split, or any text.", "inkling-eval");
   app.footer(
-      "Text is scored in windows of block_size, back to back; stories from a grammar one by one, compared\n"
-      "with the best loss that any model can reach. docs/formats.md defines every number.\n\n"
-      "Exit codes: 0 done, 1 internal error (a loss below the best possible one is one), 2 bad input,\n"
-      "3 the machine cannot do it.");
+      "Text is scored in windows of block_size, stories of a grammar one by one and\n"
+      "compared with the best possible loss. docs/formats.md defines every number.\n"
+      "Exit codes: 0 done, 1 internal error (which a loss below the best possible one\n"
+      "is), 2 bad input, 3 the machine cannot do it.");
   Flags flags;
+  app.get_formatter()->column_width(24);
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;
   check_flags(flags);

@@ -1,9 +1,13 @@
 // inkling-eval as a person meets it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "checkpoint/checkpoint.h"
@@ -114,7 +118,76 @@ TEST_F(EvalProgram, MissingDataIsRefused) {
   expect_refused("chars", "or give --set data.source=PATH");
 }
 
+TEST_F(EvalProgram, ScoresAnyText) {
+  write_file(folder / "a.txt", "A line of text.\nA number more.\n");
+  write_file(folder / "b.jsonl", "{\"body\": \"A text.\"}\n\n{\"body\": \"A line, no text.\"}\n");
+  const std::string arguments = "chars --text a.txt --text b.jsonl --text - --set data.jsonl_field=body";
+  const auto run_on = [&](const std::string& more) {
+    return run_command(folder.path(), "printf 'text\\n' | inkling-eval " + arguments + more);
+  };
+  const Outcome page = run_on("");
+  EXPECT_EQ(page.code, 0) << page.err;
+  EXPECT_TRUE(contains(page.out, "scored         55 tokens, 55 bytes, in 4 documents\n"));
+  EXPECT_TRUE(contains(run_on(" --each").out, "b.jsonl:3  loss "));
+
+  std::istringstream lines(run_on(" --each --json").out);
+  std::vector<nlohmann::json> parsed;
+  for (std::string line; std::getline(lines, line);) parsed.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(parsed.size(), 5u);
+  const std::vector<std::pair<std::string, int>> places = {
+      {"a.txt", 1}, {"b.jsonl", 1}, {"b.jsonl", 3}, {"standard input", 1}};
+  double nats = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    EXPECT_EQ(parsed[i].at("file"), places[i].first);
+    EXPECT_EQ(parsed[i].at("line"), places[i].second);
+    nats += parsed[i].at("loss").get<double>() * parsed[i].at("tokens").get<double>();
+  }
+  EXPECT_NEAR(parsed[4].at("loss"), nats / 55, 1e-12 * nats);
+  EXPECT_EQ(parsed[4].at("documents"), 4);
+  EXPECT_GT(parsed[4].at("standard_error"), 0);
+}
+
+TEST_F(EvalProgram, ATextThatCannotBeEncodedIsRefusedByFileAndLine) {
+  write_file(folder / "odd.txt", "A line.\nA l\xc3\xb6ne.\n");
+  write_file(folder / "odd.jsonl", "{\"text\": \"A line.\"}\n{\"text\": 7}\n");
+  expect_refused("chars --text odd.txt", "odd.txt:2: ");
+  expect_refused("chars --text odd.jsonl", "odd.jsonl:2: field \"text\" is a number");
+  expect_refused("chars --text - < odd.txt", "standard input:2: ");
+  expect_refused("chars --text nowhere.txt", "nowhere.txt");
+  write_file(folder / "empty.txt", "");
+  expect_refused("chars --text empty.txt", "empty.txt: there is no text of which a token can be scored");
+  write_file(folder / "shard.bin", "tokens");
+  expect_refused("chars --text shard.bin", "holds tokens, not text");
+  fs::remove(folder / "chars/inkling_tokenizer.json");
+  expect_refused("chars --text text.txt", "tokenizer");
+}
+
+TEST_F(EvalProgram, AModelWithoutSettingsScoresTextAllTheSame) {
+  fs::remove(folder / "chars/config.yaml");
+  fs::remove(folder / "chars/state.json");
+  const Outcome outcome = run("chars --text text.txt --json");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out).at("documents"), 1);
+}
+
+TEST_F(EvalProgram, AStrideGivesMoreContext) {
+  const auto tokens = [&](const std::string& more) { return nlohmann::json::parse(run("chars --json" + more).out); };
+  EXPECT_EQ(tokens(" --stride 5").at("tokens"), tokens("").at("tokens"));
+  EXPECT_NE(tokens(" --stride 5").at("loss"), tokens("").at("loss"));
+  EXPECT_EQ(tokens(" --stride 20").at("loss"), tokens("").at("loss"));
+  expect_refused("chars --stride 21", "--stride is 21 and must be from 1 to 20, which is the model's block_size");
+  expect_refused("chars --stride 0 --text text.txt", "--stride is 0 and must be from 1 to 20");
+}
+
+TEST_F(EvalProgram, HelpFitsAScreen) {
+  const std::string help = run("--help").out;
+  EXPECT_LE(std::count(help.begin(), help.end(), '\n'), 36);
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
 TEST_F(EvalProgram, BadFlagsAreRefused) {
+  expect_refused("chars --each", "--each goes with --text");
   expect_refused("chars --set data.sorce=x", "data.sorce");
   expect_refused("chars --set data.source x", "--set data.source: there is no \"=\"");
   expect_refused("chars --device tpu", "--device is \"tpu\"");

@@ -1,9 +1,6 @@
 // The loss on a validation split against sums made by hand, and the comparison with the best possible one.
 #include "evaluate/validation.h"
 
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/log_softmax.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +8,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/random.h"
+#include "tests/evaluate/by_hand.h"
 #include "tests/model/small_model.h"
 #include "tests/temporary_folder.h"
 #include "tests/token_shard.h"
@@ -22,25 +19,8 @@ namespace {
 const Runtime runtime = {.threads = 1};
 const double rounding = test::logits_difference(test::small_shape, test::small_shape.block_size);  // of windows' losses
 
-std::vector<Token> random_tokens(std::size_t count, std::uint64_t vocabulary) {
-  std::vector<Token> tokens;
-  for (std::size_t i = 0; i < count; ++i) tokens.push_back(static_cast<Token>(random_below(9, i, vocabulary)));
-  return tokens;
-}
-
-// -log p of tokens[1..] given those before, from the reference model's logits, one text at a time, in double.
-double nats_by_hand(const test::SmallModel& small, const std::vector<Token>& tokens) {
-  const at::NoGradGuard no_gradient;
-  const auto length = static_cast<std::int64_t>(tokens.size()) - 1;
-  const at::Tensor in = at::empty({1, length}, at::kLong);
-  for (std::int64_t i = 0; i < length; ++i) in[0][i] = static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i)]);
-  const auto judge = make_model(small.model->shape(), *small.arena, {.kernels = Kernels::reference});
-  const at::Tensor log_p = at::log_softmax(judge->logits(in)[0].to(at::kDouble), -1);
-  double nats = 0;
-  for (std::int64_t i = 0; i < length; ++i) {
-    nats -= log_p[i][static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i + 1)])].item<double>();
-  }
-  return nats;
+double nats_of(const test::SmallModel& small, const std::vector<Token>& tokens) {
+  return test::nats_by_hand(small.model->shape(), *small.arena, tokens);
 }
 
 TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindow) {
@@ -48,7 +28,7 @@ TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindo
   const test::SmallModel model = test::make_lively_model(test::small_shape, {.use = Use::inference});
   constexpr std::size_t block = 20;
   for (const std::size_t count : {2, 20, 21, 22, 41, 150}) {
-    const std::vector<Token> tokens = random_tokens(count, 41);
+    const std::vector<Token> tokens = test::random_tokens(count, 41);
     const TokenSequence sequence({write_shard(folder / ("tokens-" + std::to_string(count)), tokens)}, 41);
     const auto pieces = score_windows(*model.model, runtime, sequence);
     ASSERT_EQ(pieces.size(), (count - 1 + block - 1) / block);
@@ -58,7 +38,7 @@ TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindo
       const std::vector<Token> window(first,
                                       first + static_cast<std::ptrdiff_t>(std::min(block + 1, count - i * block)));
       EXPECT_EQ(pieces[i].tokens, window.size() - 1);
-      EXPECT_NEAR(pieces[i].nats, nats_by_hand(model, window), rounding * pieces[i].nats) << count << " " << i;
+      EXPECT_NEAR(pieces[i].nats, nats_of(model, window), rounding * pieces[i].nats) << count << " " << i;
       scored += pieces[i].tokens;
     }
     EXPECT_EQ(scored, count - 1);
@@ -68,11 +48,40 @@ TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindo
 TEST(ScoreWindows, ALimitTakesTheFirstWindows) {
   const TemporaryFolder folder;
   const test::SmallModel model = test::make_lively_model(test::small_shape, {.use = Use::inference});
-  const TokenSequence sequence({write_shard(folder / "tokens", random_tokens(150, 41))}, 41);
+  const TokenSequence sequence({write_shard(folder / "tokens", test::random_tokens(150, 41))}, 41);
   const auto all = score_windows(*model.model, runtime, sequence);
   const auto some = score_windows(*model.model, runtime, sequence, 3);
   ASSERT_EQ(some.size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(some[i].nats, all[i].nats, rounding * all[i].nats);
+}
+
+TEST(ScoreWindows, AStrideGivesEveryTokenMoreContextAndScoresTheSameTokens) {
+  const TemporaryFolder folder;
+  const test::SmallModel model = test::make_lively_model(test::small_shape, {.use = Use::inference});
+  const std::vector<Token> tokens = test::random_tokens(75, 41);
+  const TokenSequence sequence({write_shard(folder / "tokens", tokens)}, 41);
+  for (const std::int64_t stride : {1, 7, 10, 19, 20}) {
+    const auto pieces = score_windows(*model.model, runtime, sequence, 0, stride);
+    double nats = 0;
+    std::uint64_t scored = 0;
+    for (const ScoredPiece& piece : pieces) nats += piece.nats, scored += piece.tokens;
+    EXPECT_EQ(scored, 74u) << stride;
+    EXPECT_GE(pieces.size(), 20 % stride == 0 ? 4u : 3u) << stride;  // of block_size tokens, whatever the stride
+    EXPECT_LE(pieces.size(), 4u) << stride;
+    const double expected =
+        test::nats_by_strides(test::small_shape, *model.arena, tokens, static_cast<std::size_t>(stride));
+    EXPECT_NEAR(nats, expected, rounding * expected) << stride;
+  }
+}
+
+TEST(ScoreWindows, AStrideOutOfItsRangeIsRefused) {
+  const TemporaryFolder folder;
+  const test::SmallModel model = test::make_lively_model(test::small_shape, {.use = Use::inference});
+  const TokenSequence sequence({write_shard(folder / "tokens", test::random_tokens(30, 41))}, 41);
+  for (const std::int64_t stride : {-1, 0, 21}) {
+    const std::string message = input_error([&] { score_windows(*model.model, runtime, sequence, 0, stride); });
+    EXPECT_TRUE(contains(message, str("--stride is ", stride, " and must be from 1 to 20"))) << message;
+  }
 }
 
 TEST(ScoreStories, EachStoryIsScoredAloneFromItsBeginningToItsEnd) {
@@ -83,7 +92,7 @@ TEST(ScoreStories, EachStoryIsScoredAloneFromItsBeginningToItsEnd) {
   std::vector<StoryBound> stories;
   std::vector<std::vector<Token>> alone;
   for (const std::size_t length : {3, 19, 1, 0, 7, 12}) {
-    std::vector<Token> story = random_tokens(length, 40);
+    std::vector<Token> story = test::random_tokens(length, 40);
     story.push_back(separator);
     tokens.insert(tokens.end(), story.begin(), story.end());
     stories.push_back({story.size(), story.size(), 1.0});
@@ -94,7 +103,7 @@ TEST(ScoreStories, EachStoryIsScoredAloneFromItsBeginningToItsEnd) {
   const auto pieces = score_stories(*model.model, runtime, sequence, separator, stories);
   for (std::size_t i = 0; i < stories.size(); ++i) {
     EXPECT_EQ(pieces[i].tokens, stories[i].tokens);
-    EXPECT_NEAR(pieces[i].nats, nats_by_hand(model, alone[i]), rounding * pieces[i].nats) << i;
+    EXPECT_NEAR(pieces[i].nats, nats_of(model, alone[i]), rounding * pieces[i].nats) << i;
   }
   stories[1].tokens = 19;  // the bound of another text
   EXPECT_TRUE(error_of([&] { score_stories(*model.model, runtime, sequence, separator, stories); }));
