@@ -21,6 +21,7 @@ struct Flags {
   std::string config;
   std::vector<std::string> overrides;
   std::vector<std::string> texts;
+  std::string choices;
   std::optional<std::int64_t> stride;
   bool each = false, json = false;
 };
@@ -31,8 +32,9 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->type_name("FILE")
       ->take_all()
       ->allow_extra_args(false);
+  app.add_option("--choices", flags.choices, "answer these questions: .jsonl, or llm.c's .bin")->type_name("FILE");
   app.add_option("--stride", flags.stride, "advance windows by N tokens (default: block_size)")->type_name("N");
-  app.add_flag("--each", flags.each, "also a line for each document");
+  app.add_flag("--each", flags.each, "also a line for each document or question");
   app.add_flag("--json", flags.json, "JSON, one object a line");
   app.add_option("--config", flags.config, "settings whose data: is scored")->type_name("FILE");
   add_set_flag(app, flags.overrides, "override one, as data.source=other.txt");
@@ -44,8 +46,8 @@ Config find_config(const Flags& flags, const fs::path& folder) {
   if (!flags.config.empty()) return load_config(flags.config, flags.overrides);
   const fs::path path = folder / "config.yaml";
   if (is_there(path)) return load_kept_config(path, flags.overrides);
-  // A text needs none of the settings but data.jsonl_field.
-  if (!flags.texts.empty()) return parse_config("data: {source: none}", "flags", flags.overrides);
+  // Texts need none of the settings but data.jsonl_field, questions need none.
+  if (!flags.texts.empty() || !flags.choices.empty()) return parse_config("data: {source: none}", "flags", flags.overrides);
   throw Error::input(str(folder.string(),
                          " holds no config.yaml, so the data to score is not known: give the settings "
                          "that name it with --config FILE"));
@@ -80,11 +82,14 @@ void evaluate_split(const LoadedModel& model, const Config& config, const Flags&
 }
 
 void check_flags(const Flags& flags) {
-  if (flags.each && flags.texts.empty()) throw Error::input("--each goes with --text: name the text with it");
+  const bool choices = !flags.choices.empty();
+  if (choices && !flags.texts.empty()) throw Error::input("--text and --choices exclude each other: run it twice");
+  if (choices && flags.stride) throw Error::input("--stride does not go with --choices, whose texts are not cut into windows");
+  if (flags.each && !choices && flags.texts.empty()) throw Error::input("--each goes with --text or --choices");
 }
 
 int evaluate(int argc, char** argv) {
-  CLI::App app("Says how well a model predicts its validation split, or any text.", "inkling-eval");
+  CLI::App app("Says how well a model predicts its validation split, a text, or right answers.", "inkling-eval");
   app.footer(
       "Text is scored in windows of block_size, stories of a grammar one by one and\n"
       "compared with the best possible loss. docs/formats.md defines every number.\n"
@@ -100,12 +105,15 @@ int evaluate(int argc, char** argv) {
   const Config config = find_config(flags, folder);
   const LoadedModel model = load_model(folder, resolve_flags(runtime));
   const PrintSettings settings{.json = flags.json, .each = flags.each, .checkpoint = folder.string()};
-  if (flags.texts.empty()) {
+  if (!flags.choices.empty()) {
+    const ChoiceFile file = read_choices(flags.choices, model);
+    print(std::cout, evaluate_choices(*model.model, model.runtime, file), file, settings);
+  } else if (!flags.texts.empty()) {
+    const TextSettings text{.files = flags.texts, .jsonl_field = config.data.jsonl_field, .stride = flags.stride};
+    print(std::cout, evaluate_text(model, text), text, settings);
+  } else {
     evaluate_split(model, config, flags, settings);
-    return 0;
   }
-  const TextSettings text{.files = flags.texts, .jsonl_field = config.data.jsonl_field, .stride = flags.stride};
-  print(std::cout, evaluate_text(model, text), text, settings);
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "evaluate/print.h"
 
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -50,6 +51,34 @@ void print_document(std::ostream& out, const DocumentScore& score, const std::st
       << score.piece.tokens << "  bytes " << score.bytes << '\n';
 }
 
+constexpr std::array<const char*, choice_rules> rule_names = {"accuracy", "accuracy_per_token",
+                                                              "accuracy_per_character"};
+
+void print_example(std::ostream& out, const ChoiceResult& result, const ChoiceExample& example, const ChoiceFile& file,
+                   const PrintSettings& settings) {
+  std::vector<double> log_likelihoods;
+  std::vector<std::uint64_t> tokens;
+  for (const ScoredPiece& ending : result.endings) {
+    log_likelihoods.push_back(-ending.nats);
+    tokens.push_back(ending.tokens);
+  }
+  if (!settings.json) {
+    out << file.path.string() << ':' << example.number << "  label " << example.label << "  chosen";
+    for (const std::size_t chosen : result.chosen) out << ' ' << chosen;
+    out << "  log-likelihoods";
+    for (const double value : log_likelihoods) out << ' ' << format_fixed(value, 4);
+    out << '\n';
+    return;
+  }
+  Json line{{"file", file.path.string()}, {file.has_text ? "line" : "example", example.number}};
+  line["label"] = example.label;
+  line["chosen"] = result.chosen;
+  line["log_likelihoods"] = log_likelihoods;
+  line["tokens"] = tokens;
+  if (file.has_text) line["characters"] = example.characters;
+  print_line(out, line);
+}
+
 void print_json(std::ostream& out, const Evaluation& result, const PrintSettings& settings) {
   Json line{{"checkpoint", settings.checkpoint},
             {"loss", result.loss},
@@ -96,6 +125,29 @@ void print(std::ostream& out, const TextEvaluation& result, const TextSettings& 
   out << "scored         " << format_count(result.total.piece.tokens) << " tokens, "
       << format_count(result.total.bytes) << " bytes, in " << format_count(result.documents.size())
       << (result.documents.size() == 1 ? " document\n" : " documents\n");
+}
+
+void print(std::ostream& out, const ChoiceEvaluation& result, const ChoiceFile& file, const PrintSettings& settings) {
+  for (std::size_t i = 0; i < result.results.size(); ++i) {
+    if (settings.each) print_example(out, result.results[i], file.examples[i], file, settings);
+  }
+  Json line{{"checkpoint", settings.checkpoint}};
+  for (std::size_t rule = 0; rule < result.accuracies.size(); ++rule) {
+    const Accuracy& accuracy = result.accuracies[rule];
+    const std::string name = rule_names[rule];
+    line[name] = accuracy.value;
+    line[name + "_standard_error"] = accuracy.standard_error;
+    line[name + "_right"] = accuracy.right;
+  }
+  line["examples"] = file.examples.size();
+  if (settings.json) return print_line(out, line);
+  constexpr std::array<const char*, choice_rules> titles = {"accuracy       ", "per token      ", "per character  "};
+  for (std::size_t rule = 0; rule < result.accuracies.size(); ++rule) {
+    const Accuracy& accuracy = result.accuracies[rule];
+    out << titles[rule] << plus_minus(100 * accuracy.value, 100 * accuracy.standard_error, 2) << " %, "
+        << format_count(accuracy.right) << " right\n";
+  }
+  out << "scored         " << format_count(file.examples.size()) << " examples\n";
 }
 
 }  // namespace inkling

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <string>
 
+#include "evaluate/choices.h"
 #include "evaluate/documents.h"
 #include "evaluate/validation.h"
 
@@ -17,5 +18,6 @@ struct PrintSettings {
 
 void print(std::ostream& out, const Evaluation& result, const PrintSettings& settings);
 void print(std::ostream& out, const TextEvaluation& result, const TextSettings& text, const PrintSettings& settings);
+void print(std::ostream& out, const ChoiceEvaluation& result, const ChoiceFile& file, const PrintSettings& settings);
 
 }  // namespace inkling

@@ -1,0 +1,159 @@
+#include "evaluate/choice_file.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "evaluate/documents.h"
+#include "formats/json_fields.h"
+
+namespace inkling {
+namespace {
+
+// What Python's str.isspace() calls white space, which lm-eval goes by.
+bool is_space(char32_t c) {
+  return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+}
+
+// The length of the text without white space at its end, in bytes.
+std::size_t length_without_spaces(std::string_view text) {
+  std::size_t end = text.size();
+  while (end > 0) {
+    std::size_t begin = character_start(text, end - 1);
+    const std::size_t before = begin;
+    if (!is_space(decode_utf8(text, begin))) break;
+    end = before;
+  }
+  return end;
+}
+
+// What a tokenizer made elsewhere puts in front of every text. (inkling's own put nothing there: they separate documents.)
+std::vector<Token> in_front_of_texts(const Tokenizer& tokenizer) {
+  const std::optional<Token> first = tokenizer.first_token();
+  if (!first || first == tokenizer.separator()) return {};
+  return {*first};
+}
+
+std::vector<Token> encode_after(const std::vector<Token>& in_front, const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<Token> tokens = in_front;
+  const std::vector<Token> encoded = encode(tokenizer, text);
+  tokens.insert(tokens.end(), encoded.begin(), encoded.end());
+  return tokens;
+}
+
+// Reads one line. `fields` knows the line's place.
+class LineReader {
+ public:
+  LineReader(const JsonFields& fields, const Tokenizer& tokenizer) : fields_(fields), tokenizer_(tokenizer) {}
+
+  ChoiceExample read() const {
+    const std::string context = fields_.text("context");
+    const std::vector<std::string> endings = fields_.texts("endings");
+    if (endings.size() < 2 || endings.size() > most_endings) {
+      fields_.refuse(str("endings has ", endings.size(), " and must have 2 to ", most_endings));
+    }
+    ChoiceExample example;
+    example.label = static_cast<std::size_t>(fields_.count("label", endings.size() - 1));
+    const std::string_view stem = std::string_view(context).substr(0, length_without_spaces(context));
+    const std::vector<Token> given = encoded("context", stem);
+    example.context = given.empty() ? std::vector<Token>{in_front_of_nothing()} : given;
+    for (std::size_t i = 0; i < endings.size(); ++i) {
+      const std::string name = str("endings[", i, "]");
+      if (endings[i].empty()) fields_.refuse(str(name, " is empty"));
+      std::vector<Token> whole = encoded(name, context + endings[i]);
+      if (whole.size() <= given.size()) {
+        fields_.refuse(str(name, " has no token of its own: with it the context has as few tokens as without"));
+      }
+      whole.erase(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(given.size()));
+      example.endings.push_back(std::move(whole));
+      example.characters.push_back(count_characters(endings[i]));
+    }
+    return example;
+  }
+
+ private:
+  Token in_front_of_nothing() const {
+    if (const std::optional<Token> front = token_in_front(tokenizer_)) return *front;
+    fields_.refuse("context is empty, and the vocabulary has no token that stands in front of a text; give a context");
+  }
+
+  std::vector<Token> encoded(const std::string& field, std::string_view text) const {
+    try {
+      return encode_after(in_front_of_texts(tokenizer_), tokenizer_, text);
+    } catch (const Error& error) {
+      fields_.refuse(str(field, ": ", error.message()));
+    }
+  }
+
+  const JsonFields& fields_;
+  const Tokenizer& tokenizer_;
+};
+
+bool is_letter_or_digit(char c) { return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); }
+
+// People forget the space between context and ending, and nothing else would tell them.
+bool words_meet(const JsonFields& fields) {
+  const std::string context = fields.text("context"), ending = fields.texts("endings").front();
+  return !context.empty() && is_letter_or_digit(context.back()) && is_letter_or_digit(ending.front());
+}
+
+std::vector<ChoiceExample> read_lines(const fs::path& path, const std::string& text, const Tokenizer& tokenizer) {
+  std::vector<ChoiceExample> examples;
+  std::string_view rest = text;
+  bool warned = false;
+  for (std::uint64_t number = 1; !rest.empty(); ++number) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::string place = str(path.string(), ":", number);
+    const JsonFields fields(place, std::string(line), "write {\"context\": \"…\", \"endings\": [\"…\", …], \"label\": 0} a line");
+    examples.push_back(LineReader(fields, tokenizer).read());
+    examples.back().number = number;
+    if (warned || !words_meet(fields)) continue;
+    log_warning(str(place, ": nothing stands between the context and its endings, which are joined as they stand: ",
+                    "write the space that belongs there at the end of the context"));
+    warned = true;
+  }
+  return examples;
+}
+
+std::vector<ChoiceExample> number_examples(std::vector<TokenChoice> read) {
+  std::vector<ChoiceExample> examples(read.size());
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    static_cast<TokenChoice&>(examples[i]) = std::move(read[i]);
+    examples[i].number = i;
+  }
+  return examples;
+}
+
+void require_room(const ChoiceFile& file, const ChoiceExample& example, std::int64_t block_size) {
+  for (std::size_t i = 0; i < example.endings.size(); ++i) {
+    const std::size_t length = example.endings[i].size();
+    if (length <= static_cast<std::size_t>(block_size)) continue;
+    throw Error::input(str(file.path.string(), file.has_text ? ":" : ": example ", example.number, ": endings[", i,
+                           "] has ", length, " tokens, and the model's block_size is ", block_size,
+                           "; leave this example out"));
+  }
+}
+
+}  // namespace
+
+ChoiceFile read_choices(const fs::path& path, const LoadedModel& model) {
+  const bool has_text = path.extension() != ".bin";
+  const GptShape& shape = model.model->shape();
+  ChoiceFile file{.path = path, .has_text = has_text, .examples = {}};
+  const std::string bytes = read_small_file(path);
+  file.examples = has_text ? read_lines(path, bytes, require_tokenizer(model))
+                           : number_examples(read_eval_file(path, bytes, static_cast<std::uint64_t>(shape.vocab_size)));
+  if (file.examples.empty()) throw Error::input(str(path.string(), ": there is no example in it; name another file"));
+  for (const ChoiceExample& example : file.examples) require_room(file, example, shape.block_size);
+  return file;
+}
+
+}  // namespace inkling

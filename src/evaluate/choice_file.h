@@ -1,0 +1,37 @@
+// Files of multiple-choice questions: .jsonl with texts, and llm.c's .bin with tokens (docs/formats.md).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "checkpoint/load_model.h"
+#include "formats/eval_file.h"
+
+namespace inkling {
+
+struct ChoiceExample : TokenChoice {
+  std::vector<std::uint64_t> characters;  // code points of each ending; none where the file holds tokens
+  std::uint64_t number = 0;               // line in a .jsonl, from 1; number of the example in a .bin, from 0
+};
+
+struct ChoiceFile {
+  std::filesystem::path path;
+  bool has_text = false;  // .jsonl
+  std::vector<ChoiceExample> examples;
+};
+
+inline constexpr std::size_t most_endings = 1000;
+
+// Reads the whole file, of at most 64 MiB, and checks it: llm.c's where it is named *.bin, .jsonl otherwise. Throws
+// Error input naming the file with the line and field, or the byte and the example, for what is not such a file, for
+// tokens that the model does not have, for endings that are longer than the model's block, and for no example at all.
+//
+// A line's text is its context with an ending behind it, as they stand. The context's tokens are those of the context
+// alone, without the white space at its end; the ending's are those of the whole text behind as many. In front of them
+// stands what the tokenizer puts in front of every text, and token_in_front() where there is no context. So does lm-eval
+// (TemplateLM._encode_pair), whose `target_delimiter`, a space, is written at the end of the context here.
+ChoiceFile read_choices(const std::filesystem::path& path, const LoadedModel& model);
+
+}  // namespace inkling
