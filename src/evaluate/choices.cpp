@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/progress.h"
-#include "evaluate/score.h"
 
 namespace inkling {
 namespace {

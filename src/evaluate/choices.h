@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "evaluate/choice_file.h"
+#include "evaluate/score.h"
 #include "model/model.h"
 
 namespace inkling {

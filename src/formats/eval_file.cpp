@@ -79,8 +79,11 @@ class EvalFileReader {
   std::vector<Token> tokens(const std::string& of) {
     std::vector<Token> tokens(next(str("the length of ", of)));
     if (tokens.empty()) refuse_field(str(of, " has no token"));
+    if (tokens.size() * sizeof(std::uint16_t) > bytes_.size() - at_) {
+      refuse_field(str(of, " has ", tokens.size(), " tokens, and the file ends before the last of them"));
+    }
     for (Token& token : tokens) {
-      token = next(str("the last token of ", of));
+      token = next("a token");
       if (token >= vocab_size_) {
         refuse_field(str("a token of ", of, " is ", token, ", and the model's vocabulary has ", vocab_size_,
                          " tokens, whose ids are below that"));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -147,6 +148,39 @@ TEST_F(EvalProgram, ScoresAnyText) {
   EXPECT_GT(parsed[4].at("standard_error"), 0);
 }
 
+TEST_F(EvalProgram, AnswersQuestions) {
+  write_file(folder / "q.jsonl",
+             "{\"context\": \"A line of \", \"endings\": [\"text\", \"number 1\"], \"label\": 0}\n"
+             "{\"context\": \"A line of\", \"endings\": [\" text\", \" number 1\", \" 1\"], \"label\": 1}\n");
+  const Outcome page = run("chars --choices q.jsonl");
+  EXPECT_EQ(page.code, 0) << page.err;
+  for (const char* part : {"accuracy ", "per token ", "per character ", "scored         2 examples\n"}) {
+    EXPECT_TRUE(contains(page.out, part));
+  }
+  EXPECT_TRUE(contains(run("chars --choices q.jsonl --each").out, "q.jsonl:2  label 1  chosen "));
+
+  std::istringstream lines(run("chars --choices q.jsonl --each --json").out);
+  std::vector<nlohmann::json> parsed;
+  for (std::string line; std::getline(lines, line);) parsed.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(parsed.size(), 3u);
+  EXPECT_EQ(parsed[0].at("tokens"), nlohmann::json({5, 9}));
+  EXPECT_EQ(parsed[1].at("characters"), nlohmann::json({5, 9, 2}));
+  EXPECT_NEAR(parsed[0].at("log_likelihoods")[0], parsed[1].at("log_likelihoods")[0], 1e-4);  // the same text
+  const std::array<const char*, 3> rules = {"accuracy", "accuracy_per_token", "accuracy_per_character"};
+  for (std::size_t rule = 0; rule < rules.size(); ++rule) {
+    const int right = (parsed[0].at("chosen")[rule] == 0 ? 1 : 0) + (parsed[1].at("chosen")[rule] == 1 ? 1 : 0);
+    EXPECT_EQ(parsed[2].at(std::string(rules[rule]) + "_right"), right);
+    EXPECT_EQ(parsed[2].at(rules[rule]), right / 2.0);
+  }
+}
+
+TEST_F(EvalProgram, EndingsThatTouchTheirContextAreSaid) {
+  write_file(folder / "q.jsonl", "{\"context\": \"A line\", \"endings\": [\"of\", \"text\"], \"label\": 0}\n");
+  const Outcome outcome = run("chars --choices q.jsonl");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "q.jsonl:1: nothing stands between the context and its endings"));
+}
+
 TEST_F(EvalProgram, ATextThatCannotBeEncodedIsRefusedByFileAndLine) {
   write_file(folder / "odd.txt", "A line.\nA l\xc3\xb6ne.\n");
   write_file(folder / "odd.jsonl", "{\"text\": \"A line.\"}\n{\"text\": 7}\n");
@@ -181,13 +215,16 @@ TEST_F(EvalProgram, AStrideGivesMoreContext) {
 
 TEST_F(EvalProgram, HelpFitsAScreen) {
   const std::string help = run("--help").out;
-  EXPECT_LE(std::count(help.begin(), help.end(), '\n'), 36);
+  EXPECT_LE(std::count(help.begin(), help.end(), '\n'), 30);
   std::istringstream lines(help);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }
 
 TEST_F(EvalProgram, BadFlagsAreRefused) {
   expect_refused("chars --each", "--each goes with --text");
+  expect_refused("chars --text text.txt --choices q.jsonl", "--text and --choices exclude each other");
+  expect_refused("chars --stride 2 --choices q.jsonl", "--stride does not go with --choices");
+  expect_refused("chars --choices nowhere.jsonl", "nowhere.jsonl");
   expect_refused("chars --set data.sorce=x", "data.sorce");
   expect_refused("chars --set data.source x", "--set data.source: there is no \"=\"");
   expect_refused("chars --device tpu", "--device is \"tpu\"");
