@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -22,6 +24,26 @@ namespace {
 std::string question(const std::string& context, const std::vector<std::string>& endings, std::size_t label) {
   return nlohmann::json{{"context", context}, {"endings", endings}, {"label", label}}.dump() + "\n";
 }
+
+// A tokenizer made elsewhere, which begins every text with a token of its own: "z" of a char vocabulary stands for it.
+class BeginsTexts final : public Tokenizer {
+ public:
+  explicit BeginsTexts(std::unique_ptr<Tokenizer> inner) : inner_(std::move(inner)) {}
+  std::string kind() const override { return inner_->kind(); }
+  std::uint64_t vocab_size() const override { return inner_->vocab_size(); }
+  std::optional<Token> separator() const override { return inner_->separator(); }
+  std::optional<Token> first_token() const override { return encode(*inner_, "z").front(); }
+  void check(std::string_view text) const override { inner_->check(text); }
+  void encode_part(std::string_view part, std::vector<Token>& tokens) const override {
+    inner_->encode_part(part, tokens);
+  }
+  std::string decode(Token token) const override { return inner_->decode(token); }
+  void save(const std::filesystem::path& to) const override { inner_->save(to); }
+  std::string hash() const override { return inner_->hash(); }
+
+ private:
+  std::unique_ptr<Tokenizer> inner_;
+};
 
 class Choices : public testing::Test {
  protected:
@@ -104,6 +126,16 @@ TEST_F(Choices, OfTextsAreTheTokensOfTheWholeBehindThoseOfTheContext) {
   EXPECT_EQ(file.examples[2].context, std::vector{*model.tokenizer->separator()});
   EXPECT_EQ(file.examples[3].context, std::vector{*model.tokenizer->separator()});
   EXPECT_EQ(file.examples[3].endings[0], tokens(" c"));
+}
+
+TEST_F(Choices, BeginWithWhatTheTokenizerPutsInFrontOfEveryText) {
+  model.tokenizer = std::make_unique<BeginsTexts>(std::move(model.tokenizer));
+  const ChoiceFile file = read(question("ab ", {"c", "d"}, 1) + question("", {"c", "d"}, 0));
+  const auto tokens = [&](const std::string& text) { return encode(*model.tokenizer, text); };
+  EXPECT_EQ(file.examples[0].context, tokens("zab"));
+  EXPECT_EQ(file.examples[0].endings[0], tokens(" c"));
+  EXPECT_EQ(file.examples[1].context, tokens("z"));
+  EXPECT_EQ(file.examples[1].endings[0], tokens("c"));
 }
 
 TEST_F(Choices, WhichAreEqualGoToTheFirst) {
