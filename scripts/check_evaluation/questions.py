@@ -23,7 +23,7 @@ def beginning(random_words):
     barrier = random_words.choice(table("barrier"))
     pet = pick("beast")
     context = (f"One sunny day, a {pick('trait')} {pet} with a {pick('colour')} {pick('thing')} came to a {barrier[0]}. "
-               f"The {pet} did not cross the {barrier[0]} because it was too ")
+               f"The {pet} did not cross the {barrier[0]} because it was too")
     return context, pet, barrier
 
 
@@ -45,7 +45,7 @@ def mood_question(random_words):
 
 
 def questions(count, seed=1):
-    """A list of {"context", "endings", "label"}. A context ends with the space that belongs between it and an ending."""
+    """A list of {"context", "endings", "label"}, with a space missing between context and ending."""
     random_words = random.Random(seed)
     made = []
     for number in range(count):
@@ -71,7 +71,7 @@ def odd_questions():
 
 def texts():
     """Documents: of one character, shorter than a block, and longer."""
-    some = [question["context"] + question["endings"][question["label"]] for question in questions(30, seed=3)]
+    some = [question["context"] + " " + question["endings"][question["label"]] for question in questions(30, seed=3)]
     return ["a", "The fox", "狐 läuft\n", *some], [" ".join(some[:8]), "\n".join(some)]
 
 

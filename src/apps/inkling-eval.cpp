@@ -47,7 +47,8 @@ Config find_config(const Flags& flags, const fs::path& folder) {
   const fs::path path = folder / "config.yaml";
   if (is_there(path)) return load_kept_config(path, flags.overrides);
   // Texts need none of the settings but data.jsonl_field, questions need none.
-  if (!flags.texts.empty() || !flags.choices.empty()) return parse_config("data: {source: none}", "flags", flags.overrides);
+  if (!flags.texts.empty() || !flags.choices.empty())
+    return parse_config("data: {source: none}", "flags", flags.overrides);
   throw Error::input(str(folder.string(),
                          " holds no config.yaml, so the data to score is not known: give the settings "
                          "that name it with --config FILE"));
@@ -84,7 +85,8 @@ void evaluate_split(const LoadedModel& model, const Config& config, const Flags&
 void check_flags(const Flags& flags) {
   const bool choices = !flags.choices.empty();
   if (choices && !flags.texts.empty()) throw Error::input("--text and --choices exclude each other: run it twice");
-  if (choices && flags.stride) throw Error::input("--stride does not go with --choices, whose texts are not cut into windows");
+  if (choices && flags.stride)
+    throw Error::input("--stride does not go with --choices, whose texts are not cut into windows");
   if (flags.each && !choices && flags.texts.empty()) throw Error::input("--each goes with --text or --choices");
 }
 

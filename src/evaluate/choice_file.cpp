@@ -33,7 +33,8 @@ std::size_t length_without_spaces(std::string_view text) {
   return end;
 }
 
-// What a tokenizer made elsewhere puts in front of every text. (inkling's own put nothing there: they separate documents.)
+// What a tokenizer made elsewhere puts in front of every text. (inkling's own put nothing there: they separate
+// documents.)
 std::vector<Token> in_front_of_texts(const Tokenizer& tokenizer) {
   const std::optional<Token> first = tokenizer.first_token();
   if (!first || first == tokenizer.separator()) return {};
@@ -112,7 +113,8 @@ std::vector<ChoiceExample> read_lines(const fs::path& path, const std::string& t
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::string place = str(path.string(), ":", number);
-    const JsonFields fields(place, std::string(line), "write {\"context\": \"…\", \"endings\": [\"…\", …], \"label\": 0} a line");
+    const JsonFields fields(place, std::string(line),
+                            "write {\"context\": \"…\", \"endings\": [\"…\", …], \"label\": 0} a line");
     examples.push_back(LineReader(fields, tokenizer).read());
     examples.back().number = number;
     if (warned || !words_meet(fields)) continue;

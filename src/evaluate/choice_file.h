@@ -30,8 +30,8 @@ inline constexpr std::size_t most_endings = 1000;
 //
 // A line's text is its context with an ending behind it, as they stand. The context's tokens are those of the context
 // alone, without the white space at its end; the ending's are those of the whole text behind as many. In front of them
-// stands what the tokenizer puts in front of every text, and token_in_front() where there is no context. So does lm-eval
-// (TemplateLM._encode_pair), whose `target_delimiter`, a space, is written at the end of the context here.
+// stands what the tokenizer puts in front of every text, and token_in_front() where there is no context. So does
+// lm-eval (TemplateLM._encode_pair), whose `target_delimiter`, a space, is written at the end of the context here.
 ChoiceFile read_choices(const std::filesystem::path& path, const LoadedModel& model);
 
 }  // namespace inkling

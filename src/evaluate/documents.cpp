@@ -154,7 +154,8 @@ TextEvaluation evaluate_text(const LoadedModel& model, const TextSettings& setti
   }
   TextEvaluation result = scorer.finish();
   if (result.total.piece.tokens == 0) {
-    throw Error::input(str(join(settings.files, ", "), ": there is no text of which a token can be scored; name another"));
+    throw Error::input(
+        str(join(settings.files, ", "), ": there is no text of which a token can be scored; name another"));
   }
   return result;
 }

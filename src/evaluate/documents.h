@@ -16,8 +16,8 @@ namespace inkling {
 // the first token of each document without anything to be predicted from, so that one is not scored. A document longer
 // than the block is cut into windows (evaluate/windows.h); the context never reaches into another document.
 //
-// This is what lm-eval calls loglikelihood_rolling, but for the last window of a document that is longer than the block:
-// there lm-eval gives the tokens a whole block of context.
+// This is what lm-eval calls loglikelihood_rolling, but for the last window of a document that is longer than the
+// block: there lm-eval gives the tokens a whole block of context.
 
 struct TextSettings {
   // Each is one document or, named *.jsonl, one a line; "-" is standard input, one document of at most 64 MiB.
@@ -42,15 +42,15 @@ struct DocumentScore : TextScore {
 struct TextEvaluation {
   std::vector<DocumentScore> documents;  // none of them is empty
   TextScore total;
-  // Of the loss, in nats per token, over documents; of a single document over its pieces of block_size tokens. NaN where
-  // there is one piece alone.
+  // Of the loss, in nats per token, over documents; of a single document over its pieces of block_size tokens. NaN
+  // where there is one piece alone.
   double standard_error = 0;
 };
 
-// Scores the documents in `settings.files`. It keeps a few MiB of a text (of .jsonl a line), the tokens of sixteen batches
-// of windows, 40 bytes a document, and 16 for each block_size tokens of the first document. Throws Error input, with
-// file and line, for text that cannot be encoded or .jsonl that cannot be read, for a stride out of its range, and where
-// there is no token to score.
+// Scores the documents in `settings.files`. It keeps a few MiB of a text (of .jsonl a line), the tokens of sixteen
+// batches of windows, 40 bytes a document, and 16 for each block_size tokens of the first document. Throws Error input,
+// with file and line, for text that cannot be encoded or .jsonl that cannot be read, for a stride out of its range, and
+// where there is no token to score.
 TextEvaluation evaluate_text(const LoadedModel& model, const TextSettings& settings);
 
 // Returns the token in front of a document or of an ending without context; none if the vocabulary has none for that.

@@ -80,12 +80,8 @@ void print_example(std::ostream& out, const ChoiceResult& result, const ChoiceEx
 }
 
 void print_json(std::ostream& out, const Evaluation& result, const PrintSettings& settings) {
-  Json line{{"checkpoint", settings.checkpoint},
-            {"loss", result.loss},
-            {"standard_error", result.standard_error},
-            {"perplexity", result.perplexity()},
-            {"tokens", result.tokens},
-            {"pieces", result.pieces}};
+  Json line{{"checkpoint", settings.checkpoint}, {"loss", result.loss},     {"standard_error", result.standard_error},
+            {"perplexity", result.perplexity()}, {"tokens", result.tokens}, {"pieces", result.pieces}};
   if (result.bits_per_byte) line["bits_per_byte"] = *result.bits_per_byte;
   if (result.bound) {
     line["best_possible"] = result.bound->best_possible;
@@ -122,8 +118,8 @@ void print(std::ostream& out, const TextEvaluation& result, const TextSettings& 
     return print_line(out, line);
   }
   print_loss(out, result.total.loss(), result.standard_error, result.total.bits_per_byte());
-  out << "scored         " << format_count(result.total.piece.tokens) << " tokens, "
-      << format_count(result.total.bytes) << " bytes, in " << format_count(result.documents.size())
+  out << "scored         " << format_count(result.total.piece.tokens) << " tokens, " << format_count(result.total.bytes)
+      << " bytes, in " << format_count(result.documents.size())
       << (result.documents.size() == 1 ? " document\n" : " documents\n");
 }
 

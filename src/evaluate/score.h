@@ -13,8 +13,8 @@
 
 namespace inkling {
 
-// Tokens that the model sees together: at most block_size + 1. Those behind the first `given` (at least one) are scored,
-// each given all before it.
+// Tokens that the model sees together: at most block_size + 1. Those behind the first `given` (at least one) are
+// scored, each given all before it.
 struct Passage {
   std::vector<Token> tokens;
   std::size_t given = 1;
@@ -56,8 +56,8 @@ class PassageScorer {
   std::vector<ScoredPiece> scored_;
 };
 
-// Scores passages that are in memory; piece i is that of passages[i]. Those of similar lengths are computed together, so
-// that little is padded.
+// Scores passages that are in memory; piece i is that of passages[i]. Those of similar lengths are computed together,
+// so that little is padded.
 std::vector<ScoredPiece> score_passages(const Model& model, const Runtime& runtime, std::span<const Passage> passages);
 
 // The sum of x over the sum of tokens, and its standard error over pieces (the ratio estimator; Cochran 1977, chapter

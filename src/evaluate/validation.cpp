@@ -112,8 +112,8 @@ std::vector<ScoredPiece> score_stories(const Model& model, const Runtime& runtim
 
 double Evaluation::perplexity() const { return std::exp(loss); }
 
-Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const Dataset& dataset,
-                               std::uint64_t limit, std::optional<std::int64_t> stride) {
+Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const Dataset& dataset, std::uint64_t limit,
+                               std::optional<std::int64_t> stride) {
   if (dataset.vocab_size > static_cast<std::uint64_t>(model.shape().vocab_size)) {
     throw Error::input(str("the data in ", dataset.folder.string(), " has a vocabulary of ",
                            format_count(dataset.vocab_size), " tokens and the model knows ", model.shape().vocab_size,

@@ -13,9 +13,10 @@
 
 namespace inkling {
 
-// Scores `sequence` in windows of block_size (evaluate/windows.h) and returns it in pieces of block_size tokens. Takes at
-// most the first `limit` windows; 0 means all. By default the windows lie back to back. (The loss of nanoGPT's models is
-// comparable when it is taken over the whole split like this.) Throws Error input for a stride out of its range.
+// Scores `sequence` in windows of block_size (evaluate/windows.h) and returns it in pieces of block_size tokens. Takes
+// at most the first `limit` windows; 0 means all. By default the windows lie back to back. (The loss of nanoGPT's
+// models is comparable when it is taken over the whole split like this.) Throws Error input for a stride out of its
+// range.
 std::vector<ScoredPiece> score_windows(const Model& model, const Runtime& runtime, const TokenSequence& sequence,
                                        std::uint64_t limit = 0, std::optional<std::int64_t> stride = {});
 
@@ -48,9 +49,9 @@ struct Evaluation {
 };
 
 // Evaluates the validation split of `dataset`: story by story with the bound where it has one and every story fits into
-// a block, in windows otherwise. `limit` and `stride` are as above; the limit is in stories or windows, and stories need
-// no stride. Uses no random numbers and leaves the model as it is. Throws Error input if the data has more tokens than
-// the model's vocabulary, or too few to score any.
+// a block, in windows otherwise. `limit` and `stride` are as above; the limit is in stories or windows, and stories
+// need no stride. Uses no random numbers and leaves the model as it is. Throws Error input if the data has more tokens
+// than the model's vocabulary, or too few to score any.
 Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const Dataset& dataset,
                                std::uint64_t limit = 0, std::optional<std::int64_t> stride = {});
 

@@ -33,8 +33,8 @@ class WindowCutter {
   std::size_t given_ = 1;  // how many of its tokens are not scored
 };
 
-// Scored windows of one text, put together to pieces of block_size tokens or, where the stride does not divide it, about
-// as many, so that a standard error over them does not take the windows of a small stride for independent.
+// Scored windows of one text, put together to pieces of block_size tokens or, where the stride does not divide it,
+// about as many, so that a standard error over them does not take the windows of a small stride for independent.
 class Stretches {
  public:
   explicit Stretches(std::int64_t block_size) : block_size_(static_cast<std::uint64_t>(block_size)) {}

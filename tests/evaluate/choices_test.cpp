@@ -195,7 +195,8 @@ TEST_F(Choices, OfTokensThatTheModelDoesNotHaveAreRefused) {
   const auto bytes = eval_file_bytes({{{1}, {{2}, {40'000}}, 0}});
   EXPECT_TRUE(contains(input_error([&] { read(bytes, "questions.bin"); }), "the model's vocabulary has "));
   const auto long_one = eval_file_bytes({{{1}, {{2}, std::vector<Token>(21, 3)}, 0}});
-  EXPECT_TRUE(contains(input_error([&] { read(long_one, "questions.bin"); }), "questions.bin: example 0: endings[1] has 21"));
+  EXPECT_TRUE(
+      contains(input_error([&] { read(long_one, "questions.bin"); }), "questions.bin: example 0: endings[1] has 21"));
 }
 
 }  // namespace

@@ -88,8 +88,8 @@ TEST_P(Documents, OfManyPartsAreScoredAsAWhole) {
   std::vector<Passage> windows;
   for (std::size_t begin = 0; begin + 1 < tokens.size(); begin += text_block) {
     const std::size_t end = std::min(tokens.size(), begin + text_block + 1);
-    windows.push_back({{tokens.begin() + static_cast<std::ptrdiff_t>(begin),
-                        tokens.begin() + static_cast<std::ptrdiff_t>(end)}});
+    windows.push_back(
+        {{tokens.begin() + static_cast<std::ptrdiff_t>(begin), tokens.begin() + static_cast<std::ptrdiff_t>(end)}});
   }
   double nats = 0;
   for (const ScoredPiece& piece : score_passages(*model.model, model.runtime, windows)) nats += piece.nats;
@@ -99,7 +99,9 @@ TEST_P(Documents, OfManyPartsAreScoredAsAWhole) {
 TEST(TextEvaluation, CountsBytesAndNotCharacters) {
   const LoadedModel model = make_loaded_model(make_char_tokenizer(true), text_block);
   const TemporaryFolder folder;
-  const TextEvaluation result = evaluate_text(model, {.files = {folder.write("a.txt", "\xef\xbb\xbf" "né€𝄞\n")}});
+  const TextEvaluation result = evaluate_text(model, {.files = {folder.write("a.txt",
+                                                                             "\xef\xbb\xbf"
+                                                                             "né€𝄞\n")}});
   EXPECT_EQ(result.total.piece.tokens, 5u);
   EXPECT_EQ(result.total.bytes, 1u + 2 + 3 + 4 + 1);  // a byte order mark is no text
 }
@@ -107,7 +109,8 @@ TEST(TextEvaluation, CountsBytesAndNotCharacters) {
 TEST(TextEvaluation, HasAStandardErrorOverDocumentsOrOverPiecesOfOne) {
   const LoadedModel model = make_loaded_model(make_char_tokenizer(true), text_block);
   const TemporaryFolder folder;
-  const std::string one = folder.write("one.txt", random_text(170, 1)), two = folder.write("two.txt", random_text(90, 2));
+  const std::string one = folder.write("one.txt", random_text(170, 1)),
+                    two = folder.write("two.txt", random_text(90, 2));
   const std::string small = folder.write("small.txt", random_text(20, 2));
   const TextEvaluation both = evaluate_text(model, {.files = {one, two}});
   EXPECT_EQ(both.standard_error, loss_of({both.documents[0].piece, both.documents[1].piece}).standard_error);

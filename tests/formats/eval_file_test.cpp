@@ -17,7 +17,9 @@ namespace {
 constexpr std::uint64_t vocabulary = 50'257;
 
 std::vector<TokenChoice> some_choices() {
-  return {{{1, 2, 3}, {{4}, {5, 6}, {7, 8, 9}, {10}}, 2}, {{50'256}, {{1, 1, 1, 1, 1}, {2}}, 0}, {{9, 9}, {{3}, {4}, {5}}, 1}};
+  return {{{1, 2, 3}, {{4}, {5, 6}, {7, 8, 9}, {10}}, 2},
+          {{50'256}, {{1, 1, 1, 1, 1}, {2}}, 0},
+          {{9, 9}, {{3}, {4}, {5}}, 1}};
 }
 
 TEST(EvalFile, GivesWhatWasWritten) {
@@ -81,8 +83,10 @@ TEST(EvalFile, NamesTheExampleTheByteAndTheField) {
   EXPECT_TRUE(contains(refusal(with(4, 1)), "NUM_COMPLETIONS is 1 and must be at least 2"));
   EXPECT_TRUE(contains(refusal(with(5, 0)), "the context has no token"));
   EXPECT_TRUE(contains(refusal(with(9, 0)), "completion 0 has no token"));
-  EXPECT_TRUE(contains(refusal(with(9, 60'000)), "completion 0 has 60000 tokens, and the file ends before the last of them"));
-  EXPECT_TRUE(contains(refusal(with(6, 65'000)), "a token of the context is 65000, and the model's vocabulary has 50257"));
+  EXPECT_TRUE(
+      contains(refusal(with(9, 60'000)), "completion 0 has 60000 tokens, and the file ends before the last of them"));
+  EXPECT_TRUE(
+      contains(refusal(with(6, 65'000)), "a token of the context is 65000, and the model's vocabulary has 50257"));
   EXPECT_TRUE(contains(refusal(with(6, 1), 1000), "example 1, up to byte 1078: a token of the context is 50256"));
   EXPECT_TRUE(contains(refusal(eval_file_bytes(some_choices()) + "x"), "holds 1 bytes behind the last of its 3"));
   EXPECT_TRUE(contains(refusal(eval_file_bytes({})), "promises 0 examples"));

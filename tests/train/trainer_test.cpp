@@ -11,10 +11,10 @@
 #include <set>
 #include <vector>
 
+#include "evaluate/validation.h"
 #include "runtime/cpu_memory.h"
 #include "tests/temporary_folder.h"
 #include "tests/token_shard.h"
-#include "evaluate/validation.h"
 
 namespace inkling {
 namespace {
