@@ -54,7 +54,7 @@ void measure(const char* name, const std::string& text, double training_seconds,
     tokens.clear();
     for_each_part(
         text, [&](std::string_view rest, bool more) { return tokenizer.part_length(rest, more); },
-        [&](std::string_view part) { tokenizer.encode_part(part, tokens); });
+        [&](std::string_view part) { tokenizer.encode_part(part, false, tokens); });
   });
   std::string decoded;
   const double decoding = best_seconds([&] { decoded = decode(tokenizer, tokens); });

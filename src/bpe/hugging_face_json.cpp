@@ -100,16 +100,6 @@ Json print_pre_tokenizer(Pattern pattern) {
   return {{"type", "Sequence"}, {"pretokenizers", Json::array({split, byte_level(false)})}};
 }
 
-// Puts a token in front of every text.
-Json print_template(const std::string& name, Token token) {
-  const auto sequence = [](const char* id, int type) { return Json{{"Sequence", {{"id", id}, {"type_id", type}}}}; };
-  const auto special = [&](int type) { return Json{{"SpecialToken", {{"id", name}, {"type_id", type}}}}; };
-  return {{"type", "TemplateProcessing"},
-          {"single", Json::array({special(0), sequence("A", 0)})},
-          {"pair", Json::array({special(0), sequence("A", 0), special(1), sequence("B", 1)})},
-          {"special_tokens", {{name, {{"id", name}, {"ids", Json::array({token})}, {"tokens", Json::array({name})}}}}}};
-}
-
 }  // namespace
 
 HuggingFaceRules read_hugging_face_rules(const JsonFields& json) {
@@ -132,7 +122,7 @@ std::string print_hugging_face(const HuggingFaceTokenizer& tokenizer) {
                      {"truncation", nullptr},
                      {"padding", nullptr},
                      {"added_tokens", tokenizer.added},
-                     {"normalizer", nullptr},
+                     {"normalizer", tokenizer.normalizer},
                      {"pre_tokenizer", tokenizer.pre_tokenizer},
                      {"post_processor", tokenizer.post_processor},
                      {"decoder", tokenizer.decoder},
@@ -143,6 +133,17 @@ std::string print_hugging_face(const HuggingFaceTokenizer& tokenizer) {
 Json hugging_face_added(const AddedToken& added) {
   return {{"id", added.token}, {"content", added.name}, {"single_word", false}, {"lstrip", false},
           {"rstrip", false},   {"normalized", false},   {"special", true}};
+}
+
+Json hugging_face_template(const AddedToken& first) {
+  const auto sequence = [](const char* id, int type) { return Json{{"Sequence", {{"id", id}, {"type_id", type}}}}; };
+  const auto special = [&](int type) { return Json{{"SpecialToken", {{"id", first.name}, {"type_id", type}}}}; };
+  return {{"type", "TemplateProcessing"},
+          {"single", Json::array({special(0), sequence("A", 0)})},
+          {"pair", Json::array({special(0), sequence("A", 0), special(1), sequence("B", 1)})},
+          {"special_tokens",
+           {{first.name,
+             {{"id", first.name}, {"ids", Json::array({first.token})}, {"tokens", Json::array({first.name})}}}}}};
 }
 
 Json hugging_face_bpe(const HuggingFaceBpe& model) {
@@ -173,7 +174,7 @@ std::string print_bpe_json(const BpeVocabulary& vocabulary) {
   for (const AddedToken& added : vocabulary.added) {
     tokenizer.added.push_back(hugging_face_added(added));
     add_new_field(model.vocab, added.name, added.token);  // or tokenizers would give it a number of its own
-    if (vocabulary.first_token == added.token) tokenizer.post_processor = print_template(added.name, added.token);
+    if (vocabulary.first_token == added.token) tokenizer.post_processor = hugging_face_template(added);
   }
   for (const Merge& merge : vocabulary.merges) model.merges.push_back(str(signs[merge.left], " ", signs[merge.right]));
   tokenizer.pre_tokenizer = print_pre_tokenizer(vocabulary.pattern);

@@ -26,7 +26,7 @@ std::string print_bpe_json(const BpeVocabulary& vocabulary);
 // The parts of such a file, for every kind of tokenizer. What is null is not done.
 struct HuggingFaceTokenizer {
   nlohmann::ordered_json added = nlohmann::ordered_json::array();  // of hugging_face_added()
-  nlohmann::ordered_json pre_tokenizer = {}, post_processor = {}, decoder = {}, model = {};
+  nlohmann::ordered_json normalizer = {}, pre_tokenizer = {}, post_processor = {}, decoder = {}, model = {};
 };
 struct HuggingFaceBpe {
   nlohmann::ordered_json vocab, merges;
@@ -36,6 +36,7 @@ struct HuggingFaceBpe {
 
 std::string print_hugging_face(const HuggingFaceTokenizer& tokenizer);
 nlohmann::ordered_json hugging_face_added(const AddedToken& added);
+nlohmann::ordered_json hugging_face_template(const AddedToken& first);  // puts it in front of every text
 nlohmann::ordered_json hugging_face_bpe(const HuggingFaceBpe& model);
 
 // Adds a field to an object that has none of this name. (The library's own insertion would look at all fields first.)

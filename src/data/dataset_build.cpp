@@ -25,6 +25,7 @@ struct Batch {
   struct Part {
     std::size_t length = 0;  // in the text
     Place place;
+    bool begins_document = false;
     bool ends_document = false;
   };
 
@@ -41,7 +42,7 @@ void encode_batch(const Tokenizer& tokenizer, bool with_separators, Batch& batch
   for (const Batch::Part& part : batch.parts) {
     const std::string_view text = rest.substr(0, part.length);
     take_part(
-        {batch.split, text, part.place}, [&] { tokenizer.encode_part(text, batch.tokens); },
+        {batch.split, text, part.place}, [&] { tokenizer.encode_part(text, part.begins_document, batch.tokens); },
         [&](std::string_view line) { tokenizer.check(line); });
     if (part.ends_document && with_separators) batch.tokens.push_back(tokenizer.separator().value());
     rest.remove_prefix(part.length);
@@ -133,14 +134,15 @@ Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const E
     batch.split = next;
   };
   TextVisitor visitor;
+  bool between_documents = true;
   visitor.part_length = [&](std::string_view text, bool more) { return tokenizer.part_length(text, more); };
   visitor.part = [&](const PartOfText& part) {
     if (part.split != batch.split || batch.text.size() >= batch_bytes) send(part.split);
     batch.text += part.text;
-    batch.parts.push_back({part.text.size(), part.place});
+    batch.parts.push_back({part.text.size(), part.place, std::exchange(between_documents, false)});
   };
   visitor.end_document = [&](Split split, const Place& place) {
-    batch.parts.back().ends_document = true;
+    batch.parts.back().ends_document = between_documents = true;
     writer(split).end_document(place);
   };
   const std::vector<std::string> hashes = visit_corpus(corpus, visitor, "encoding");

@@ -165,6 +165,12 @@ void JsonFields::refuse_unknown(std::initializer_list<std::string_view> known) c
   }
 }
 
+std::vector<std::string> JsonFields::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object_.items()) names.push_back(name);
+  return names;
+}
+
 std::optional<std::string> JsonFields::optional_text(std::string_view name) const {
   return has(name) ? std::optional(text(name)) : std::nullopt;
 }

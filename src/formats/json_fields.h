@@ -38,6 +38,8 @@ class JsonFields {
   JsonFields section(std::string_view name) const;                              // the fields of an object inside
   std::vector<JsonFields> sections(std::string_view name) const;                // of each object in a list
 
+  std::vector<std::string> names() const;  // of all fields
+
   std::optional<std::string> optional_text(std::string_view name) const;
   std::optional<bool> optional_flag(std::string_view name) const;
   std::optional<double> optional_real(std::string_view name) const;

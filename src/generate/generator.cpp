@@ -84,9 +84,11 @@ class Generation {
  private:
   void open_next_row() {
     const Sample& sample = samples_[next_];
-    rows_.push_back(std::make_unique<Row>(Row{next_, prompts_[sample.prompt],
-                                              random_key(settings_.seed, Purpose::sampling, sample.number),
-                                              StreamDecoder(tokenizer_), StopFilter(settings_.stops)}));
+    const std::vector<Token>& prompt = prompts_[sample.prompt];
+    const bool begins_document = decode(tokenizer_, prompt).empty();
+    rows_.push_back(
+        std::make_unique<Row>(Row{next_, prompt, random_key(settings_.seed, Purpose::sampling, sample.number),
+                                  StreamDecoder(tokenizer_, begins_document), StopFilter(settings_.stops)}));
     ++next_;
   }
 

@@ -1,3 +1,5 @@
+#include "text/bpe_tokenizer.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -16,8 +18,7 @@
 #include "bpe/hugging_face_json.h"
 #include "bpe/pattern.h"
 #include "bpe/trainer.h"
-#include "formats/json_fields.h"
-#include "text/foreign_tokenizer.h"
+#include "text/build_tokenizer.h"
 #include "text/hugging_face_files.h"
 #include "text/line_cuts.h"
 #include "text/tokenizer_errors.h"
@@ -41,9 +42,9 @@ std::size_t bpe_part_length(std::string_view text, bool more_may_follow) {
 
 class BpeTokenizer final : public Tokenizer {
  public:
-  // `json` is the text of the vocabulary's tokenizer.json.
+  // `json` is the text of tokenizer.json where inkling has written it before: it is written again as it was.
   BpeTokenizer(BpeVocabulary vocabulary, std::optional<Token> separator, std::optional<Token> first_token,
-               std::string json)
+               std::optional<std::string> json = {})
       : encoder_(vocabulary),
         vocabulary_(std::move(vocabulary)),
         separator_(separator),
@@ -60,7 +61,7 @@ class BpeTokenizer final : public Tokenizer {
     return bpe_part_length(text, more_may_follow);
   }
 
-  void encode_part(std::string_view part, std::vector<Token>& tokens) const override {
+  void encode_part(std::string_view part, bool, std::vector<Token>& tokens) const override {
     require_utf8(part);
     encoder_.encode(part, tokens);
   }
@@ -71,25 +72,34 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   void save(const std::filesystem::path& folder) const override {
-    write_description(folder, description());
-    const AddedToken* const separator = vocabulary_.find_added(separator_);
-    write_hugging_face_files(folder, json_, separator ? std::optional(separator->name) : std::nullopt);
+    const std::string text = json();
+    write_description(folder, description(text));
+    write_hugging_face_files(folder, text, {name_of(first_token_), name_of(separator_)});
   }
 
-  std::string hash() const override { return hash_text(print_description(description())); }
+  std::string hash() const override { return hash_text(print_description(description(json()))); }
 
  private:
-  TokenizerDescription description() const {
+  // The text of its tokenizer.json, which takes long to print for a large vocabulary.
+  std::string json() const { return json_ ? *json_ : print_bpe_json(vocabulary_); }
+
+  TokenizerDescription description(const std::string& text) const {
     return {.kind = kind(),
             .separator = separator_.has_value(),
-            .model_hash = hash_text(json_),
-            .separator_token = separator_};
+            .model_hash = hash_text(text),
+            .separator_token = separator_,
+            .first_token = first_token_};
+  }
+
+  std::optional<std::string> name_of(std::optional<Token> token) const {
+    const AddedToken* const added = vocabulary_.find_added(token);
+    return added ? std::optional(added->name) : std::nullopt;
   }
 
   BpeEncoder encoder_;
   BpeVocabulary vocabulary_;
   std::optional<Token> separator_, first_token_;
-  std::string json_;
+  std::optional<std::string> json_;
 };
 
 // The token that ends a document, by its name; where the vocabulary has none of these, the lowest number that is free.
@@ -106,11 +116,11 @@ Token find_separator(BpeVocabulary& vocabulary) {
   return token;
 }
 
-std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeVocabulary vocabulary, bool with_separator) {
+// Documents are separated as inkling does it, whatever the vocabulary's maker put in front of them.
+std::unique_ptr<Tokenizer> separate_by_name(BpeVocabulary vocabulary, bool with_separator) {
   const std::optional<Token> separator = with_separator ? std::optional(find_separator(vocabulary)) : std::nullopt;
-  vocabulary.first_token.reset();  // documents are separated as inkling does it
-  std::string json = print_bpe_json(vocabulary);
-  return std::make_unique<BpeTokenizer>(std::move(vocabulary), separator, separator, std::move(json));
+  vocabulary.first_token.reset();
+  return std::make_unique<BpeTokenizer>(std::move(vocabulary), separator, separator);
 }
 
 BpeVocabulary learn(const TokenizerConfig& config, const ReadParts& read, bool with_separator) {
@@ -136,8 +146,8 @@ BpeVocabulary learn(const TokenizerConfig& config, const ReadParts& read, bool w
 
 std::unique_ptr<Tokenizer> build_bpe_tokenizer(const TokenizerConfig& config, const ReadParts& read,
                                                bool with_separator) {
-  if (!config.from) return make_bpe_tokenizer(learn(config, read, with_separator), with_separator);
-  return make_bpe_tokenizer(read_bpe(tokenizer_source(*config.from), config.pattern), with_separator);
+  if (!config.from) return separate_by_name(learn(config, read, with_separator), with_separator);
+  return separate_by_name(read_bpe(tokenizer_source(*config.from), config.pattern), with_separator);
 }
 
 std::unique_ptr<Tokenizer> open_bpe_tokenizer(const std::filesystem::path& folder,
@@ -147,46 +157,18 @@ std::unique_ptr<Tokenizer> open_bpe_tokenizer(const std::filesystem::path& folde
   if (description.separator != (vocabulary.find_added(description.separator_token) != nullptr)) {
     refuse_tokenizer(description_path(folder), "\"separator_token\" is not what tokenizer.json says");
   }
-  const auto separator = description.separator_token;
-  return std::make_unique<BpeTokenizer>(std::move(vocabulary), separator, separator, std::move(json));
-}
-
-// The name of a special token in tokenizer_config.json or special_tokens_map.json: a text, or an object with it.
-std::optional<std::string> special_token_name(const std::filesystem::path& folder, const std::string& role) {
-  for (const char* file : {"tokenizer_config.json", "special_tokens_map.json"}) {
-    if (!std::filesystem::exists(folder / file)) continue;
-    const JsonFields json(folder / file, "fetch the tokenizer again");
-    if (!json.has(role)) continue;
-    return json.json(role).starts_with("{") ? json.section(role).text("content") : json.text(role);
+  if (description.first_token && !vocabulary.find_added(description.first_token)) {
+    refuse_tokenizer(description_path(folder), "\"first_token\" is not what tokenizer.json says");
   }
-  return std::nullopt;
+  return std::make_unique<BpeTokenizer>(std::move(vocabulary), description.separator_token, description.first_token,
+                                        std::move(json));
 }
 
 }  // namespace
 
-bool holds_foreign_tokenizer(const std::filesystem::path& folder) {
-  const auto has = [&](const char* name) { return std::filesystem::exists(folder / name); };
-  return has("tokenizer.json") || (has("vocab.json") && has("merges.txt")) || (has("encoder.json") && has("vocab.bpe"));
-}
-
-std::unique_ptr<Tokenizer> open_foreign_tokenizer(const std::filesystem::path& folder) {
-  BpeVocabulary vocabulary = read_bpe(folder);
-  std::optional<Token> separator;
-  if (const auto name = special_token_name(folder, "eos_token")) {
-    if (const AddedToken* const added = vocabulary.find_added(*name)) separator = added->token;
-  } else if (std::filesystem::exists(folder / "config.json")) {  // GPT-2's own folder says it there alone
-    const JsonFields config(folder / "config.json", "fetch the model again");
-    for (const AddedToken& added : vocabulary.added) {
-      if (config.has("eos_token_id") && config.json("eos_token_id") == str(added.token)) separator = added.token;
-    }
-  }
+std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeVocabulary vocabulary, std::optional<Token> separator) {
   const std::optional<Token> first_token = vocabulary.first_token;
-  std::string json = print_bpe_json(vocabulary);
-  try {
-    return std::make_unique<BpeTokenizer>(std::move(vocabulary), separator, first_token, std::move(json));
-  } catch (const Error& error) {
-    throw Error::input(str(folder.string(), ": its tokenizer cannot be used: ", error.message()));
-  }
+  return std::make_unique<BpeTokenizer>(std::move(vocabulary), separator, first_token);
 }
 
 std::filesystem::path tokenizer_source(const std::string& from) {

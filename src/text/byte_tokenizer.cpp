@@ -24,7 +24,7 @@ class ByteTokenizer final : public Tokenizer {
 
   void check(std::string_view) const override {}
 
-  void encode_part(std::string_view part, std::vector<Token>& tokens) const override {
+  void encode_part(std::string_view part, bool, std::vector<Token>& tokens) const override {
     const auto* bytes = reinterpret_cast<const unsigned char*>(part.data());
     tokens.insert(tokens.end(), bytes, bytes + part.size());
   }
@@ -36,8 +36,8 @@ class ByteTokenizer final : public Tokenizer {
 
   void save(const std::filesystem::path& folder) const override {
     write_description(folder, description());
-    write_hugging_face_files(folder, print_byte_tokenizer(separator()),
-                             with_separator_ ? std::optional(separator_name) : std::nullopt);
+    const auto name = with_separator_ ? std::optional<std::string>(separator_name) : std::nullopt;
+    write_hugging_face_files(folder, print_byte_tokenizer(separator()), {name, name});
   }
   std::string hash() const override { return hash_text(print_description(description())); }
 

@@ -69,7 +69,7 @@ class CharTokenizer final : public Tokenizer {
     if (!unknown.empty()) refuse_characters(unknown);
   }
 
-  void encode_part(std::string_view part, std::vector<Token>& tokens) const override {
+  void encode_part(std::string_view part, bool, std::vector<Token>& tokens) const override {
     require_utf8(part);
     const std::size_t before = tokens.size();
     tokens.resize(before + part.size());  // a character has at least one byte
@@ -94,8 +94,8 @@ class CharTokenizer final : public Tokenizer {
 
   void save(const std::filesystem::path& folder) const override {
     write_description(folder, description());
-    write_hugging_face_files(folder, print_char_tokenizer(code_points_, separator()),
-                             with_separator_ ? std::optional(separator_name) : std::nullopt);
+    const auto name = with_separator_ ? std::optional<std::string>(separator_name) : std::nullopt;
+    write_hugging_face_files(folder, print_char_tokenizer(code_points_, separator()), {name, name});
   }
   std::string hash() const override { return hash_text(print_description(description())); }
 

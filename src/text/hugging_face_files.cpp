@@ -1,6 +1,8 @@
 #include "text/hugging_face_files.h"
 
 #include <algorithm>
+#include <cctype>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
@@ -40,6 +42,63 @@ Json merges_by_score(const std::vector<Piece>& pieces) {
   return list;
 }
 
+// The best score of a piece of text, but no less than 0, as the library computes it.
+float best_score(const std::vector<Piece>& pieces) {
+  float best = std::numeric_limits<float>::min();
+  for (const Piece& piece : pieces) {
+    if (piece.type == PieceType::text) best = std::max(best, piece.score);
+  }
+  return best;
+}
+
+// What unigram's way through a text gets for a piece: the library makes user-defined ones cheap.
+float score_of(const Piece& piece, float best) {
+  return piece.type == PieceType::user_defined ? static_cast<float>(piece.name.size()) * best - 0.1F : piece.score;
+}
+
+// An expression that matches user-defined pieces, the longest first; empty if there are none. bpe takes them out of the
+// text before anything merges. tokenizers does it where a Split stands in front and a whole word that is a token
+// becomes that token at once, whatever the merges (ignore_merges): the same for all pieces that merges make.
+std::string user_defined_expression(const std::vector<Piece>& pieces) {
+  std::vector<std::string> names;
+  for (const Piece& piece : pieces) {
+    if (piece.type != PieceType::user_defined) continue;
+    std::string& name = names.emplace_back();
+    for (const char c : piece.name) {
+      const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) || static_cast<unsigned char>(c) >= 0x80;
+      if (!is_plain && c != '\n') name += '\\';
+      name += c;
+    }
+  }
+  std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  return join(names, "|");
+}
+
+// Writes spaces as sentencepiece's signs, line by line, as inkling's own models are used.
+Json lines_with_signs() {
+  const Json lines = {
+      {"type", "Split"}, {"pattern", {{"String", "\n"}}}, {"behavior", "MergedWithPrevious"}, {"invert", false}};
+  const Json signs = {
+      {"type", "Metaspace"}, {"replacement", space_sign}, {"prepend_scheme", "never"}, {"split", false}};
+  return {{"type", "Sequence"}, {"pretokenizers", Json::array({lines, signs})}};
+}
+
+// Does the same with a text as a whole.
+Json whole_with_signs(bool prefix) {
+  Json steps = Json::array();
+  if (prefix) steps.push_back({{"type", "Prepend"}, {"prepend", space_sign}});
+  steps.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", space_sign}});
+  return {{"type", "Sequence"}, {"normalizers", steps}};
+}
+
+// The way back. The prefix is taken off every text.
+Json spaces_back(bool prefix) {
+  const Json spaces = {{"type", "Replace"}, {"pattern", {{"String", space_sign}}}, {"content", " "}};
+  Json steps = Json::array({spaces, Json{{"type", "ByteFallback"}}, Json{{"type", "Fuse"}}});
+  if (prefix) steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  return {{"type", "Sequence"}, {"decoders", steps}};
+}
+
 }  // namespace
 
 std::string print_byte_tokenizer(std::optional<Token> separator) {
@@ -63,42 +122,53 @@ std::string print_char_tokenizer(std::span<const char32_t> code_points, std::opt
   return print_hugging_face(tokenizer);
 }
 
-std::string print_sentencepiece_tokenizer(const SentencepieceModel& model) {
-  const std::vector<Piece> pieces = model.pieces();
+std::string print_sentencepiece_tokenizer(const SentencepieceModel& model, const SentencepieceRules* foreign) {
+  const std::vector<Piece>& pieces = model.pieces();
   HuggingFaceTokenizer tokenizer;
   Json vocab = Json::object(), scores = Json::array(), unknown;
   std::size_t unknown_token = 0;
+  const float best = best_score(pieces);
   for (std::size_t token = 0; token < pieces.size(); ++token) {
     const Piece& piece = pieces[token];
-    if (piece.type == PieceType::separator) {
+    if (piece.type == PieceType::control) {
       tokenizer.added.push_back(hugging_face_added({static_cast<Token>(token), piece.name}));
     }
     if (piece.type == PieceType::unknown) unknown = piece.name, unknown_token = token;
     add_new_field(vocab, piece.name, token);
-    scores.push_back(Json::array({piece.name, piece.score}));
+    scores.push_back(Json::array({piece.name, score_of(piece, best)}));
   }
-  const Json unigram = {{"type", "Unigram"}, {"unk_id", unknown_token}, {"vocab", scores}, {"byte_fallback", true}};
-  const Json lines = {
-      {"type", "Split"}, {"pattern", {{"String", "\n"}}}, {"behavior", "MergedWithPrevious"}, {"invert", false}};
-  const Json spaces = {
-      {"type", "Metaspace"}, {"replacement", space_sign}, {"prepend_scheme", "never"}, {"split", false}};
-  const Json back = {{"type", "Replace"}, {"pattern", {{"String", space_sign}}}, {"content", " "}};
-  tokenizer.pre_tokenizer = {{"type", "Sequence"}, {"pretokenizers", Json::array({lines, spaces})}};
-  tokenizer.decoder = {{"type", "Sequence"},
-                       {"decoders", Json::array({back, Json{{"type", "ByteFallback"}}, Json{{"type", "Fuse"}}})}};
-  tokenizer.model =
-      model.settings().is_bpe
-          ? hugging_face_bpe(
-                {.vocab = vocab, .merges = merges_by_score(pieces), .unknown = unknown, .byte_fallback = true})
-          : unigram;
+  const std::string user_defined = user_defined_expression(pieces);
+  const Json unigram = {
+      {"type", "Unigram"}, {"unk_id", unknown_token}, {"vocab", scores}, {"byte_fallback", model.spells_bytes()}};
+  tokenizer.decoder = spaces_back(foreign != nullptr && foreign->prefix_space);
+  tokenizer.model = model.file().is_bpe ? hugging_face_bpe({.vocab = vocab,
+                                                            .merges = merges_by_score(pieces),
+                                                            .unknown = unknown,
+                                                            .byte_fallback = model.spells_bytes(),
+                                                            .ignore_merges = !user_defined.empty()})
+                                        : unigram;
+  if (foreign == nullptr) {
+    tokenizer.pre_tokenizer = lines_with_signs();
+    return print_hugging_face(tokenizer);
+  }
+  tokenizer.normalizer = whole_with_signs(foreign->prefix_space);
+  if (model.file().is_bpe && !user_defined.empty()) {
+    tokenizer.pre_tokenizer = {
+        {"type", "Split"}, {"pattern", {{"Regex", user_defined}}}, {"behavior", "Isolated"}, {"invert", false}};
+  }
+  for (const AddedToken& added : foreign->added) tokenizer.added.push_back(hugging_face_added(added));
+  for (const AddedToken& special : special_tokens(model, foreign->added)) {
+    if (special.token == foreign->first_token) tokenizer.post_processor = hugging_face_template(special);
+  }
   return print_hugging_face(tokenizer);
 }
 
 void write_hugging_face_files(const std::filesystem::path& folder, const std::string& tokenizer_json,
-                              const std::optional<std::string>& separator) {
+                              const DocumentTokens& tokens) {
   write_file(folder / "tokenizer.json", tokenizer_json);
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
-  if (separator) config["bos_token"] = config["eos_token"] = *separator;
+  if (tokens.first) config["bos_token"] = *tokens.first;
+  if (tokens.separator) config["eos_token"] = *tokens.separator;
   write_file(folder / "tokenizer_config.json", config.dump(2) + "\n");
 }
 

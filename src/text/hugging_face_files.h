@@ -7,7 +7,7 @@
 #include <string>
 
 #include "formats/token_file.h"
-#include "text/sentencepiece_library.h"
+#include "text/foreign_sentencepiece.h"
 
 namespace inkling {
 
@@ -16,13 +16,19 @@ inline constexpr const char* separator_name = "<|endoftext|>";
 
 // The texts of tokenizer.json. Only these texts are encoded otherwise there: the name of the separator or of a piece of
 // a single byte (<0x0A>) in the text, characters that a char vocabulary lacks, which are left out, U+2581 for
-// sentencepiece, and its lines of more than 64 KiB.
+// sentencepiece, and its lines of more than 64 KiB. With `foreign`, for a model made elsewhere, ties may be broken
+// otherwise, too: between bpe's pieces of equal scores, and unigram's ways of equal probability.
 std::string print_byte_tokenizer(std::optional<Token> separator);
 std::string print_char_tokenizer(std::span<const char32_t> code_points, std::optional<Token> separator);
-std::string print_sentencepiece_tokenizer(const SentencepieceModel& model);
+std::string print_sentencepiece_tokenizer(const SentencepieceModel& model, const SentencepieceRules* foreign = nullptr);
 
-// Writes FOLDER/tokenizer.json and FOLDER/tokenizer_config.json. `separator` is its name there.
+// What stands in front of a prompt and between documents, by name.
+struct DocumentTokens {
+  std::optional<std::string> first, separator;
+};
+
+// Writes FOLDER/tokenizer.json and FOLDER/tokenizer_config.json.
 void write_hugging_face_files(const std::filesystem::path& folder, const std::string& tokenizer_json,
-                              const std::optional<std::string>& separator);
+                              const DocumentTokens& tokens);
 
 }  // namespace inkling

@@ -3,10 +3,11 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
-#include <charconv>
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "text/tokenizer_errors.h"
 
 namespace inkling {
 
@@ -28,18 +29,28 @@ class Sentences final : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
-// "<0x0A>" is the byte 10.
-std::string byte_of_piece(const std::string& name) {
-  unsigned value = 0;
-  std::from_chars(name.data() + 3, name.data() + 5, value, 16);
-  return std::string(1, static_cast<char>(value));
+// The token of each byte; none if a byte has no piece.
+std::optional<std::array<Token, 256>> find_byte_tokens(const std::vector<Piece>& pieces) {
+  std::array<Token, 256> tokens{};
+  std::size_t found = 0;
+  for (std::size_t token = 0; token < pieces.size(); ++token) {
+    if (pieces[token].type != PieceType::byte) continue;
+    tokens[static_cast<unsigned char>(pieces[token].bytes[0])] = static_cast<Token>(token);
+    ++found;
+  }
+  return found == tokens.size() ? std::optional(tokens) : std::nullopt;
 }
 
-std::string with_spaces(std::string piece) {
-  for (auto at = piece.find(space_sign); at != std::string::npos; at = piece.find(space_sign, at + 1)) {
-    piece.replace(at, space_sign.size(), " ");
+std::vector<char32_t> find_characters(const std::vector<Piece>& pieces) {
+  std::vector<char32_t> characters;
+  for (const Piece& piece : pieces) {
+    std::size_t end = 0;
+    if (piece.type != PieceType::text && piece.type != PieceType::user_defined) continue;
+    const char32_t first = decode_utf8(piece.bytes, end);
+    if (end == piece.bytes.size()) characters.push_back(first);
   }
-  return piece;
+  std::sort(characters.begin(), characters.end());
+  return characters;
 }
 
 }  // namespace
@@ -49,39 +60,47 @@ struct SentencepieceModel::Processor {
 };
 
 SentencepieceModel::SentencepieceModel(std::string serialized)
-    : serialized_(std::move(serialized)), processor_(std::make_unique<Processor>()) {
-  const auto status = processor_->library.LoadFromSerializedProto(serialized_);
-  if (!status.ok()) throw Error::input(str("not a sentencepiece model: ", status.message()));
-  settings_ = read_sentencepiece_settings(serialized_);
+    : serialized_(std::move(serialized)),
+      file_(read_sentencepiece_file(serialized_)),
+      byte_tokens_(find_byte_tokens(file_.pieces)),
+      characters_(find_characters(file_.pieces)),
+      processor_(std::make_unique<Processor>()) {
+  const auto status = processor_->library.LoadFromSerializedProto(sentencepiece_to_encode_by(serialized_));
+  if (!status.ok()) throw Error::input(str("pieces: ", status.message()));
 }
 
 SentencepieceModel::~SentencepieceModel() = default;
 
-std::vector<Piece> SentencepieceModel::pieces() const {
-  const auto& library = processor_->library;
-  std::vector<Piece> pieces;
-  for (int id = 0; id < library.GetPieceSize(); ++id) {
-    Piece piece{PieceType::text, {}, library.IdToPiece(id), library.GetScore(id)};
-    if (library.IsUnknown(id)) {
-      piece.type = PieceType::unknown;
-    } else if (library.IsControl(id)) {
-      piece.type = PieceType::separator;
-    } else if (library.IsByte(id)) {
-      piece.type = PieceType::byte;
-      piece.bytes = byte_of_piece(piece.name);
-    } else {
-      piece.bytes = with_spaces(piece.name);
-    }
-    pieces.push_back(std::move(piece));
+bool SentencepieceModel::has_character(char32_t character) const {
+  return std::binary_search(characters_.begin(), characters_.end(), character);
+}
+
+void SentencepieceModel::check(std::string_view text) const {
+  require_utf8(text);
+  if (spells_bytes()) return;
+  std::vector<char32_t> unknown;
+  for (std::size_t offset = 0; offset < text.size();) {
+    const char32_t character = decode_utf8(text, offset);
+    if (has_character(character)) continue;
+    if (std::find(unknown.begin(), unknown.end(), character) == unknown.end()) unknown.push_back(character);
   }
-  return pieces;
+  if (!unknown.empty()) refuse_characters(unknown);
 }
 
 void SentencepieceModel::encode(std::string_view text, std::vector<Token>& tokens) const {
+  const bool has_space = has_character(U' ');
   std::vector<int> ids;
-  const auto status = processor_->library.Encode(text, &ids);
-  if (!status.ok()) throw Error::internal(str("sentencepiece cannot encode a line: ", status.message()));
-  tokens.insert(tokens.end(), ids.begin(), ids.end());
+  while (!text.empty()) {
+    const std::size_t spelled = std::min(text.find(space_sign), has_space ? text.size() : text.find(' '));
+    const auto status = processor_->library.Encode(text.substr(0, spelled), &ids);
+    if (!status.ok()) throw Error::internal(str("sentencepiece cannot encode a text: ", status.message()));
+    tokens.insert(tokens.end(), ids.begin(), ids.end());
+    if (spelled >= text.size()) return;
+    text.remove_prefix(spelled);
+    const std::string_view sign = text.substr(0, text.starts_with(' ') ? 1 : space_sign.size());
+    for (const char byte : sign) tokens.push_back((*byte_tokens_)[static_cast<unsigned char>(byte)]);
+    text.remove_prefix(sign.size());
+  }
 }
 
 std::string train_sentencepiece_model(const TokenizerConfig& config, bool with_separator,

@@ -1,49 +1,53 @@
 // The only door to the sentencepiece library: its headers are included in sentencepiece_library.cpp and nowhere else.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/config.h"
 #include "formats/token_file.h"
-#include "text/sentencepiece_settings.h"
+#include "text/sentencepiece_file.h"
 
 namespace inkling {
 
-// sentencepiece's sign for the space; a piece never holds a space itself.
-inline constexpr std::string_view space_sign = "\xe2\x96\x81";  // U+2581
-
-enum class PieceType { text, byte, separator, unknown };
-
-struct Piece {
-  PieceType type;
-  std::string bytes;  // text: what it stands for, spaces written as spaces; byte: that byte; empty otherwise
-  std::string name;   // as the model writes it
-  float score;        // log probability (unigram); minus its place among the merges (bpe)
-};
-
 class SentencepieceModel {
  public:
-  explicit SentencepieceModel(std::string serialized);  // Error input if it is not a model
+  // Throws Error input naming the field (text/sentencepiece_file.h) if it is not a model that inkling computes.
+  explicit SentencepieceModel(std::string serialized);
   ~SentencepieceModel();
   SentencepieceModel(const SentencepieceModel&) = delete;
   SentencepieceModel& operator=(const SentencepieceModel&) = delete;
 
   const std::string& serialized() const { return serialized_; }
-  const SentencepieceSettings& settings() const { return settings_; }
-  std::vector<Piece> pieces() const;  // by token
+  const SentencepieceFile& file() const { return file_; }
+  const std::vector<Piece>& pieces() const { return file_.pieces; }
 
-  // Appends the tokens of `text`: UTF-8 without U+2581.
+  bool spells_bytes() const { return byte_tokens_.has_value(); }  // so that it can encode every text
+
+  // Throws Error input if `text` is not UTF-8, or holds characters that have neither a piece nor bytes to be spelled
+  // by.
+  void check(std::string_view text) const;
+
+  // Appends the tokens of `text`, which check() has accepted, without the dummy prefix. U+2581, which the library would
+  // turn into a space, is spelled in bytes, and so is a space that has no piece, which the library would turn into
+  // U+2581. It is safe to call from several threads.
   void encode(std::string_view text, std::vector<Token>& tokens) const;
 
  private:
   struct Processor;
+
+  bool has_character(char32_t character) const;
+
   std::string serialized_;
-  SentencepieceSettings settings_;
+  SentencepieceFile file_;
+  std::optional<std::array<Token, 256>> byte_tokens_;
+  std::vector<char32_t> characters_;  // that are pieces, ascending
   std::unique_ptr<Processor> processor_;
 };
 

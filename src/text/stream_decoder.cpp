@@ -19,7 +19,10 @@ std::size_t ill_formed_length(std::string_view bytes) {
 }  // namespace
 
 std::string StreamDecoder::push(Token token) {
-  waiting_ += tokenizer_.decode(token);
+  const std::string bytes = tokenizer_.decode(token);
+  if (bytes.empty()) return {};
+  waiting_ += std::string_view(bytes).substr(bytes.starts_with(prefix_) ? prefix_.size() : 0);
+  prefix_ = {};
   std::string_view rest = waiting_;
   std::string text;
   while (const auto invalid = find_invalid_utf8(rest)) {
@@ -40,6 +43,7 @@ std::string StreamDecoder::push(Token token) {
 std::string StreamDecoder::finish() {
   const bool unfinished = !waiting_.empty();
   waiting_.clear();
+  prefix_ = tokenizer_.prefix();
   return std::string(unfinished ? replacement_character : "");
 }
 

@@ -50,9 +50,9 @@ std::size_t Tokenizer::part_length(std::string_view text, bool more_may_follow) 
 std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text) {
   tokenizer.check(text);  // the whole text at once, so that the error names what is wrong in every part
   std::vector<Token> tokens;
-  while (!text.empty()) {
+  for (bool begins_document = true; !text.empty(); begins_document = false) {
     const std::size_t length = tokenizer.part_length(text);
-    tokenizer.encode_part(text.substr(0, length), tokens);
+    tokenizer.encode_part(text.substr(0, length), begins_document, tokens);
     text.remove_prefix(length);
   }
   return tokens;

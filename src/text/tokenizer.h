@@ -2,7 +2,7 @@
 //
 // A vocabulary is made once (text/build_tokenizer.h), saved beside the token files and opened again by
 // load_tokenizer(). Two laws hold for every tokenizer, and its users rely on them:
-//   decode(encode(s)) == s          for every text it can encode, byte for byte
+//   decode(encode(s)) == prefix() + s         for every text it can encode that is not empty, byte for byte
 //   decode(a + b) == decode(a) + decode(b)    for tokens a, b: each token stands for fixed bytes of its own
 #pragma once
 
@@ -32,6 +32,10 @@ class Tokenizer {
   // elsewhere has there.
   virtual std::optional<Token> first_token() const { return separator(); }
 
+  // What the tokens of every document begin with and its text does not: the space of a sentencepiece model with a dummy
+  // prefix. Nothing for every vocabulary that inkling has made.
+  virtual std::string_view prefix() const { return {}; }
+
   // Throws Error input if `text` cannot be encoded: if it is not UTF-8 (naming the byte offset in `text`), or holds
   // characters without a token (naming ten of them at most). The byte tokenizer takes everything.
   virtual void check(std::string_view text) const = 0;
@@ -42,9 +46,9 @@ class Tokenizer {
   // until it is certain.
   virtual std::size_t part_length(std::string_view text, bool more_may_follow = false) const;
 
-  // Appends the tokens of one part. Throws what check(part) throws, and then leaves `tokens` as it was. It is safe to
-  // call from several threads.
-  virtual void encode_part(std::string_view part, std::vector<Token>& tokens) const = 0;
+  // Appends the tokens of one part; those of the prefix come with the part that begins a document. Throws what
+  // check(part) throws, and then leaves `tokens` as it was. It is safe to call from several threads.
+  virtual void encode_part(std::string_view part, bool begins_document, std::vector<Token>& tokens) const = 0;
 
   // Returns the bytes of one token, which may be part of a UTF-8 character. Throws Error input if token >=
   // vocab_size().
@@ -66,7 +70,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 // Whether the folder holds a tokenizer that load_tokenizer() knows by its files' names.
 bool holds_tokenizer(const std::filesystem::path& folder);
 
-// Encodes a whole text, part by part. Throws what tokenizer.check(text) throws.
+// Encodes a whole document, part by part. Throws what tokenizer.check(text) throws.
 std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text);
 std::string decode(const Tokenizer& tokenizer, std::span<const Token> tokens);
 

@@ -1,4 +1,5 @@
 // inkling_tokenizer.json, from text/tokenizer_kind.h.
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -23,6 +24,18 @@ constexpr std::int64_t format_version = 1;
 constexpr std::string_view remedy = "prepare the data again, or take the folder from a backup";
 
 using Json = nlohmann::ordered_json;
+
+Token read_token(const JsonFields& json, std::string_view name) {
+  return static_cast<Token>(json.count(name, ~Token{0}));
+}
+
+// Ascending.
+std::vector<AddedToken> read_added(const JsonFields& json) {
+  std::vector<AddedToken> added;
+  for (const auto& [name, token] : json.counts((1 << 21) - 1)) added.push_back({static_cast<Token>(token), name});
+  std::sort(added.begin(), added.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
+  return added;
+}
 
 }  // namespace
 
@@ -53,6 +66,11 @@ std::string print_description(const TokenizerDescription& fields) {
   if (fields.characters) json["characters"] = *fields.characters;
   if (fields.model_hash) json["model_hash"] = *fields.model_hash;
   if (fields.separator_token) json["separator_token"] = *fields.separator_token;
+  if (fields.first_token != fields.separator_token) {
+    json["first_token"] = fields.first_token ? Json(*fields.first_token) : Json(nullptr);
+  }
+  if (fields.prefix_space) json["prefix_space"] = *fields.prefix_space;
+  for (const AddedToken& added : fields.added_tokens) json["added_tokens"][added.name] = added.token;
   return json.dump(2) + "\n";
 }
 
@@ -76,9 +94,14 @@ TokenizerDescription read_description(const fs::path& folder) {
   fields.separator = json.flag("separator");
   fields.characters = json.optional_text("characters");
   fields.model_hash = json.optional_text("model_hash");
-  if (json.has("separator_token"))
-    fields.separator_token = static_cast<Token>(json.count("separator_token", ~Token{0}));
-  json.refuse_unknown({"format", "version", "kind", "separator", "characters", "model_hash", "separator_token"});
+  if (json.has("separator_token")) fields.separator_token = read_token(json, "separator_token");
+  if (!json.is_null("first_token")) {
+    fields.first_token = json.has("first_token") ? read_token(json, "first_token") : fields.separator_token;
+  }
+  fields.prefix_space = json.optional_flag("prefix_space");
+  if (json.has("added_tokens")) fields.added_tokens = read_added(json.section("added_tokens"));
+  json.refuse_unknown({"format", "version", "kind", "separator", "characters", "model_hash", "separator_token",
+                       "first_token", "prefix_space", "added_tokens"});
   return fields;
 }
 

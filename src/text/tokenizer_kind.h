@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "bpe/vocabulary.h"
 #include "text/build_tokenizer.h"
 #include "text/tokenizer.h"
 
@@ -18,7 +20,12 @@ struct TokenizerDescription {
   bool separator = false;
   std::optional<std::string> characters = {};  // char: every character of the vocabulary, in the order of the tokens
   std::optional<std::string> model_hash = {};  // hash_text() of tokenizer.model (sentencepiece), tokenizer.json (bpe)
-  std::optional<Token> separator_token = {};   // bpe: which of its added tokens it is
+  // bpe, and sentencepiece models made elsewhere: which of the tokens that stand for no text begins a prompt. The file
+  // leaves first_token out where it is the separator, and says null where there is none.
+  std::optional<Token> separator_token = {}, first_token = {};
+  // Of sentencepiece models made elsewhere alone (text/foreign_sentencepiece.h).
+  std::optional<bool> prefix_space = {};
+  std::vector<AddedToken> added_tokens = {};
 };
 
 // The text of the file: the same fields give the same text.
@@ -36,6 +43,9 @@ bool holds_description(const std::filesystem::path& folder);
 
 // The file that read_description(folder) reads.
 std::filesystem::path description_path(const std::filesystem::path& folder);
+
+// The name of a sentencepiece model in a folder.
+inline constexpr const char* sentencepiece_file_name = "tokenizer.model";
 
 // Reads FOLDER/NAME, a file that the description identifies by its model_hash. Throws Error input naming the file if it
 // is another.

@@ -55,7 +55,7 @@ class Saboteur : public Tokenizer {
   std::uint64_t vocab_size() const override { return 1; }
   std::optional<Token> separator() const override { return std::nullopt; }
   void check(std::string_view) const override {}
-  void encode_part(std::string_view, std::vector<Token>&) const override {}
+  void encode_part(std::string_view, bool, std::vector<Token>&) const override {}
   std::string decode(Token) const override { return ""; }
   void save(const std::filesystem::path&) const override { deed_(); }
   std::string hash() const override { return ""; }

@@ -14,6 +14,7 @@
 #include "generate/decoder.h"
 #include "tests/generate/loaded_model.h"
 #include "tests/temporary_folder.h"
+#include "tests/text/sentencepiece_testing.h"
 
 namespace inkling {
 namespace {
@@ -108,6 +109,20 @@ TEST(Generator, ATextEndsAtTheSeparatorUnlessItIsToBeIgnored) {
     EXPECT_TRUE(went_on[i].text.starts_with(ended[i].text + "\n"));
   }
   EXPECT_GT(ends, 0);
+}
+
+// A tokenizer with a prefix says "the" as " the" at the beginning of a document; the text does not have that space.
+TEST(Generator, TheTextOfAnEmptyPromptBeginsWithoutThePrefix) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.model", model_like_llama());
+  const LoadedModel model = make_loaded_model(load_tokenizer(folder.path()), block_size);
+  GenerationSettings settings = settings_with(50, 1);
+  settings.sampling.temperature = 5;
+  int with_space = 0;
+  for (const Sample& sample : generate_texts(model, {""}, settings)) EXPECT_FALSE(sample.text.starts_with(' '));
+  for (const Sample& sample : generate_texts(model, {"the"}, settings))
+    with_space += sample.text.starts_with(' ') ? 1 : 0;
+  EXPECT_GT(with_space, 0);
 }
 
 TEST(Generator, MakesAsManyTokensAsAskedFor) {

@@ -42,14 +42,14 @@ TEST(BpeTokenizer, TheTokensOfPartsAreThoseOfTheWhole) {
     std::string text;
     while (text.size() < 2'000'000) text += unit;
     Tokens whole, parts;
-    tokenizer->encode_part(text, whole);
+    tokenizer->encode_part(text, true, whole);
     std::size_t count = 0;
     for (std::string_view rest = text; !rest.empty(); ++count) {
       const std::size_t length = tokenizer->part_length(rest);
       ASSERT_EQ(tokenizer->part_length(rest.substr(0, length + 4), rest.size() > length + 4) == length,
                 length + 4 > 262144 || rest.size() <= length + 4)
           << "it is not certain before 256 KiB";
-      tokenizer->encode_part(rest.substr(0, length), parts);
+      tokenizer->encode_part(rest.substr(0, length), false, parts);
       rest.remove_prefix(length);
     }
     EXPECT_GE(count, 7u);
@@ -72,7 +72,7 @@ TEST(BpeTokenizer, WhatHasNoBoundaryIsCutAfter2MiB) {
 TEST(BpeTokenizer, TextThatIsNotUtf8IsRefusedWithItsByte) {
   const auto tokenizer = learn_bpe(300, sample_text(50), false);
   Tokens tokens{1, 2};
-  EXPECT_TRUE(contains(input_error([&] { tokenizer->encode_part("ab\xff", tokens); }), "byte 2 (0xFF)"));
+  EXPECT_TRUE(contains(input_error([&] { tokenizer->encode_part("ab\xff", true, tokens); }), "byte 2 (0xFF)"));
   EXPECT_EQ(tokens, (Tokens{1, 2}));
 }
 

@@ -34,8 +34,8 @@ TEST(ByteTokenizer, AForeignTokenIsRefusedWithItsNumber) {
 TEST(ByteTokenizer, LinesAreAppendedToWhatIsThere) {
   const auto tokenizer = make_byte_tokenizer(false);
   std::vector<Token> tokens = {7};
-  tokenizer->encode_part("b\n", tokens);
-  tokenizer->encode_part("", tokens);
+  tokenizer->encode_part("b\n", false, tokens);
+  tokenizer->encode_part("", true, tokens);
   EXPECT_EQ(tokens, (std::vector<Token>{7, 98, 10}));
 }
 

@@ -49,8 +49,8 @@ TEST(CharTokenizer, OfManyUnknownCharactersTenAreNamedAndTheOthersCounted) {
 TEST(CharTokenizer, ARefusedLineLeavesTheTokensAsTheyWere) {
   const auto tokenizer = char_tokenizer_of("ab", false);
   std::vector<Token> tokens = {1};
-  input_error([&] { tokenizer->encode_part("ab?", tokens); });
-  input_error([&] { tokenizer->encode_part("ab\xff", tokens); });
+  input_error([&] { tokenizer->encode_part("ab?", true, tokens); });
+  input_error([&] { tokenizer->encode_part("ab\xff", true, tokens); });
   EXPECT_EQ(tokens, std::vector<Token>{1});
 }
 

@@ -55,7 +55,54 @@ TEST(ForeignTokenizer, IsSavedAsOneOfInklings) {
   const auto again = load_tokenizer(saved.path());
   EXPECT_EQ(again->hash(), tokenizer->hash());
   EXPECT_EQ(again->separator(), 301u);
+  EXPECT_EQ(again->first_token(), 300u);
   EXPECT_EQ(encode(*again, sample_text(3)), encode(*tokenizer, sample_text(3)));
+}
+
+// GPT-2's own folder separates documents and begins no prompt; another has a number between its tokens that none has.
+TEST(ForeignTokenizer, WhatItBeginsPromptsWithIsSaved) {
+  for (const bool has_first : {false, true}) {
+    BpeVocabulary vocabulary = with_specials();
+    if (!has_first) vocabulary.first_token.reset();
+    vocabulary.added.push_back({305, "<pad>"});
+    vocabulary.tokens.resize(306);
+    const TemporaryFolder folder, saved;
+    folder.write("tokenizer.json", print_bpe_json(vocabulary));
+    for (const char* end : {"<|begin_of_text|>", "<|end_of_text|>", "<pad>", "the"}) {
+      folder.write("special_tokens_map.json", str(R"({"eos_token": ")", end, "\"}"));
+      const auto tokenizer = load_tokenizer(folder.path());
+      tokenizer->save(saved.path());
+      const auto again = load_tokenizer(saved.path());
+      EXPECT_EQ(again->first_token(), has_first ? std::optional<Token>(300) : std::nullopt) << end;
+      EXPECT_EQ(again->separator(), tokenizer->separator()) << end;
+      EXPECT_EQ(again->hash(), tokenizer->hash()) << end;
+      EXPECT_EQ(again->vocab_size(), 306u) << end;
+      EXPECT_EQ(again->decode(303), "") << end;
+    }
+  }
+}
+
+TEST(ForeignTokenizer, AddBosTokenGoesBeforeThePostProcessor) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", print_bpe_json(with_specials()));
+  folder.write("tokenizer_config.json", R"({"add_bos_token": false})");
+  EXPECT_EQ(load_tokenizer(folder.path())->first_token(), std::nullopt);
+  folder.write("tokenizer_config.json", R"({"add_bos_token": true, "bos_token": "<|end_of_text|>"})");
+  EXPECT_EQ(load_tokenizer(folder.path())->first_token(), 301u);
+  folder.write("tokenizer_config.json", R"({"add_eos_token": true})");
+  EXPECT_TRUE(
+      contains(input_error([&] { load_tokenizer(folder.path()); }), "add_eos_token is true, and must be false"));
+}
+
+// The description of a data folder's vocabulary, whose hash the folder has recorded, is what it was.
+TEST(ForeignTokenizer, OlderDescriptionsKeepTheirTextAndMeaning) {
+  const TemporaryFolder folder;
+  const auto tokenizer = learn_bpe(300, sample_text(50), true);
+  tokenizer->save(folder.path());
+  EXPECT_EQ(tokenizer->first_token(), 299u);
+  const std::string json = read_file(folder / "inkling_tokenizer.json");
+  EXPECT_TRUE(json.ends_with(",\n  \"separator_token\": 299\n}\n")) << json;
+  EXPECT_EQ(load_tokenizer(folder.path())->first_token(), 299u);
 }
 
 TEST(ForeignTokenizer, ThatInklingDoesNotComputeIsRefusedWithItsField) {

@@ -3,7 +3,9 @@
 //   print_tokens encode TOKENIZER [PATTERN]   answers each text with the processor's time in microseconds, the number
 //   of
 //                                             its tokens and the tokens (all uint32)
-//   print_tokens open FOLDER                  does the same with the tokenizer of a folder that inkling has written
+//   print_tokens open FOLDER                  does the same with the tokenizer of a folder
+//   print_tokens save FOLDER NEW              writes the tokenizer of a folder into a new one, as a model is saved with
+//   it
 //   print_tokens learn SIZE                   learns a vocabulary from all texts and writes it as tokenizer.json, and
 //   the
 //                                             processor's time in seconds to stderr
@@ -12,6 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <optional>
@@ -92,11 +95,15 @@ int main(int argc, char** argv) {
         const std::vector<Token> found = encode(*tokenizer, text);
         tokens.insert(tokens.end(), found.begin(), found.end());
       });
+    } else if (words.size() == 3 && words[0] == "save") {
+      std::filesystem::create_directory(words[2]);
+      load_tokenizer(words[1])->save(words[2]);
     } else if (words.size() == 2 && words[0] == "learn") {
       learn(static_cast<std::size_t>(whole_number(words[1]).value_or(0)));
     } else {
       throw Error::input(
-          "usage: print_tokens encode TOKENIZER [PATTERN], print_tokens open FOLDER, or print_tokens learn SIZE");
+          "usage: print_tokens encode TOKENIZER [PATTERN], print_tokens open FOLDER, print_tokens save FOLDER NEW, or "
+          "print_tokens learn SIZE");
     }
   } catch (const Error& error) {
     std::cerr << error.what() << '\n';

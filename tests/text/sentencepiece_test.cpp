@@ -51,6 +51,13 @@ TEST_P(Sentencepiece, WhiteSpaceAndCaseSurvive) {
   expect_return(*tokenizer, std::string("\0a\0", 3));
 }
 
+TEST_P(Sentencepiece, SpacesReturnWhereTheTrainingTextHadNone) {
+  std::string text = sample_text(200);
+  std::erase(text, ' ');
+  const auto tokenizer = train({.vocab_size = 330, .model_type = GetParam()}, text, false);
+  expect_return(*tokenizer, "the  Animal was\n too ");
+}
+
 TEST_P(Sentencepiece, TextWithItsOwnSignForTheSpaceReturnsToo) {
   const auto tokenizer = train(settings(), sample_text(200) + "the ▁ sign▁\n", false);
   for (const char* text : {"▁", "▁▁", " ▁ ", "a▁b ▁c", "▁the", "the▁\n", "▅ ▁▅"}) expect_return(*tokenizer, text);
@@ -137,7 +144,7 @@ TEST_P(Sentencepiece, InvalidUtf8IsRefusedWithItsPlace) {
   EXPECT_TRUE(contains(input_error([&] { trainer.add("abcd\xed\xa0\x80"); }), "byte 4 (0xED)"));
   const auto tokenizer = train(settings(), sample_text(200), false);
   std::vector<Token> tokens = {5};
-  EXPECT_TRUE(contains(input_error([&] { tokenizer->encode_part("ab\xff", tokens); }), "byte 2 (0xFF)"));
+  EXPECT_TRUE(contains(input_error([&] { tokenizer->encode_part("ab\xff", true, tokens); }), "byte 2 (0xFF)"));
   EXPECT_EQ(tokens, std::vector<Token>{5});
 }
 

@@ -9,7 +9,7 @@ const auto bytes = make_byte_tokenizer(true);
 
 // What the decoder returns for each byte, and at the end for finish().
 std::vector<std::string> stream(std::string_view text) {
-  StreamDecoder decoder(*bytes);
+  StreamDecoder decoder(*bytes, true);
   std::vector<std::string> parts;
   for (const char byte : text) parts.push_back(decoder.push(static_cast<unsigned char>(byte)));
   parts.push_back(decoder.finish());
@@ -50,13 +50,13 @@ TEST(StreamDecoder, EveryPartOfAnyBytesIsUtf8) {
     const auto byte = rc::gen::oneOf(rc::gen::arbitrary<char>(), rc::gen::element('\xe2', '\x82', '\xac', '\xf0', 'a'));
     const auto text = *rc::gen::container<std::string>(byte);
     for (const auto& part : stream(text)) RC_ASSERT(!find_invalid_utf8(part));
-    StreamDecoder whole(*bytes);
+    StreamDecoder whole(*bytes, true);
     if (!find_invalid_utf8(text)) RC_ASSERT(joined(stream(text)) == text);
   }));
 }
 
 TEST(StreamDecoder, FinishLeavesItAsNew) {
-  StreamDecoder decoder(*bytes);
+  StreamDecoder decoder(*bytes, true);
   EXPECT_EQ(decoder.push(0xe2), "");
   EXPECT_EQ(decoder.finish(), "\uFFFD");
   EXPECT_EQ(decoder.finish(), "");
@@ -64,7 +64,7 @@ TEST(StreamDecoder, FinishLeavesItAsNew) {
 }
 
 TEST(StreamDecoder, TheSeparatorIsSilent) {
-  StreamDecoder decoder(*bytes);
+  StreamDecoder decoder(*bytes, true);
   EXPECT_EQ(decoder.push(256), "");
   EXPECT_EQ(decoder.push('a'), "a");
   EXPECT_THROW(decoder.push(257), Error);

@@ -1,0 +1,225 @@
+#include "text/sentencepiece_file.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <optional>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace inkling {
+
+namespace {
+
+// The limits of byte-level BPE's vocabularies (bpe/files.cpp), which known models stay far below.
+constexpr std::size_t most_pieces = std::size_t{1} << 21, longest_piece = 1024;
+
+constexpr std::string_view unknown_text =
+    "\xef\xbf\xbd";  // U+FFFD: no text encodes to "unknown", but it can be sampled
+
+// The field numbers of ModelProto.
+constexpr std::uint64_t pieces_field = 1, trainer_field = 2, normalizer_field = 3;
+
+// A field of a message. `number` is its value where it is a number, `bytes` where it is a text, a message or of fixed
+// length; `whole` is all of it, as the file has it.
+struct Field {
+  enum Kind : std::uint64_t { of_number = 0, of_8_bytes = 1, of_bytes = 2, of_4_bytes = 5 };
+
+  std::uint64_t id, kind, number;
+  std::string_view bytes, whole;
+};
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what) {
+  throw Error::input(str(where, " ", what));
+}
+
+// A protocol buffer's number of seven bits a byte.
+std::uint64_t take_number(std::string_view& rest, const std::string& where) {
+  std::uint64_t number = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    if (rest.empty()) refuse(where, "ends within a number");
+    const auto byte = static_cast<unsigned char>(rest.front());
+    rest.remove_prefix(1);
+    number |= std::uint64_t{byte & 0x7fU} << shift;
+    if (byte < 0x80) return number;
+  }
+  refuse(where, "holds a number of more than 64 bits");
+}
+
+std::string_view take_bytes(std::string_view& rest, std::uint64_t count, const std::string& where) {
+  if (count > rest.size()) refuse(where, str("ends ", count - rest.size(), " bytes too early"));
+  const std::string_view bytes = rest.substr(0, static_cast<std::size_t>(count));
+  rest.remove_prefix(bytes.size());
+  return bytes;
+}
+
+// `where` names the message in errors.
+void for_each_field(std::string_view message, const std::string& where,
+                    const std::function<void(const Field&)>& visit) {
+  while (!message.empty()) {
+    const std::string_view begin = message;
+    const std::uint64_t key = take_number(message, where);
+    Field field{key >> 3, key & 7, 0, {}, {}};
+    switch (field.kind) {
+      case Field::of_number:
+        field.number = take_number(message, where);
+        break;
+      case Field::of_bytes:
+        field.bytes = take_bytes(message, take_number(message, where), where);
+        break;
+      case Field::of_8_bytes:
+      case Field::of_4_bytes:
+        field.bytes = take_bytes(message, field.kind == Field::of_8_bytes ? 8 : 4, where);
+        break;
+      default:
+        refuse(where, str("holds a field of a kind that no model has, ", field.kind));
+    }
+    field.whole = begin.substr(0, begin.size() - message.size());
+    visit(field);
+  }
+}
+
+std::string with_spaces(std::string piece) {
+  for (auto at = piece.find(space_sign); at != std::string::npos; at = piece.find(space_sign, at + 1)) {
+    piece.replace(at, space_sign.size(), " ");
+  }
+  return piece;
+}
+
+// The byte 10 of "<0x0A>"; none if it is nothing of the kind.
+std::optional<char> byte_of_piece(const std::string& name) {
+  unsigned value = 0;
+  const bool is_one = name.size() == 6 && name.starts_with("<0x") && name.ends_with(">");
+  if (!is_one || std::from_chars(name.data() + 3, name.data() + 5, value, 16).ptr != name.data() + 5) return {};
+  return static_cast<char>(value);
+}
+
+// `number` is that of ModelProto.SentencePiece.Type.
+PieceType type_of_piece(std::uint64_t number, const std::string& where) {
+  switch (number) {
+    case 1:
+      return PieceType::text;
+    case 2:
+      return PieceType::unknown;
+    case 3:
+      return PieceType::control;
+    case 4:
+      return PieceType::user_defined;
+    case 5:
+      refuse(where + ".type", "is 5 (UNUSED), which other programs take for a piece of text");
+    case 6:
+      return PieceType::byte;
+    default:
+      refuse(where + ".type", str("is ", number, ", and must be a number from 1 to 6"));
+  }
+}
+
+Piece read_piece(std::string_view message, const std::string& where) {
+  Piece piece{PieceType::text, {}, {}, 0};
+  for_each_field(message, where, [&](const Field& field) {
+    if (field.id == 1 && field.kind == Field::of_bytes) piece.name = field.bytes;
+    if (field.id == 2 && field.kind == Field::of_4_bytes) std::memcpy(&piece.score, field.bytes.data(), 4);
+    if (field.id == 3 && field.kind == Field::of_number) piece.type = type_of_piece(field.number, where);
+  });
+  if (piece.name.empty()) refuse(where + ".piece", "is empty");
+  if (piece.name.size() > longest_piece) {
+    refuse(where + ".piece", str("has ", piece.name.size(), " bytes, and inkling takes ", longest_piece));
+  }
+  // The library reads names up to the first NUL.
+  if (find_invalid_utf8(piece.name) || piece.name.find('\0') != std::string::npos) {
+    refuse(where + ".piece", str("is ", quote(piece.name), ", and must be UTF-8 without NUL"));
+  }
+  if (!std::isfinite(piece.score)) refuse(where + ".score", "is not a number");
+  if (piece.type == PieceType::text || piece.type == PieceType::user_defined) piece.bytes = with_spaces(piece.name);
+  if (piece.type == PieceType::unknown) piece.bytes = unknown_text;
+  if (piece.type == PieceType::byte) {
+    const auto byte = byte_of_piece(piece.name);
+    if (!byte) refuse(where + ".piece", str("is ", quote(piece.name), ", and a byte is written as \"<0x0A>\""));
+    piece.bytes = *byte;
+  }
+  return piece;
+}
+
+void require(bool holds, const char* field, const char* is, const char* must_be) {
+  if (!holds) throw Error::input(str(field, " is ", is, ", and must be ", must_be));
+}
+
+void read_trainer_spec(std::string_view message, SentencepieceFile& file) {
+  for_each_field(message, "trainer_spec", [&](const Field& field) {
+    if (field.kind != Field::of_number) return;
+    if (field.id == 3) {
+      require(field.number == 1 || field.number == 2, "trainer_spec.model_type", str(field.number).c_str(),
+              "1 (UNIGRAM) or 2 (BPE)");
+      file.is_bpe = field.number == 2;
+    }
+    if (field.id == 24) {
+      require(field.number == 0, "trainer_spec.treat_whitespace_as_suffix", "true",
+              "false: inkling knows a space in front of a text alone");
+    }
+  });
+}
+
+void read_normalizer_spec(std::string_view message, SentencepieceFile& file, bool& removes_spaces) {
+  for_each_field(message, "normalizer_spec", [&](const Field& field) {
+    if (field.id == 2 && field.kind == Field::of_bytes) {
+      require(field.bytes.empty(), "normalizer_spec.precompiled_charsmap", "given (nmt_nfkc, say)",
+              "empty: inkling encodes the text as it is");
+    }
+    if (field.kind != Field::of_number) return;
+    if (field.id == 3) file.add_dummy_prefix = field.number != 0;
+    if (field.id == 4) removes_spaces = field.number != 0;
+    if (field.id == 5) {
+      require(field.number != 0, "normalizer_spec.escape_whitespaces", "false",
+              "true: pieces write the space as U+2581");
+    }
+  });
+}
+
+}  // namespace
+
+SentencepieceFile read_sentencepiece_file(std::string_view serialized) {
+  SentencepieceFile file;
+  bool removes_spaces = true;
+  for_each_field(serialized, "the model", [&](const Field& field) {
+    if (field.kind != Field::of_bytes) return;
+    if (field.id == pieces_field) {
+      if (file.pieces.size() == most_pieces) throw Error::input(str("pieces has more than ", most_pieces));
+      file.pieces.push_back(read_piece(field.bytes, str("pieces[", file.pieces.size(), "]")));
+    }
+    if (field.id == trainer_field) read_trainer_spec(field.bytes, file);
+    if (field.id == normalizer_field) read_normalizer_spec(field.bytes, file, removes_spaces);
+  });
+  if (file.pieces.empty()) throw Error::input("pieces is missing");
+  require(!removes_spaces, "normalizer_spec.remove_extra_whitespaces", "true", "false: inkling keeps every space");
+  return file;
+}
+
+std::string sentencepiece_to_encode_by(std::string_view serialized) {
+  std::string model;
+  for_each_field(serialized, "the model", [&](const Field& field) {
+    if (field.id <= normalizer_field) model += field.whole;
+  });
+  // A second normalizer_spec: a field that comes twice counts as it comes last. Its field 3 is add_dummy_prefix.
+  return model + std::string("\x1a\x02\x18\x00", 4);
+}
+
+std::string with_rounded_scores(std::string serialized) {
+  const std::string_view model = serialized;
+  for_each_field(model, "the model", [&](const Field& piece) {
+    if (piece.id != pieces_field || piece.kind != Field::of_bytes) return;
+    for_each_field(piece.bytes, "pieces", [&](const Field& field) {
+      float score = 0;
+      if (field.id != 2 || field.kind != Field::of_4_bytes) return;
+      std::memcpy(&score, field.bytes.data(), sizeof score);
+      score = std::round(score * 256) / 256;
+      std::memcpy(serialized.data() + (field.bytes.data() - model.data()), &score, sizeof score);
+    });
+  });
+  return serialized;
+}
+
+}  // namespace inkling

@@ -1,0 +1,41 @@
+// What the files beside a tokenizer made elsewhere say of its special tokens: tokenizer_config.json,
+// special_tokens_map.json, added_tokens.json, config.json. Every function throws Error input naming file and field
+// where one is damaged.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bpe/vocabulary.h"
+#include "text/sentencepiece_file.h"
+
+namespace inkling {
+
+// `special` lists the tokens that stand for no text in these functions; `otherwise` is a name that counts where no file
+// has one.
+
+// The token that eos_token names, or that has the number eos_token_id in config.json; none if it is not special.
+std::optional<Token> read_separator(const std::filesystem::path& folder, std::span<const AddedToken> special,
+                                    const std::string& otherwise);
+
+// What stands in front of a prompt: `bos`, the token that bos_token names, if add_bos_token says so. Throws Error input
+// for add_eos_token, since a text that has ended cannot go on.
+struct FirstToken {
+  std::optional<bool> wanted;  // none: no file says
+  std::optional<Token> bos;
+};
+FirstToken read_first_token(const std::filesystem::path& folder, std::span<const AddedToken> special,
+                            const std::string& otherwise);
+
+// The tokens of added_tokens_decoder and added_tokens.json that come behind the pieces of tokenizer.model, ascending.
+// Throws Error input for one that would change the tokens of a text: one that is not special, or a piece under another
+// name.
+std::vector<AddedToken> read_added_tokens(const std::filesystem::path& folder, std::span<const Piece> pieces);
+
+// What tokenizer_config.json says of the space in front of a document, if anything.
+std::optional<bool> read_prefix_space(const std::filesystem::path& folder);
+
+}  // namespace inkling
