@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,7 +19,8 @@ namespace inkling {
 std::size_t usable_processors();
 
 // A Job is changed by `work` in one of the threads and then handed to `take` in the thread that calls push() and
-// finish(). What is done does not depend on the number of threads. At most two jobs for each thread wait or are worked
+// finish(). What is done does not depend on the number of threads, which is smaller where the system does not allow as
+// many. At most two jobs for each thread wait or are worked
 // on, so memory is bounded.
 template <typename Job>
 class OrderedWork {
@@ -26,7 +28,12 @@ class OrderedWork {
   OrderedWork(std::size_t threads, std::function<void(Job&)> work, std::function<void(Job&)> take)
       : most_jobs_(2 * threads), work_(std::move(work)), take_(std::move(take)) {
     if (threads < 2) return;  // one thread does it all by itself
-    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+    threads_.reserve(threads);
+    try {
+      while (threads_.size() < threads) threads_.emplace_back([this] { serve(); });
+    } catch (const std::system_error&) {
+      // The system has no room for more, so those that there are do the work, or this thread alone.
+    }
   }
 
   ~OrderedWork() {

@@ -1,13 +1,18 @@
 #include "base/ordered_work.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "base/child_process.h"
 
 namespace inkling {
 namespace {
@@ -63,6 +68,28 @@ TEST(OrderedWork, TheEarliestErrorComesOutBehindWhatWasBeforeIt) {
     EXPECT_EQ(taken, (std::vector<int>{0, 1, 2, 3, 4}));
   }
 }
+
+#ifndef __SANITIZE_ADDRESS__  // which ends the program where a thread has no memory
+
+// A process with room for a few stacks more.
+TEST(OrderedWork, IsDoneByFewerThreadsWhereTheSystemAllowsNoMore) {
+  const auto answer = run_in_child_process([] {
+    std::ifstream statistics("/proc/self/statm");
+    rlim_t pages = 0;
+    statistics >> pages;
+    const rlim_t bytes = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (rlim_t{40} << 20);
+    const rlimit limit{bytes, bytes};
+    ::setrlimit(RLIMIT_AS, &limit);
+    int sum = 0;
+    OrderedWork<int> work(10000, [](int& job) { job *= 2; }, [&](int& job) { sum += job; });
+    for (int i = 0; i < 100; ++i) work.push(i);
+    work.finish();
+    return std::to_string(sum);
+  });
+  EXPECT_EQ(answer.value_or("it crashed"), "9900");
+}
+
+#endif
 
 TEST(OrderedWork, WhatHasNotBegunIsDropped) {
   std::atomic<int> done = 0;
