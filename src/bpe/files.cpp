@@ -46,8 +46,8 @@ class Collector {
  public:
   void add_token(std::uint64_t token, std::string bytes) {
     if (token >= vocabulary.tokens.size()) vocabulary.tokens.resize(token + 1);
-    if (!vocabulary.tokens[token].empty() || bytes.empty())
-      throw Error::input(str("two tokens have the number ", token));
+    if (bytes.empty()) throw Error::input(str("token ", token, " is empty"));
+    if (!vocabulary.tokens[token].empty()) throw Error::input(str("two tokens have the number ", token));
     if (bytes.size() > longest_token) {
       throw Error::input(str("token ", token, " has ", bytes.size(), " bytes, and inkling takes ", longest_token));
     }

@@ -135,6 +135,7 @@ TEST(BpeFiles, WhatInklingDoesNotComputeIsNamed) {
                        "model.end_of_word_suffix"));
   EXPECT_TRUE(contains(refusal("\"!\": 0", "\"\u4e2d\u6587\": 0"), "byte-level BPE alone"));
   EXPECT_TRUE(contains(refusal("\"!\": 0", "\"!\": 1"), "two tokens have the number 1"));
+  EXPECT_TRUE(contains(refusal("\"!\": 0", "\"\": 0"), "token 0 is empty"));
   EXPECT_TRUE(contains(refusal("\"!\": 0", "\"!\": 99999999"), "model.vocab.! is 99999999"));
   EXPECT_TRUE(contains(refusal("\"!\": 0", "\"!\": \"0\""), "model.vocab.! is"));
   EXPECT_TRUE(contains(refusal("\"special\": true", "\"special\": false"), "added_tokens[0].special is false"));
