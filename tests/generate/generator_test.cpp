@@ -116,8 +116,8 @@ TEST(Generator, TheTextOfAnEmptyPromptBeginsWithoutThePrefix) {
   const TemporaryFolder folder;
   folder.write("tokenizer.model", model_like_llama());
   const LoadedModel model = make_loaded_model(load_tokenizer(folder.path()), block_size);
-  GenerationSettings settings = settings_with(50, 1);
-  settings.sampling.temperature = 5;
+  GenerationSettings settings = settings_with(200, 1);
+  settings.sampling.temperature = 50;
   int with_space = 0;
   for (const Sample& sample : generate_texts(model, {""}, settings)) EXPECT_FALSE(sample.text.starts_with(' '));
   for (const Sample& sample : generate_texts(model, {"the"}, settings))
