@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/random.h"
 #include "base/strings.h"
 #include "tests/temporary_folder.h"
 
@@ -59,6 +60,48 @@ TEST_F(GenerationConfigFile, WhatInklingDoesNotDoIsNamed) {
   EXPECT_TRUE(contains(refused(R"({"bad_words_ids": [[1]]})"), "bad_words_ids is [[1]], and must be null"));
   EXPECT_TRUE(contains(refusal(R"({"eos_token_id": "</s>"})"), "eos_token_id is \"</s>\", and must be a token"));
   EXPECT_TRUE(contains(refusal(R"({"temperature": "hot"})"), "temperature is \"hot\", and must be a number"));
+}
+
+constexpr std::string_view whole_file = R"({
+  "do_sample": true, "temperature": 0.6, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1,
+  "bos_token_id": 1, "eos_token_id": [2, 99], "num_beams": 1, "bad_words_ids": null, "typical_p": 1.0})";
+
+TEST_F(GenerationConfigFile, EveryCutIsRefusedWithTheFile) {
+  for (std::size_t i = 0; i < 200; ++i) {
+    const std::string message = refusal(std::string(whole_file.substr(0, whole_file.size() * i / 200)));
+    EXPECT_TRUE(contains(message, "generation_config.json: ")) << message;
+  }
+}
+
+TEST_F(GenerationConfigFile, AFlippedBitIsRefusedOrReadAsAnotherFile) {
+  int refused = 0;
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    std::string flipped(whole_file);
+    const std::uint64_t bit = random_below(random_key(7, Purpose::sampling, 0), i, 8 * flipped.size());
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    const auto error = error_of([&] {
+      for (const Token end : read(flipped).ends) EXPECT_LT(end, 100u);
+    });
+    if (!error) continue;
+    ++refused;
+    EXPECT_EQ(error->kind(), ErrorKind::input);
+    EXPECT_TRUE(contains(error->message(), "generation_config.json: ")) << error->message();
+  }
+  EXPECT_GT(refused, 100);
+}
+
+// Each with a value of every other type, and numbers that no field can be.
+TEST_F(GenerationConfigFile, AValueOfTheWrongTypeIsNamed) {
+  for (const char* field :
+       {"temperature", "top_p", "min_p", "repetition_penalty", "top_k", "do_sample", "eos_token_id"}) {
+    for (const char* value : {"\"a\"", "{}", "[[]]", "[\"a\"]"}) {
+      const std::string message = refusal(str("{\"", field, "\": ", value, "}"));
+      EXPECT_TRUE(contains(message, str("generation_config.json: ", field, " is "))) << message;
+    }
+  }
+  EXPECT_TRUE(contains(refusal(R"({"top_k": -1})"), "top_k is -1"));
+  EXPECT_TRUE(contains(refusal(R"({"eos_token_id": [-1]})"), "eos_token_id is [-1]"));
+  EXPECT_TRUE(read(R"({"eos_token_id": 18446744073709551615})").ends.empty());
 }
 
 }  // namespace
