@@ -23,6 +23,7 @@ class FitChecker {
   void check() const {
     check_sources();
     check_vocab_size();
+    check_headerless();
     check_tokenizer();
     if (!config_.model.init_from) check_model();
     check_steps();
@@ -106,6 +107,21 @@ class FitChecker {
       refuse({"data.vocab_size"}, str("data.vocab_size is ", config_.data.vocab_size,
                                       ", but only ready token files (.bin) take it; remove it (sentencepiece takes "
                                       "data.tokenizer.vocab_size)"));
+    }
+  }
+
+  void check_headerless() const {
+    if (!config_.data.headerless) return;
+    if (source_kind(config_.data) != SourceKind::token_files) {
+      refuse({"data.headerless"},
+             "data.headerless is for ready token files (.bin), and the source is none; leave it out");
+    }
+    constexpr std::uint64_t tokens_of_16_bits = 65'536;
+    if (config_.data.vocab_size > tokens_of_16_bits) {
+      refuse(
+          {"data.vocab_size", "data.headerless"},
+          str("data.vocab_size is ", config_.data.vocab_size, ", and token files without a header (data.headerless) ",
+              "have tokens of 16 bits, so at most ", tokens_of_16_bits, " of them; write the vocabulary's own size"));
     }
   }
 

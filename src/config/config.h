@@ -41,6 +41,7 @@ struct DataConfig {
   std::vector<std::string> validation_source;  // empty: the tail of each source
   std::string jsonl_field = "text";
   std::uint64_t vocab_size = 0;  // above 0 exactly where the sources are ready token files (*.bin)
+  bool headerless = false;       // these are nothing but 16-bit tokens
   TokenizerConfig tokenizer;
   double val_fraction = 0.1;
   WindowKind order = WindowKind::epoch;

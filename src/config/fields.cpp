@@ -135,6 +135,7 @@ void fields(Fields& f, DataConfig& c) {
   f.add("validation_source", c.validation_source, TextList{"a path"}, refuse, "Text to validate on, likewise. Without one it is the tail of each source, the last stories of a grammar, or the token files with `val` in their name.");
   f.add("jsonl_field", c.jsonl_field, Text{"a name"}, refuse, "The field of a `.jsonl` line that holds the text.");
   f.add("vocab_size", c.vocab_size, whole(0, largest_vocabulary), refuse, "Vocabulary of ready token files, where it is required; 0 with every other source.");
+  f.add("headerless", c.headerless, TrueOrFalse{}, refuse, "Whether ready token files have no header and are 16-bit tokens from their first byte on, as nanoGPT's train.bin and val.bin are.");
   f.section("tokenizer", c.tokenizer, "How text becomes tokens. Ready token files need none.");
   f.add("val_fraction", c.val_fraction, between(0, 1), refuse, "Share of each source that is kept for validation where there is no `validation_source`.");
   f.add("order", c.order, its_words(), ask, "`epoch` shows every window once before one comes again; `random` draws independent offsets as nanoGPT does.");

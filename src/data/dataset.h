@@ -34,6 +34,7 @@ struct SplitSummary {
   std::string ends_at;          // "file:line" of its last text, for messages
   std::string hash;             // of its tokens
   std::vector<std::filesystem::path> shards;
+  TokenLayout layout = TokenLayout::with_header;  // of all of them
 };
 
 // A prepared data folder: dataset.json, tokenizer, train-*.bin, validation-*.bin (and validation-bound.json). For ready

@@ -35,8 +35,10 @@ Json split_to_json(const SplitSummary& split, const fs::path& folder) {
   for (const fs::path& shard : split.shards) {
     shards.push_back(utf8_name(is_inside(shard, folder) ? shard.filename() : shard));
   }
-  return Json{{"tokens", split.tokens},   {"bytes", split.bytes}, {"documents", split.documents},
-              {"ends_at", split.ends_at}, {"hash", split.hash},   {"shards", shards}};
+  return Json{
+      {"tokens", split.tokens},   {"bytes", split.bytes}, {"documents", split.documents},
+      {"ends_at", split.ends_at}, {"hash", split.hash},   {"headerless", split.layout == TokenLayout::headerless},
+      {"shards", shards}};
 }
 
 SplitSummary split_from(const JsonFields& json, const fs::path& folder) {
@@ -46,6 +48,7 @@ SplitSummary split_from(const JsonFields& json, const fs::path& folder) {
   split.documents = json.count("documents");
   split.ends_at = json.text("ends_at");
   split.hash = json.text("hash");
+  if (json.optional_flag("headerless").value_or(false)) split.layout = TokenLayout::headerless;
   for (const std::string& shard : json.texts("shards")) split.shards.push_back(folder / shard);
   return split;
 }

@@ -59,8 +59,8 @@ std::string changed_setting(const std::map<std::string, std::string>& before,
 }
 
 // The hash that the manifest records for a source, computed again.
-std::string hash_source(const SourceFile& file) {
-  return file.kind == FileKind::tokens ? hash_tokens({file.path}) : hash_file(file.path);
+std::string hash_source(const SourceFile& file, TokenLayout layout) {
+  return file.kind == FileKind::tokens ? hash_tokens({file.path}, layout) : hash_file(file.path);
 }
 
 // Returns why the sources are not what the manifest records; updates the manifest (and sets `refreshed`) where a file
@@ -74,7 +74,7 @@ std::string changed_source(Manifest& manifest, const Corpus& corpus, bool verify
     if (current.path != recorded.path) return str(recorded.path, " is followed or replaced by ", current.path);
     if (!verify && recorded.stamp == file.stamp) continue;
     const bool same_size = file.stamp.size == recorded.stamp.size;
-    if (!same_size || hash_source(file) != recorded.hash) return str(current.path, " has changed");
+    if (!same_size || hash_source(file, corpus.layout) != recorded.hash) return str(current.path, " has changed");
     refreshed = refreshed || recorded.stamp != file.stamp;
     recorded = current;
   }
@@ -86,7 +86,7 @@ std::string changed_source(Manifest& manifest, const Corpus& corpus, bool verify
 
 // Throws Error input if the shards, which may belong to others, are not what the manifest records.
 void check_shards(const SplitSummary& split, std::uint64_t vocab_size, const fs::path& folder) {
-  if (TokenSequence(split.shards, vocab_size).count() == split.tokens) return;
+  if (TokenSequence(split.shards, vocab_size, split.layout).count() == split.tokens) return;
   throw Error::input(str("the token files of ", folder.string(), " do not hold as many tokens as its ", manifest_name,
                          " records; inkling-prepare makes them again"));
 }
@@ -100,6 +100,7 @@ std::map<std::string, std::string> deciding_settings(const DataConfig& config, c
   settings["data.validation_source"] = list_text(config.validation_source);
   if (corpus.kind == SourceKind::token_files) {
     settings["data.vocab_size"] = str(config.vocab_size);
+    if (config.headerless) settings["data.headerless"] = "true";  // older data sets have no such line
     return settings;
   }
   if (config.validation_source.empty()) settings["data.val_fraction"] = format_shortest(config.val_fraction);

@@ -42,7 +42,7 @@ std::vector<RecordedFile> written_by_version_1(const fs::path& folder, const Man
   written.push_back(record(folder, "tokenizer.json"));
   if (tokenizer->kind() == "sentencepiece") written.push_back(record(folder, "tokenizer.model"));
   for (const SplitSummary* split : {&manifest.train, &manifest.validation}) {
-    if (hash_tokens(split->shards) != split->hash) refuse("the token files are");
+    if (hash_tokens(split->shards, split->layout) != split->hash) refuse("the token files are");
     for (const fs::path& shard : split->shards) {
       if (is_inside(shard, folder)) written.push_back(record(folder, shard.filename().string()));
     }

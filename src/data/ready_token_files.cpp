@@ -42,8 +42,9 @@ Manifest check_token_files(const Corpus& corpus, std::uint64_t vocab_size) {
   Progress progress("checking tokens", total, "B");
   Manifest manifest;
   manifest.vocab_size = vocab_size;
+  manifest.train.layout = manifest.validation.layout = corpus.layout;
   for (const PlannedFile& planned : corpus.files) {
-    const TokenShard shard(planned.file.path);
+    const TokenShard shard(planned.file.path, corpus.layout);
     Hasher hasher;
     read_shard(shard, [&](std::uint64_t first, std::span<const Token> tokens) {
       shard.require_below(vocab_size, first, tokens);
@@ -56,10 +57,10 @@ Manifest check_token_files(const Corpus& corpus, std::uint64_t vocab_size) {
   return manifest;
 }
 
-std::string hash_tokens(const std::vector<fs::path>& shards) {
+std::string hash_tokens(const std::vector<fs::path>& shards, TokenLayout layout) {
   Hasher hasher;
   for (const fs::path& path : shards) {
-    read_shard(TokenShard(path),
+    read_shard(TokenShard(path, layout),
                [&](std::uint64_t, std::span<const Token> tokens) { hasher.update(std::as_bytes(tokens)); });
   }
   return hasher.hex();

@@ -16,6 +16,6 @@ namespace inkling {
 Manifest check_token_files(const Corpus& corpus, std::uint64_t vocab_size);
 
 // The hash of all tokens of these shards, as SplitSummary::hash has it for shards that we wrote.
-std::string hash_tokens(const std::vector<std::filesystem::path>& shards);
+std::string hash_tokens(const std::vector<std::filesystem::path>& shards, TokenLayout layout);
 
 }  // namespace inkling

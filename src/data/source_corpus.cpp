@@ -86,6 +86,7 @@ bool is_named_validation(const SourceFile& file) {
 }
 
 void examine_tokens(const DataConfig& config, Corpus& corpus) {
+  if (config.headerless) corpus.layout = TokenLayout::headerless;
   corpus.files = plan_whole(list_sources(config.source, "data.source"), Split::train);
   if (config.validation_source.empty()) {
     for (PlannedFile& planned : corpus.files) {

@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "data/source.h"
 #include "data/source_reader.h"
+#include "formats/token_file.h"
 
 namespace inkling {
 
@@ -17,8 +18,9 @@ struct Corpus {
   std::vector<PlannedFile> files;  // of every kind, in the order they are read
   bool several_documents = false;  // if so, a separator ends each of them
   std::string jsonl_field;
-  std::uint64_t stories = 0, grammar_seed = 0;  // of a grammar only
-  std::uint64_t training_stories = 0;           // this many come first; the others are for validation
+  TokenLayout layout = TokenLayout::with_header;  // of ready token files
+  std::uint64_t stories = 0, grammar_seed = 0;    // of a grammar only
+  std::uint64_t training_stories = 0;             // this many come first; the others are for validation
 
   bool has_jsonl() const;
 };

@@ -119,7 +119,7 @@ Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const
                            format_count(dataset.vocab_size), " tokens and the model knows ", model.shape().vocab_size,
                            ": it was trained on other data"));
   }
-  const TokenSequence sequence(dataset.validation.shards, dataset.vocab_size);
+  const TokenSequence sequence(dataset.validation.shards, dataset.vocab_size, dataset.validation.layout);
   Evaluation evaluation;
   std::vector<StoryBound> stories;
   if (dataset.bound_file) stories = read_validation_bound(*dataset.bound_file).stories;

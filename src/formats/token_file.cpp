@@ -29,26 +29,34 @@ constexpr std::array kinds = {
 
 constexpr std::uint64_t bytes_of(TokenWidth width) { return static_cast<std::uint64_t>(width); }
 
+// What to add to a refusal of a file that may be what nanoGPT writes.
+std::string headerless_hint(const InputFile& file) {
+  if (file.size() == 0 || file.size() % bytes_of(TokenWidth::u16) != 0) return "";
+  return "; if it is nothing but tokens of 16 bits, as nanoGPT's train.bin is, write data.headerless: true";
+}
+
 Header header_of(const InputFile& file) {
   Header header;
   if (file.size() < sizeof header) {
     throw Error::input(str(file.path().string(), ": holds ", file.size(), " bytes, less than the header of a token ",
-                           "file; it was cut short or is not one; make it again with inkling-prepare"));
+                           "file; it was cut short or is not one; make it again with inkling-prepare",
+                           headerless_hint(file)));
   }
   file.read_exactly(0, std::as_writable_bytes(std::span(header)));
   return header;
 }
 
-TokenWidth width_of(const Header& header, const fs::path& path) {
+TokenWidth width_of(const Header& header, const InputFile& file) {
+  const std::string path = file.path().string();
   for (const Kind& kind : kinds) {
     if (header[0] != kind.magic) continue;
     if (header[1] == kind.version) return kind.width;
-    throw Error::input(str(path.string(), ": is a token file of version ", header[1], "; inkling reads version ",
-                           kind.version, "; make it again with inkling-prepare"));
+    throw Error::input(str(path, ": is a token file of version ", header[1], "; inkling reads version ", kind.version,
+                           "; make it again with inkling-prepare"));
   }
-  throw Error::input(str(path.string(), ": is not a token file: it begins with the number ", header[0], " instead of ",
+  throw Error::input(str(path, ": is not a token file: it begins with the number ", header[0], " instead of ",
                          kinds[0].magic, " (16-bit tokens) or ", kinds[1].magic,
-                         " (32-bit tokens); make one with inkling-prepare"));
+                         " (32-bit tokens); make one with inkling-prepare", headerless_hint(file)));
 }
 
 std::uint64_t count_of(const Header& header, TokenWidth width, const InputFile& file) {
@@ -60,6 +68,25 @@ std::uint64_t count_of(const Header& header, TokenWidth width, const InputFile& 
   throw Error::input(str(path, ": holds ", file.size(), " bytes, but ", format_count(count), " tokens take ", expected,
                          file.size() < expected ? "; the file was cut short" : "; something was appended",
                          ", make or fetch it again"));
+}
+
+// How many tokens a file without a header holds. One that begins as a header does is refused: its 512 numbers would be
+// taken for tokens.
+std::uint64_t count_headerless(const InputFile& file) {
+  const std::string path = file.path().string();
+  if (file.size() % bytes_of(TokenWidth::u16) != 0) {
+    throw Error::input(str(path, ": holds ", file.size(),
+                           " bytes, an odd number, and without a header (data.headerless) each token takes 2; the file "
+                           "was cut short or holds something else, make or fetch it again"));
+  }
+  std::array<std::int32_t, 2> front{};
+  file.read_some(0, std::as_writable_bytes(std::span(front)));
+  for (const Kind& kind : kinds) {
+    if (front[0] != kind.magic || front[1] != kind.version) continue;
+    throw Error::input(str(path, ": begins with the header of a token file (", kind.magic, ", version ", kind.version,
+                           "), and data.headerless says that there is none; write data.headerless: false"));
+  }
+  return file.size() / bytes_of(TokenWidth::u16);
 }
 
 }  // namespace
@@ -103,17 +130,24 @@ void TokenShardWriter::commit() {
   file_.commit();
 }
 
-TokenShard::TokenShard(const fs::path& path) : file_(path) {
+TokenShard::TokenShard(const fs::path& path, TokenLayout layout) : file_(path) {
+  if (layout == TokenLayout::headerless) {
+    count_ = count_headerless(file_);
+    return;
+  }
   const Header header = header_of(file_);
-  width_ = width_of(header, path);
+  first_byte_ = sizeof header;
+  width_ = width_of(header, file_);
   count_ = count_of(header, width_, file_);
 }
+
+std::uint64_t TokenShard::byte_of(std::uint64_t number) const { return first_byte_ + number * bytes_of(width_); }
 
 void TokenShard::read(std::uint64_t first, std::span<Token> out) const {
   if (first > count_ || out.size() > count_ - first) {
     throw Error::internal(str("tokens ", first, " to ", first + out.size(), " of ", count_, " in ", path().string()));
   }
-  std::uint64_t offset = sizeof(Header) + first * bytes_of(width_);
+  std::uint64_t offset = byte_of(first);
   if (width_ == TokenWidth::u32) return file_.read_exactly(offset, std::as_writable_bytes(out));
   std::array<std::uint16_t, 4096> narrow;  // 8 KiB: stays in the first cache
   while (!out.empty()) {
@@ -131,18 +165,18 @@ void TokenShard::require_below(std::uint64_t vocab_size, std::uint64_t first, st
   if (largest < vocab_size || tokens.empty()) return;
   const auto unknown = std::find_if(tokens.begin(), tokens.end(), [&](Token token) { return token >= vocab_size; });
   const std::uint64_t number = first + static_cast<std::uint64_t>(unknown - tokens.begin());
-  throw Error::input(str(path().string(), ": token number ", number, ", at byte ",
-                         sizeof(Header) + number * bytes_of(width_), ", is ", *unknown, ", and the vocabulary has ",
-                         vocab_size,
+  throw Error::input(str(path().string(), ": token number ", number, ", at byte ", byte_of(number), ", is ", *unknown,
+                         ", and the vocabulary has ", vocab_size,
                          " tokens, whose ids are below that: the file is damaged or was made with another "
                          "vocabulary (data.vocab_size says which ready token files have); make or fetch it again"));
 }
 
-TokenSequence::TokenSequence(const std::vector<fs::path>& shards, std::uint64_t vocab_size) : vocab_size_(vocab_size) {
+TokenSequence::TokenSequence(const std::vector<fs::path>& shards, std::uint64_t vocab_size, TokenLayout layout)
+    : vocab_size_(vocab_size) {
   shards_.reserve(shards.size());
   for (const fs::path& path : shards) {
     starts_.push_back(total_);
-    total_ += shards_.emplace_back(path).count();
+    total_ += shards_.emplace_back(path, layout).count();
   }
 }
 

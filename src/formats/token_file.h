@@ -1,4 +1,5 @@
 // Token shards: a header of 256 int32 (1,024 bytes), then the tokens. llm.c and modded-nanogpt read the uint16 kind.
+// nanoGPT's train.bin has no header: it is tokens of 16 bits from its first byte to its last.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,9 @@ enum class TokenWidth : int { u16 = 2, u32 = 4 };
 
 // The narrowest width that holds ids below vocab_size.
 TokenWidth token_width_for(std::uint64_t vocab_size);
+
+// What a shard begins with. A file without a header says nothing about itself, so the settings must.
+enum class TokenLayout { with_header, headerless };
 
 inline constexpr std::uint64_t max_tokens_per_shard = 1'000'000'000;
 
@@ -38,7 +42,9 @@ class TokenShardWriter {
 // One shard opened for reading with pread. The header is checked against the file's size.
 class TokenShard {
  public:
-  explicit TokenShard(const std::filesystem::path& path);  // Error input if it is not one or was cut short
+  // Throws Error input if it is not a shard of this layout (naming data.headerless where the other one is likely) or
+  // was cut short.
+  explicit TokenShard(const std::filesystem::path& path, TokenLayout layout = TokenLayout::with_header);
 
   const std::filesystem::path& path() const { return file_.path(); }
   TokenWidth width() const { return width_; }
@@ -52,13 +58,17 @@ class TokenShard {
  private:
   InputFile file_;
   TokenWidth width_ = TokenWidth::u16;
+  std::uint64_t first_byte_ = 0;  // of the tokens
   std::uint64_t count_ = 0;
+
+  std::uint64_t byte_of(std::uint64_t number) const;  // where this token is in the file
 };
 
 // Several shards read as one sequence of tokens below vocab_size.
 class TokenSequence {
  public:
-  TokenSequence(const std::vector<std::filesystem::path>& shards, std::uint64_t vocab_size);
+  TokenSequence(const std::vector<std::filesystem::path>& shards, std::uint64_t vocab_size,
+                TokenLayout layout = TokenLayout::with_header);
 
   std::uint64_t count() const { return total_; }
   // Throws Error internal past the end, and Error input for a token of vocab_size or more, because kernels use tokens

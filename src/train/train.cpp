@@ -36,8 +36,8 @@ class Run {
       : plan_(plan),
         config_(plan.config),
         folder_(folder),
-        train_tokens_(plan.dataset.train.shards, plan.dataset.vocab_size),
-        validation_tokens_(plan.dataset.validation.shards, plan.dataset.vocab_size),
+        train_tokens_(plan.dataset.train.shards, plan.dataset.vocab_size, plan.dataset.train.layout),
+        validation_tokens_(plan.dataset.validation.shards, plan.dataset.vocab_size, plan.dataset.validation.layout),
         order_(config_.data.order, config_.training.seed, train_tokens_.count(),
                static_cast<std::uint64_t>(config_.model.block_size)),
         trainer_(config_, plan.shape, plan.runtime) {

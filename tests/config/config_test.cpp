@@ -233,6 +233,16 @@ TEST(Fit, TokenFilesNeedTheirVocabulary) {
   EXPECT_EQ(source_kind(parse("data: {source: folder}").data), SourceKind::text);
 }
 
+TEST(Fit, OnlyTokenFilesOf16BitsCanBeHeaderless) {
+  EXPECT_TRUE(parse("data: {source: a.bin, vocab_size: 65536, headerless: true}").data.headerless);
+  EXPECT_EQ(message_of("data: {source: a.txt, headerless: true}\n"),
+            "run.yaml:1:35: data.headerless is for ready token files (.bin), and the source is none; leave it out");
+  EXPECT_EQ(
+      message_of("data: {source: a.bin, headerless: true, vocab_size: 65537}\n"),
+      "run.yaml:1:53: data.vocab_size is 65537, and token files without a header (data.headerless) have tokens of 16 "
+      "bits, so at most 65536 of them; write the vocabulary's own size");
+}
+
 TEST(AutoNumbers, AreReadFromTheWordOrZeroAndPrintedAsTheWord) {
   for (const char* written : {"auto", "0"}) {
     const Config config =

@@ -75,6 +75,60 @@ TEST(ReadyTokenFiles, ThatAreCutShortOrSomethingElseAreRefusedByName) {
   EXPECT_TRUE(contains(input_error([&] { prepare_dataset(shard_settings(folder, {other, val}), {}); }), "other.bin"));
 }
 
+// nanoGPT's file: tokens of 16 bits and nothing else.
+std::string write_headerless(const fs::path& path, const std::vector<std::uint16_t>& tokens) {
+  write_file(path, std::string_view(reinterpret_cast<const char*>(tokens.data()), 2 * tokens.size()));
+  return path.string();
+}
+
+TEST(ReadyTokenFiles, WithoutAHeaderHoldTheTokensThatTheyWouldHoldWithOne) {
+  const TemporaryFolder folder;
+  DataConfig plain = shard_settings(folder, {write_headerless(folder / "train.bin", {1, 2, 3, 9})});
+  plain.validation_source = {write_headerless(folder / "val.bin", {4, 5})};
+  plain.headerless = true;
+  const Dataset dataset = prepare_dataset(plain, {.block_size = 1});
+  EXPECT_EQ(dataset.train.tokens, 4u);
+  EXPECT_EQ(dataset.validation.tokens, 2u);
+
+  // The folder remembers how its shards are read.
+  const Dataset again = open_dataset(dataset.folder);
+  const TokenSequence sequence(again.train.shards, again.vocab_size, again.train.layout);
+  std::vector<Token> tokens(sequence.count());
+  sequence.read(0, tokens);
+  EXPECT_EQ(tokens, (std::vector<Token>{1, 2, 3, 9}));
+  EXPECT_EQ(prepare_dataset(plain, {.verify = true}).hash, dataset.hash);
+
+  DataConfig with_header = shard_settings(
+      folder, {write_shard(folder / "x_train.bin", {1, 2, 3, 9}), write_shard(folder / "x_val.bin", {4, 5})});
+  with_header.dir = (folder / "other").string();
+  EXPECT_EQ(prepare_dataset(with_header, {}).hash, dataset.hash);
+}
+
+TEST(ReadyTokenFiles, AreReadAgainWhenOnlyTheirLayoutChanges) {
+  const TemporaryFolder folder;
+  DataConfig config = shard_settings(
+      folder, {write_headerless(folder / "train.bin", {1, 2, 3}), write_headerless(folder / "val.bin", {4, 5})});
+  config.headerless = true;
+  prepare_dataset(config, {});
+  config.headerless = false;
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {}); }), "data.headerless: true"));
+  write_shard(folder / "train.bin", {1});
+  write_shard(folder / "val.bin", {1});
+  const Dataset with_header = prepare_dataset(config, {});
+  EXPECT_EQ(with_header.train.tokens, 1u);
+  config.headerless = true;
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {}); }), "data.headerless: false"));
+}
+
+TEST(ReadyTokenFiles, WithoutAHeaderAreComparedWithTheVocabularyToo) {
+  const TemporaryFolder folder;
+  DataConfig config = shard_settings(
+      folder, {write_headerless(folder / "train.bin", {1, 2, 10}), write_headerless(folder / "val.bin", {4, 5})});
+  config.headerless = true;
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {.dry_run = true}); }),
+                       "train.bin: token number 2, at byte 4, is 10"));
+}
+
 TEST(ReadyTokenFiles, AreReadAgainWhenTheyOrTheVocabularyChange) {
   const TemporaryFolder folder;
   DataConfig config =

@@ -136,10 +136,59 @@ TEST(TokenShard, EveryCutAndEveryAppendedByteIsRefused) {
   }
 }
 
-TEST(TokenShard, HeaderlessTokensOfOtherProgramsAreRefused) {
+TEST(TokenShard, HeaderlessTokensAreRefusedWithTheSettingThatTakesThem) {
   const TemporaryFolder folder;
+  const std::string setting = "write data.headerless: true";
   write_file(folder / "train.bin", std::string(4000, '\7'));
   expect_refused(folder / "train.bin", "is not a token file");
+  expect_refused(folder / "train.bin", setting);
+  write_file(folder / "train.bin", std::string(10, '\7'));  // shorter than a header
+  expect_refused(folder / "train.bin", setting);
+  for (const std::size_t no_tokens : {0, 9, 4001}) {
+    write_file(folder / "train.bin", std::string(no_tokens, '\7'));
+    const auto error = error_of([&] { TokenShard shard(folder / "train.bin"); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->message().find(setting), std::string::npos) << error->message();
+  }
+}
+
+TEST(HeaderlessTokenShard, IsNothingButTokensOf16Bits) {
+  const TemporaryFolder folder;
+  write_file(folder / "train.bin", std::string_view("\x01\x00\xff\xff\x50\xc4", 6));
+  const TokenShard shard(folder / "train.bin", TokenLayout::headerless);
+  ASSERT_EQ(shard.count(), 3u);
+  EXPECT_EQ(shard.width(), TokenWidth::u16);
+  std::vector<Token> tokens(2);
+  shard.read(1, tokens);
+  EXPECT_EQ(tokens, (std::vector<Token>{65535, 50256}));
+  const auto error = error_of([&] { shard.require_below(60000, 1, tokens); });
+  ASSERT_TRUE(error);
+  EXPECT_NE(error->message().find("train.bin: token number 1, at byte 2, is 65535"), std::string::npos)
+      << error->message();
+}
+
+TEST(HeaderlessTokenShard, OfNoTokenOrOneIsRead) {
+  const TemporaryFolder folder;
+  for (const std::size_t count : {0, 1}) {
+    write_file(folder / "train.bin", std::string(2 * count, '\7'));
+    EXPECT_EQ(TokenShard(folder / "train.bin", TokenLayout::headerless).count(), count);
+  }
+}
+
+TEST(HeaderlessTokenShard, WithAHeaderOrHalfATokenIsRefused) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "train.bin";
+  const auto refusal = [&] {
+    const auto error = error_of([&] { TokenShard shard(path, TokenLayout::headerless); });
+    return error && error->kind() == ErrorKind::input ? error->message() : "not refused";
+  };
+  for (const TokenWidth width : {TokenWidth::u16, TokenWidth::u32}) {
+    write_shard(path, {1, 2, 3}, width);
+    EXPECT_TRUE(refusal().starts_with(path.string() + ": begins with the header of a token file (2024")) << refusal();
+    EXPECT_TRUE(refusal().ends_with("write data.headerless: false")) << refusal();
+  }
+  write_file(path, "seven..");
+  EXPECT_TRUE(refusal().starts_with(path.string() + ": holds 7 bytes, an odd number")) << refusal();
 }
 
 TEST(TokenSequence, ReadsAcrossShardsAsOne) {
