@@ -131,7 +131,7 @@ void fields(Fields& f, TokenizerConfig& c) {
 }
 
 void fields(Fields& f, DataConfig& c) {
-  f.add("source", c.source, TextList{"a path"}, refuse, "Text to train on: files, folders and `.jsonl`; or one `.grammar`; or ready token files, `.bin`. One path or a list; `*` stands for any part of a name.");
+  f.add("source", c.source, TextList{"a path"}, refuse, "Text to train on: files, folders and `.jsonl`, also compressed as `.gz` or `.zst`; or one `.grammar`; or ready token files, `.bin`. One path or a list; `*` stands for any part of a name.");
   f.add("validation_source", c.validation_source, TextList{"a path"}, refuse, "Text to validate on, likewise. Without one it is the tail of each source, the last stories of a grammar, or the token files with `val` in their name.");
   f.add("jsonl_field", c.jsonl_field, Text{"a name"}, refuse, "The field of a `.jsonl` line that holds the text.");
   f.add("vocab_size", c.vocab_size, whole(0, largest_vocabulary), refuse, "Vocabulary of ready token files, where it is required; 0 with every other source.");

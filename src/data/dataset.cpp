@@ -100,7 +100,8 @@ EncodingOptions encoding_options(const Job& job, const fs::path& folder) {
   return {folder, job.options.max_shard_tokens, job.options.threads > 0 ? job.options.threads : usable_processors()};
 }
 
-void build(const Job& job) {
+void build(Job& job) {
+  cut_tails(job.corpus);
   OutputFolder fresh(job.folder, remove_written);
   const fs::path& folder = fresh.temporary();
   Manifest manifest;
@@ -121,7 +122,8 @@ void build(const Job& job) {
 }
 
 // Everything build() would do that can be done without writing or training a vocabulary.
-Dataset dry_run(const Job& job) {
+Dataset dry_run(Job& job) {
+  cut_tails(job.corpus);
   Manifest manifest;
   std::unique_ptr<Tokenizer> tokenizer;
   if (job.corpus.kind == SourceKind::token_files) {
@@ -164,7 +166,7 @@ Dataset accept_existing(const Job& job, Reuse reuse) {
 }  // namespace
 
 Dataset prepare_dataset(const DataConfig& config, const PrepareOptions& options) {
-  const Job job = examine(config, options);
+  Job job = examine(config, options);
   if (!options.dry_run) {
     restore_replaced(job.folder);
     remove_abandoned(job.folder / manifest_name);

@@ -35,7 +35,7 @@ std::string list_text(const std::vector<std::string>& entries) {
 std::string readable_name(const fs::path& source) {
   const fs::path path = source.lexically_normal();
   std::string name;
-  for (const char c : without_slash(path).stem().string()) {
+  for (const char c : decompressed_name(without_slash(path)).stem().string()) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
     if (plain) name += c;
     if (!plain && !name.empty() && name.back() != '-') name += '-';

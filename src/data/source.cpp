@@ -19,7 +19,7 @@ namespace inkling {
 namespace {
 
 FileKind kind_of(const fs::path& path) {
-  const std::string extension = path.extension().string();
+  const std::string extension = decompressed_name(path).extension().string();
   if (extension == ".jsonl") return FileKind::jsonl;
   if (extension == ".grammar") return FileKind::grammar;
   if (extension == ".bin") return FileKind::tokens;
@@ -110,7 +110,7 @@ SourceFile examine_file(const fs::path& path) {
       .size = static_cast<std::uint64_t>(status.st_size),
       .mtime_ns = static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec,
       .inode = static_cast<std::uint64_t>(status.st_ino)};
-  return {path, kind_of(path), stamp};
+  return {path, kind_of(path), compression_of(path), stamp};
 }
 
 std::vector<Source> list_sources(const std::vector<std::string>& entries, std::string_view setting) {

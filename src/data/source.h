@@ -7,8 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/compressed_file.h"
+
 namespace inkling {
 
+// Told by the name's ending; for text and .jsonl, by what it is without .gz or .zst.
 enum class FileKind {
   text,     // one document
   jsonl,    // *.jsonl: a JSON object a line, one document each
@@ -28,6 +31,7 @@ struct FileStamp {
 struct SourceFile {
   std::filesystem::path path;
   FileKind kind = FileKind::text;
+  Compression compression = Compression::none;
   FileStamp stamp;
 };
 

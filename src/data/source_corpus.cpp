@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -20,11 +21,23 @@ bool is_single_text(const std::vector<Source>& sources) {
   return sources.size() == 1 && sources[0].files.size() == 1 && sources[0].files[0].kind == FileKind::text;
 }
 
+// An archive's own records would be read as text among that of its files.
+void refuse_archive(const SourceFile& file) {
+  const fs::path name = decompressed_name(file.path);
+  if (file.compression == Compression::none || name.extension() != ".tar") return;
+  throw Error::input(str(file.path.string(), " is an archive of files: unpack it and name its folder"));
+}
+
 // Refuses token files and grammars among text, as they would be read as text.
 void refuse_mixture(const std::vector<Source>& sources) {
   for (const Source& source : sources) {
     for (const SourceFile& file : source.files) {
+      refuse_archive(file);
       if (file.kind == FileKind::text || file.kind == FileKind::jsonl) continue;
+      if (file.compression != Compression::none) {
+        throw Error::input(
+            str("data.source: ", file.path.string(), " is compressed, and only text is read so: decompress it"));
+      }
       const bool tokens = file.kind == FileKind::tokens;
       throw Error::input(
           str("data.source: ", file.path.string(), tokens ? " holds tokens" : " is a grammar",
@@ -57,17 +70,17 @@ void append(std::vector<PlannedFile>& plan, std::vector<PlannedFile> more) {
 }
 
 void examine_text(const DataConfig& config, Corpus& corpus) {
-  const std::vector<Source> sources = list_sources(config.source, "data.source");
+  std::vector<Source> sources = list_sources(config.source, "data.source");
   const std::vector<Source> validation = list_sources(config.validation_source, "data.validation_source");
   refuse_mixture(sources);
   refuse_mixture(validation);
   warn_of_overlap(sources, validation);
   corpus.several_documents = !is_single_text(sources) || !(validation.empty() || is_single_text(validation));
+  corpus.files = plan_whole(sources, Split::train);
+  append(corpus.files, plan_whole(validation, Split::validation));
   if (validation.empty()) {
-    corpus.files = plan_tail(sources, config.val_fraction);
-  } else {
-    corpus.files = plan_whole(sources, Split::train);
-    append(corpus.files, plan_whole(validation, Split::validation));
+    corpus.cut_sources = std::move(sources);
+    corpus.val_fraction = config.val_fraction;
   }
 }
 
@@ -142,6 +155,10 @@ Corpus examine_corpus(const DataConfig& config) {
   if (corpus.kind == SourceKind::grammar) examine_grammar(config, corpus);
   if (corpus.kind == SourceKind::token_files) examine_tokens(config, corpus);
   return corpus;
+}
+
+void cut_tails(Corpus& corpus) {
+  if (!corpus.cut_sources.empty()) corpus.files = plan_tail(corpus.cut_sources, corpus.val_fraction);
 }
 
 std::vector<std::string> visit_corpus(const Corpus& corpus, const TextVisitor& visitor, const std::string& label) {

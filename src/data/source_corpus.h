@@ -15,7 +15,9 @@ namespace inkling {
 // The sources of a run, looked at but not read yet.
 struct Corpus {
   SourceKind kind = SourceKind::text;
-  std::vector<PlannedFile> files;  // of every kind, in the order they are read
+  std::vector<PlannedFile> files;   // of every kind, in the order they are read
+  std::vector<Source> cut_sources;  // those whose tail is for validation: cut_tails() finds where it begins in `files`
+  double val_fraction = 0;
   bool several_documents = false;  // if so, a separator ends each of them
   std::string jsonl_field;
   TokenLayout layout = TokenLayout::with_header;  // of ready token files
@@ -27,6 +29,10 @@ struct Corpus {
 
 // Throws Error input for sources that are missing, empty or do not go together.
 Corpus examine_corpus(const DataConfig& config);
+
+// Finds where training ends in the sources that are cut, which must be done before they are visited. That is no part of
+// examine_corpus(), because it reads every compressed file to its end, and a data set that is reused needs no cut.
+void cut_tails(Corpus& corpus);
 
 // Hands the text of a text or grammar corpus to `visitor`, showing progress under `label`. Returns the hash of each of
 // corpus.files. Throws Error input also if a file is no longer what examine_corpus() saw.

@@ -1,74 +1,33 @@
 #include "data/source_plan.h"
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
+#include <numeric>
 #include <optional>
-#include <span>
 
-#include "base/files.h"
+#include "base/error.h"
 #include "base/strings.h"
+#include "data/source_text.h"
 
 namespace inkling {
 
 namespace {
 
-// The offset of the first byte after the first '\n' at or after `from`; the file's size if there is no '\n'.
-std::uint64_t line_start_after(const InputFile& file, std::uint64_t from) {
-  std::array<char, 65536> block;
-  for (std::uint64_t offset = from;;) {
-    const std::size_t count = file.read_some(offset, std::as_writable_bytes(std::span(block)));
-    if (count == 0) return file.size();
-    const char* const end = block.data() + count;
-    const char* const newline = std::find(static_cast<const char*>(block.data()), end, '\n');
-    if (newline != end) return offset + static_cast<std::uint64_t>(newline - block.data()) + 1;
-    offset += count;
-  }
-}
-
-// The offset of the line that holds byte `at`.
-std::uint64_t line_start_before(const InputFile& file, std::uint64_t at) {
-  std::array<char, 65536> block;
-  while (at > 0) {
-    const std::uint64_t begin = at > block.size() ? at - block.size() : 0;
-    const std::span<char> part(block.data(), at - begin);
-    file.read_exactly(begin, std::as_writable_bytes(part));
-    const auto newline = std::find(part.rbegin(), part.rend(), '\n');
-    if (newline != part.rend()) return at - static_cast<std::uint64_t>(newline - part.rbegin());
-    at = begin;
-  }
-  return 0;
-}
-
-// `at`, or the beginning of the UTF-8 character that it lies in.
-std::uint64_t character_start_in(const InputFile& file, std::uint64_t at) {
-  for (std::uint64_t back = 0; back <= std::min<std::uint64_t>(at, 3); ++back) {
-    char byte = 0;
-    const bool any = file.read_some(at - back, std::as_writable_bytes(std::span(&byte, 1))) == 1;
-    if (!any || !continues_character(byte)) return at - back;
-  }
-  return at;  // not UTF-8 anyway
-}
-
-// The cut inside one file at byte `target`, given how far it may move to reach a boundary, and where the file's own
-// ends are boundaries too.
+// The cut inside one file whose text has `size` bytes, at byte `target`, given how far it may move to reach a boundary,
+// and where the file's own ends are boundaries too.
 struct FileCut {
-  std::uint64_t target, reach;
+  std::uint64_t size, target, reach;
   bool start_is_boundary, end_is_boundary;
 
   std::uint64_t in(const SourceFile& source) const {
-    const InputFile file(source.path);
-    const bool lines = source.kind == FileKind::jsonl;
-    const std::uint64_t before = lines ? line_start_before(file, target) : 0;
-    const std::uint64_t after = lines ? line_start_after(file, target == 0 ? 0 : target - 1) : source.stamp.size;
+    const Surroundings around = look_around(source, size, target);
     std::optional<std::uint64_t> best;
     const auto consider = [&](std::uint64_t boundary) {
-      const bool allowed = boundary == 0 ? start_is_boundary : boundary != source.stamp.size || end_is_boundary;
+      const bool allowed = boundary == 0 ? start_is_boundary : boundary != size || end_is_boundary;
       if (allowed && distance(boundary) <= reach && (!best || distance(boundary) < distance(*best))) best = boundary;
     };
-    consider(before);
-    consider(after);
-    return best ? *best : lines ? target : character_start_in(file, target);
+    consider(around.line);
+    consider(around.next_line);
+    return best.value_or(around.character);
   }
 
   std::uint64_t distance(std::uint64_t boundary) const {
@@ -77,19 +36,21 @@ struct FileCut {
 };
 
 void plan_source(const Source& source, double val_fraction, std::vector<PlannedFile>& plan) {
-  const double size = static_cast<double>(source.size());
-  const auto target = static_cast<std::uint64_t>((1.0 - val_fraction) * size);
-  const auto reach = static_cast<std::uint64_t>(val_fraction * 0.5 * size);
+  const std::vector<std::uint64_t> sizes = text_sizes(source);
+  const std::uint64_t total = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+  if (total == 0) throw Error::input(str(source.name, ":1: the file is empty: put text into it or name another"));
+  const auto target = static_cast<std::uint64_t>((1.0 - val_fraction) * static_cast<double>(total));
+  const auto reach = static_cast<std::uint64_t>(val_fraction * 0.5 * static_cast<double>(total));
   std::uint64_t start = 0;  // of this file in the source
   for (std::size_t i = 0; i < source.files.size(); ++i) {
     const SourceFile& file = source.files[i];
-    const std::uint64_t end = start + file.stamp.size;
+    const std::uint64_t end = start + sizes[i];
     PlannedFile planned{file, 0};
     if (end <= target) {
-      planned.train_bytes = file.stamp.size;
+      planned.train_bytes = sizes[i];
     } else if (start < target) {
       const bool last = i + 1 == source.files.size();
-      planned.train_bytes = FileCut{target - start, reach, i > 0, !last}.in(file);
+      planned.train_bytes = FileCut{sizes[i], target - start, reach, i > 0, !last}.in(file);
     }
     plan.push_back(std::move(planned));
     start = end;
@@ -108,7 +69,7 @@ std::vector<PlannedFile> plan_whole(const std::vector<Source>& sources, Split sp
   std::vector<PlannedFile> plan;
   for (const Source& source : sources) {
     for (const SourceFile& file : source.files) {
-      plan.push_back({file, split == Split::train ? file.stamp.size : 0});
+      plan.push_back({file, split == Split::train ? most_text_bytes(file) : 0});
     }
   }
   return plan;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,7 +25,13 @@ constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 // A file read from front to back through a buffer that keeps what the consumer has not taken yet.
 class FileStream {
  public:
-  FileStream(const SourceFile& source, const TextVisitor& visitor) : file_(source.path), visitor_(visitor) {}
+  FileStream(const SourceFile& source, const TextVisitor& visitor) : visitor_(visitor) {
+    if (source.compression == Compression::none) {
+      plain_.emplace(source.path);
+    } else {
+      compressed_.emplace(source.path);
+    }
+  }
 
   // Bytes at hand, from offset() on.
   std::string_view view() const { return std::string_view(buffer_).substr(taken_); }
@@ -38,23 +46,28 @@ class FileStream {
     const std::size_t kept = buffer_.size();
     buffer_.resize(kept + chunk_bytes);
     const std::span<std::byte> free(reinterpret_cast<std::byte*>(buffer_.data()) + kept, chunk_bytes);
-    const std::size_t count = file_.read_some(read_, free);
+    const std::uint64_t file_bytes = bytes_of_file();
+    const std::size_t count = compressed_ ? compressed_->read(free) : plain_->read_some(read_, free);
     buffer_.resize(kept + count);
-    hasher_.update(free.first(count));
+    if (plain_) hasher_.update(free.first(count));
     read_ += count;
     at_end_ = count == 0;
-    if (visitor_.advance) visitor_.advance(count);
+    if (visitor_.advance) visitor_.advance(bytes_of_file() - file_bytes);
   }
 
-  std::string hash() const { return hasher_.hex(); }
+  // Of the file, once it has been read to its end.
+  std::string hash() const { return compressed_ ? compressed_->hash() : hasher_.hex(); }
 
  private:
-  InputFile file_;
+  std::uint64_t bytes_of_file() const { return compressed_ ? compressed_->bytes_read() : read_; }
+
+  std::optional<InputFile> plain_;  // one of the two
+  std::optional<CompressedFile> compressed_;
   const TextVisitor& visitor_;
   Hasher hasher_;
   std::string buffer_;
   std::size_t taken_ = 0;
-  std::uint64_t read_ = 0;
+  std::uint64_t read_ = 0;  // bytes of text
   bool at_end_ = false;
 };
 
@@ -69,9 +82,10 @@ Place visit_lines(FileStream& stream, std::uint64_t end, Split split, Place plac
   while (stream.offset() < end) {
     const std::string_view text = stream.view().substr(0, end - stream.offset());
     const bool more_may_follow = !stream.at_end() && stream.offset() + text.size() < end;
-    const std::size_t length = visitor.part_length(text, more_may_follow);
+    const std::size_t length = text.empty() ? 0 : visitor.part_length(text, more_may_follow);
     if (length == 0) {
-      if (stream.at_end()) break;  // the file has shrunk since it was examined; the caller looks again
+      // The end of a compressed file; or a file has shrunk since it was examined, and the caller looks again.
+      if (stream.at_end()) break;
       stream.read_more();
       continue;
     }
@@ -90,7 +104,7 @@ Place visit_lines(FileStream& stream, std::uint64_t end, Split split, Place plac
 void visit_text_file(FileStream& stream, const PlannedFile& planned, const TextVisitor& visitor) {
   const Place begin{&planned.file.path, 1};
   const Place cut = visit_lines(stream, planned.train_bytes, Split::train, begin, visitor);
-  visit_lines(stream, planned.file.stamp.size, Split::validation, cut, visitor);
+  visit_lines(stream, most_text_bytes(planned.file), Split::validation, cut, visitor);
 }
 
 // Visits one line of .jsonl, which begins at byte `begin` of its file. A document across the cut is cut in proportion.
@@ -135,6 +149,10 @@ void visit_jsonl_file(FileStream& stream, const PlannedFile& planned, const std:
 }
 
 }  // namespace
+
+std::uint64_t most_text_bytes(const SourceFile& file) {
+  return file.compression == Compression::none ? file.stamp.size : std::numeric_limits<std::uint64_t>::max();
+}
 
 std::string Place::text() const { return line == 0 ? path->string() : str(path->string(), ":", line); }
 

@@ -12,11 +12,16 @@ namespace inkling {
 
 enum class Split { train, validation };
 
-// A file and where it is cut: what begins before `train_bytes` is for training, the rest for validation.
+// A file and where it is cut: what begins before byte `train_bytes` of its text is for training, the rest for
+// validation.
 struct PlannedFile {
   SourceFile file;
   std::uint64_t train_bytes = 0;
 };
+
+// How many bytes of text a file has at most: how many it has, but of a compressed one that is known only when it has
+// been read to its end.
+std::uint64_t most_text_bytes(const SourceFile& file);
 
 struct Place {
   const std::filesystem::path* path = nullptr;
@@ -42,7 +47,8 @@ struct TextVisitor {
   std::function<void(std::uint64_t)> advance;             // bytes of the file read since the last call
 };
 
-// Reads a text or .jsonl file once, from its beginning to its end, and returns the hash of its bytes. A byte order mark
+// Reads a text or .jsonl file once, from its beginning to its end, and returns the hash of its bytes (of a compressed
+// file: as they are on the disk). A byte order mark
 // at the beginning of a file does not count as text. A document that is cut between the splits ends in both. Throws
 // Error input with file and line for a line of .jsonl that is not an object with a string in `jsonl_field`.
 std::string visit_file(const PlannedFile& planned, const std::string& jsonl_field, const TextVisitor& visitor);

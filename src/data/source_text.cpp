@@ -1,0 +1,142 @@
+#include "data/source_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/files.h"
+#include "base/progress.h"
+#include "base/strings.h"
+#include "formats/compressed_file.h"
+
+namespace inkling {
+
+namespace {
+
+// The offset of the first byte after the first '\n' at or after `from`; the file's size if there is no '\n'.
+std::uint64_t line_start_after(const InputFile& file, std::uint64_t from) {
+  std::array<char, 65536> block;
+  for (std::uint64_t offset = from;;) {
+    const std::size_t count = file.read_some(offset, std::as_writable_bytes(std::span(block)));
+    if (count == 0) return file.size();
+    const char* const end = block.data() + count;
+    const char* const newline = std::find(static_cast<const char*>(block.data()), end, '\n');
+    if (newline != end) return offset + static_cast<std::uint64_t>(newline - block.data()) + 1;
+    offset += count;
+  }
+}
+
+// The offset of the line that holds byte `at`.
+std::uint64_t line_start_before(const InputFile& file, std::uint64_t at) {
+  std::array<char, 65536> block;
+  while (at > 0) {
+    const std::uint64_t begin = at > block.size() ? at - block.size() : 0;
+    const std::span<char> part(block.data(), at - begin);
+    file.read_exactly(begin, std::as_writable_bytes(part));
+    const auto newline = std::find(part.rbegin(), part.rend(), '\n');
+    if (newline != part.rend()) return at - static_cast<std::uint64_t>(newline - part.rbegin());
+    at = begin;
+  }
+  return 0;
+}
+
+// `at`, or the beginning of the UTF-8 character that it lies in.
+std::uint64_t character_start_in(const InputFile& file, std::uint64_t at) {
+  for (std::uint64_t back = 0; back <= std::min<std::uint64_t>(at, 3); ++back) {
+    char byte = 0;
+    const bool any = file.read_some(at - back, std::as_writable_bytes(std::span(&byte, 1))) == 1;
+    if (!any || !continues_character(byte)) return at - back;
+  }
+  return at;  // not UTF-8 anyway
+}
+
+Surroundings look_around_plain(const SourceFile& source, std::uint64_t at) {
+  const InputFile file(source.path);
+  if (source.kind != FileKind::jsonl) return {0, source.stamp.size, character_start_in(file, at)};
+  return {line_start_before(file, at), line_start_after(file, at - 1), at};
+}
+
+// Calls visit(text), piece by piece, to the end or until it returns false. `progress` counts bytes of files, of which
+// `done` were read before this one.
+template <typename Visit>
+void read_compressed(const SourceFile& source, Progress& progress, std::uint64_t done, Visit visit) {
+  CompressedFile file(source.path);
+  std::string block(std::size_t{1} << 20, '\0');
+  while (const std::size_t count = file.read(std::as_writable_bytes(std::span(block)))) {
+    if (!visit(std::string_view(block).substr(0, count))) return;
+    progress.update(done + file.bytes_read());
+  }
+}
+
+Surroundings look_around_compressed_lines(const SourceFile& source, std::uint64_t size, std::uint64_t at) {
+  Progress progress("finding where training ends", source.stamp.size, "B");
+  Surroundings found{0, size, at};
+  std::uint64_t begin = 0;  // of this piece of the text
+  read_compressed(source, progress, 0, [&](std::string_view text) {
+    // Where the byte before `at` is in the piece: its beginning or end, if it is in an earlier or a later one.
+    const auto here =
+        static_cast<std::size_t>(at - 1 > begin ? std::min<std::uint64_t>(at - 1 - begin, text.size()) : 0);
+    const std::size_t previous = text.substr(0, here).rfind('\n');
+    if (previous != std::string_view::npos) found.line = begin + previous + 1;
+    const std::size_t next = text.find('\n', here);
+    if (next != std::string_view::npos) {
+      found.next_line = begin + next + 1;
+      if (found.next_line == at) found.line = at;
+    }
+    begin += text.size();
+    return next == std::string_view::npos;
+  });
+  return found;
+}
+
+std::uint64_t character_start_in_compressed(const SourceFile& source, std::uint64_t at) {
+  constexpr std::size_t longest_character = 4;
+  const auto end_of = [&](std::string_view text) {
+    return text.substr(text.size() - std::min(text.size(), longest_character));
+  };
+  Progress progress("finding where training ends", source.stamp.size, "B");
+  std::string last;  // bytes up to the one at `at`
+  std::uint64_t begin = 0;
+  read_compressed(source, progress, 0, [&](std::string_view text) {
+    last += end_of(text.substr(0, at + 1 - begin));
+    last = end_of(last);
+    begin += text.size();
+    return begin <= at;
+  });
+  const std::size_t start = character_start(last, last.empty() ? 0 : last.size() - 1);
+  return last.empty() || continues_character(last[start]) ? at : at + 1 - (last.size() - start);
+}
+
+Surroundings look_around_compressed(const SourceFile& source, std::uint64_t size, std::uint64_t at) {
+  if (source.kind == FileKind::jsonl) return look_around_compressed_lines(source, size, at);
+  return {0, size, character_start_in_compressed(source, at)};
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> text_sizes(const Source& source) {
+  std::uint64_t total = 0, done = 0;
+  for (const SourceFile& file : source.files) total += file.compression == Compression::none ? 0 : file.stamp.size;
+  Progress progress("measuring compressed text", total, "B");
+  std::vector<std::uint64_t> sizes;
+  for (const SourceFile& file : source.files) {
+    std::uint64_t& size = sizes.emplace_back(file.compression == Compression::none ? file.stamp.size : 0);
+    if (file.compression == Compression::none) continue;
+    read_compressed(file, progress, done, [&](std::string_view text) {
+      size += text.size();
+      return true;
+    });
+    done += file.stamp.size;
+  }
+  return sizes;
+}
+
+Surroundings look_around(const SourceFile& source, std::uint64_t size, std::uint64_t at) {
+  return source.compression == Compression::none ? look_around_plain(source, at)
+                                                 : look_around_compressed(source, size, at);
+}
+
+}  // namespace inkling
