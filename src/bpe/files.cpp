@@ -15,6 +15,7 @@
 #include "bpe/byte_signs.h"
 #include "bpe/hugging_face_json.h"
 #include "formats/json_fields.h"
+#include "formats/pickle.h"
 
 namespace inkling {
 
@@ -276,6 +277,7 @@ std::vector<fs::path> bpe_files(const fs::path& path) {
 }
 
 BpeVocabulary read_bpe(const fs::path& path, std::optional<Pattern> pattern) {
+  refuse_if_pickle(path);
   const auto [file, merges] = find_files(path);
   if (!merges.empty()) {
     BpeVocabulary vocabulary = read_vocabulary_and_merges(file, merges);

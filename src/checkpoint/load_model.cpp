@@ -31,10 +31,13 @@ LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
 
 const Tokenizer& require_tokenizer(const LoadedModel& model) {
   if (model.tokenizer) return *model.tokenizer;
-  throw Error::input(str(model.folder.string(),
-                         " holds no tokenizer (inkling_tokenizer.json), so text cannot be turned into "
-                         "its tokens: the model comes from elsewhere or was trained on ready token files. If you have "
-                         "the tokenizer of its data as inkling saved it, copy it into this folder"));
+  throw Error::input(
+      str(model.folder.string(),
+          " holds no tokenizer (inkling_tokenizer.json), so text cannot be turned into "
+          "its tokens: the model comes from elsewhere or was trained on ready token files. If you have "
+          "the tokenizer of its data as inkling saved it, copy it into this folder; of nanoGPT's meta.pkl "
+          "scripts/from-nanogpt META.pkl ",
+          model.folder.string(), " makes one there"));
 }
 
 }  // namespace inkling

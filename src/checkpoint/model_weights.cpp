@@ -24,6 +24,7 @@
 #include "checkpoint/model_config.h"
 #include "checkpoint/tensor_files.h"
 #include "formats/json_fields.h"
+#include "formats/pickle.h"
 #include "formats/safetensors.h"
 
 namespace inkling {
@@ -53,12 +54,7 @@ std::vector<SafetensorsFile> open_weights(const fs::path& folder) {
     }
     if (files.empty()) fields.refuse("weight_map names no file");
   } else if (is_there(folder / "pytorch_model.bin")) {
-    throw Error::input(
-        str(folder.string(),
-            ": holds pytorch_model.bin and no model.safetensors. Such a file is a Python pickle, which can run any "
-            "program when it is opened, so it is not read; if you trust it, open it in Python with transformers and "
-            "save it again: AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER, "
-            "safe_serialization=True)"));
+    refuse_pickle(folder / "pytorch_model.bin");
   } else {
     throw Error::input(str(folder.string(), ": holds no model.safetensors; give a model's or a checkpoint's folder"));
   }

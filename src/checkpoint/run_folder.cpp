@@ -15,6 +15,7 @@
 #include "checkpoint/check_checkpoint.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/state_file.h"
+#include "formats/pickle.h"
 
 namespace inkling {
 namespace {
@@ -126,6 +127,14 @@ std::string runs_inside(const fs::path& folder) {
   return runs.empty() ? "" : str("; the runs in it: ", join(runs, ", "));
 }
 
+// nanoGPT's out folder holds a ckpt.pt and nothing else.
+void refuse_pickles_in(const fs::path& place) {
+  refuse_if_pickle(place);
+  for (const std::string& name : names_in(place)) {
+    if (is_named_pickle(name)) refuse_pickle(place / name);
+  }
+}
+
 // Falls back to the newest if the person did not ask for the best by name.
 const Entry& best_of(const Listing& listing, const fs::path& run, bool asked_for) {
   const Entry& newest = listing.whole.back();
@@ -234,6 +243,7 @@ fs::path find_checkpoint(const fs::path& place, const std::string& which) {
   }
   if (!is_there(place)) throw Error::input(str(place.string(), ": there is no such folder"));
   if (!is_folder(place / "checkpoints")) {
+    refuse_pickles_in(place);
     throw Error::input(str(place.string(),
                            " is neither a run's folder (it holds no checkpoints/) nor a checkpoint or "
                            "model folder (it holds no config.json)",

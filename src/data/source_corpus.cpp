@@ -11,6 +11,7 @@
 #include "base/progress.h"
 #include "base/strings.h"
 #include "data/source_plan.h"
+#include "formats/pickle.h"
 #include "grammar/grammar.h"
 
 namespace inkling {
@@ -33,6 +34,7 @@ void refuse_mixture(const std::vector<Source>& sources) {
   for (const Source& source : sources) {
     for (const SourceFile& file : source.files) {
       refuse_archive(file);
+      if (is_named_pickle(file.path)) refuse_pickle(file.path);
       if (file.kind == FileKind::text || file.kind == FileKind::jsonl) continue;
       if (file.compression != Compression::none) {
         throw Error::input(

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "formats/pickle.h"
 
 namespace inkling {
 
@@ -131,6 +132,7 @@ void TokenShardWriter::commit() {
 }
 
 TokenShard::TokenShard(const fs::path& path, TokenLayout layout) : file_(path) {
+  if (layout == TokenLayout::headerless ? is_saved_by_torch(file_) : is_pickle(file_)) refuse_pickle(path);
   if (layout == TokenLayout::headerless) {
     count_ = count_headerless(file_);
     return;

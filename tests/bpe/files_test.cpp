@@ -244,6 +244,12 @@ TEST(BpeFiles, AFlippedBitIsRefusedOrGivesAnotherVocabulary) {
   }
 }
 
+TEST(BpeFiles, APickleIsRefusedWithTheCommandThatReadsIt) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("meta.pkl", "\x80\x04");
+  EXPECT_TRUE(contains(input_error([&] { read_bpe(path, Pattern::gpt2); }), "scripts/from-nanogpt " + path));
+}
+
 TEST(ByteSigns, EachByteHasASignOfItsOwn) {
   std::string all;
   for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);

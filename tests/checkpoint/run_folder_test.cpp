@@ -121,6 +121,16 @@ TEST_F(RunFolder, PlaceWithoutCheckpointsIsToldFromOneThatIsMissing) {
   EXPECT_FALSE(newest_checkpoint(temporary_ / "nowhere"));
 }
 
+TEST_F(RunFolder, NanoGptsCheckpointIsRefusedWithTheCommandThatReadsIt) {
+  fs::create_directories(place());
+  const fs::path pickle = place() / "ckpt.pt";
+  write_file(pickle, "PK\x03\x04");
+  const std::string command = "scripts/from-nanogpt " + pickle.string() + " META.pkl FOLDER";
+  for (const fs::path& named : {place(), pickle}) {
+    expect_refused([&] { find_checkpoint(named, ""); }, {pickle.string(), " is a Python pickle", command});
+  }
+}
+
 TEST_F(RunFolder, DamagedAndStrangeFoldersAreLeftAside) {
   save({10, 20, 30, 40, 50}, 20);
   const fs::path checkpoints = place() / "checkpoints";

@@ -328,6 +328,16 @@ TEST(BadText, AmongOtherKindsOfSourcesIsRefused) {
                        "t.bin holds tokens"));
 }
 
+TEST(BadText, ThatIsAPickleIsRefusedWithTheCommandThatReadsIt) {
+  const TemporaryFolder folder;
+  for (const char* name : {"meta.pkl", "ckpt.pt"}) {
+    const std::string path = folder.write(name, "x");
+    const std::string message = input_error([&] { prepare_dataset(settings(folder, {path}), {}); });
+    EXPECT_TRUE(contains(message, path + " is a Python pickle"));
+    EXPECT_TRUE(contains(message, "scripts/from-nanogpt " + path));
+  }
+}
+
 TEST(DataDir, ThatHoldsOtherFilesIsNeverReplaced) {
   const TemporaryFolder folder;
   const DataConfig config = settings(folder, {folder.write("a.txt", some_text())});
