@@ -38,8 +38,10 @@ struct Batch {
 };
 
 void encode_batch(const Tokenizer& tokenizer, bool with_separators, Batch& batch) {
+  const std::optional<Token> start = document_start(tokenizer);
   std::string_view rest = batch.text;
   for (const Batch::Part& part : batch.parts) {
+    if (part.begins_document && start) batch.tokens.push_back(*start);
     const std::string_view text = rest.substr(0, part.length);
     take_part(
         {batch.split, text, part.place}, [&] { tokenizer.encode_part(text, part.begins_document, batch.tokens); },

@@ -86,7 +86,8 @@ ValidationBound compute_bound(const Grammar& grammar, const Tokenizer& tokenizer
   ValidationBound bound;
   for (std::uint64_t index = first; index < end; ++index) {
     const Story story = grammar.expand(seed, index);
-    bound.stories.push_back({encode(tokenizer, story.text).size() + 1, count_characters(story.text) + 1, story.nats});
+    const std::size_t tokens = encode(tokenizer, story.text).size() + (document_start(tokenizer) ? 2 : 1);
+    bound.stories.push_back({tokens, count_characters(story.text) + 1, story.nats});
   }
   return bound;
 }

@@ -47,6 +47,11 @@ std::size_t Tokenizer::part_length(std::string_view text, bool more_may_follow) 
   return next_lines_length(text, more_may_follow);
 }
 
+std::optional<Token> document_start(const Tokenizer& tokenizer) {
+  const std::optional<Token> first = tokenizer.first_token();
+  return first == tokenizer.separator() ? std::nullopt : first;
+}
+
 std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text) {
   tokenizer.check(text);  // the whole text at once, so that the error names what is wrong in every part
   std::vector<Token> tokens;
