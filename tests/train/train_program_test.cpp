@@ -5,6 +5,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/optimizer_file.h"
+#include "tests/compressed.h"
 #include "tests/train/training_folder.h"
 
 namespace inkling {
@@ -174,6 +175,31 @@ TEST_F(TrainProgram, TheSpaceSignOfSentencepieceIsWarnedAboutWithACountAndTraine
                                  "--set", "training.max_steps=6"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("the text holds U+2581 (\u2581) 3 times"), std::string::npos) << outcome.err;
+}
+
+TEST_F(TrainProgram, TokenFilesWithoutAHeaderTrainAsTheTextTheyWereMadeOf) {
+  ASSERT_EQ(train({"--out runs/text --set training.max_steps=6 --set data.dir=prepared"}).code, 0);
+  for (const std::string split : {"train", "validation"}) {
+    write_file(folder / (split + ".bin"), read_file(folder / ("prepared/" + split + "-000000.bin")).substr(1024));
+  }
+  const auto vocab_size = nlohmann::json::parse(read_file(folder / "prepared/dataset.json")).at("vocab_size").dump();
+  const Outcome outcome = train({"--out runs/tokens --set training.max_steps=6 --set data.source=train.bin",
+                                 "--set data.validation_source=validation.bin --set data.headerless=true",
+                                 "--set data.vocab_size=" + vocab_size});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_same_run("text", "tokens", "000006");
+  const auto loss_of = [&](const std::string& run) {
+    return nlohmann::json::parse(run_command(folder.path(), "inkling-eval runs/" + run + " --json").out).at("loss");
+  };
+  EXPECT_EQ(loss_of("tokens"), loss_of("text"));
+}
+
+TEST_F(TrainProgram, ACompressedTextTrainsAsTheTextInIt) {
+  write_file(folder / "text.txt.zst", zstd_of(read_file(folder / "text.txt")));
+  ASSERT_EQ(train({"--out runs/plain --set training.max_steps=6"}).code, 0);
+  const Outcome outcome = train({"--out runs/packed --set training.max_steps=6 --set data.source=text.txt.zst"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_same_run("plain", "packed", "000006");
 }
 
 TEST_F(TrainProgram, AProfileNamesTheOperationsOfTenSteps) {
