@@ -2,6 +2,7 @@
 
 Logits may differ by 1e-4 of the largest logit or of 1, whichever is larger. Besides, both programs generate the
 likeliest tokens, inkling from its cached keys and values."""
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -20,11 +21,23 @@ class Inkling:
     def __init__(self, bin_folder):
         self.train_program = bin_folder / "inkling-train"
         self.print_program = bin_folder / "print_logits"
+        self.tokens_program = bin_folder / "print_tokens"
 
     def logits(self, folder, tokens):
         """float32 [tokens, vocabulary]: the logits after each token."""
         rows = [line.split() for line in run(self.print_program, folder, *tokens).splitlines()]
         return torch.tensor([[float(word) for word in row] for row in rows])
+
+    def tokens(self, folder, texts):
+        """The tokens of each text as a document, by the tokenizer of a folder."""
+        frames = b"".join(struct.pack("<I", len(data)) + data for data in (text.encode() for text in texts))
+        done = subprocess.run([self.tokens_program, "open", folder], input=frames, stdout=subprocess.PIPE, check=True)
+        numbers, at, answers = [number for (number,) in struct.iter_unpack("<I", done.stdout)], 0, []
+        while at < len(numbers):  # microseconds, the number of tokens, the tokens
+            end = at + 2 + numbers[at + 1]
+            answers.append(numbers[at + 2 : end])
+            at = end
+        return answers
 
     def continuation(self, folder, prompt, count):
         return [int(word) for word in run(self.print_program, "--greedy", count, folder, *prompt).split()]
@@ -89,6 +102,17 @@ class Comparison:
             self.logits(folder, "after transformers saved it")
 
     @torch.no_grad()
+    def tokens(self, folder, texts):
+        """The tokens of each text as a document, by the tokenizer of a folder."""
+        frames = b"".join(struct.pack("<I", len(data)) + data for data in (text.encode() for text in texts))
+        done = subprocess.run([self.tokens_program, "open", folder], input=frames, stdout=subprocess.PIPE, check=True)
+        numbers, at, answers = [number for (number,) in struct.iter_unpack("<I", done.stdout)], 0, []
+        while at < len(numbers):  # microseconds, the number of tokens, the tokens
+            end = at + 2 + numbers[at + 1]
+            answers.append(numbers[at + 2 : end])
+            at = end
+        return answers
+
     def continuation(self):
         """Where transformers' two likeliest tokens are nearer to each other than twice what a logit may differ by,
         either is right, and what follows is another text."""

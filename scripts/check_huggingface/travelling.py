@@ -7,9 +7,11 @@ from pathlib import Path
 import torch
 from cases import gpt2, llama, mistral, own_family, qwen3
 from comparison import run
+from sentencepiece import SentencePieceTrainer
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig, PreTrainedTokenizerFast
 
+ROOT = Path(__file__).resolve().parents[2]
 KINDS = {
     "byte": {"kind": "byte"},
     "char": {"kind": "char"},
@@ -45,11 +47,13 @@ def greedy_text(model, tokenizer, prompt, foreign=None):
     made = model.generate(
         torch.tensor([tokens]), attention_mask=torch.ones(1, len(tokens), dtype=torch.long), do_sample=False,
         max_new_tokens=TOKENS, pad_token_id=0)
-    made = made[0, len(tokens):].tolist()
+    made = made[0].tolist()
     ends = model.generation_config.eos_token_id
     if made[-1] in (ends if isinstance(ends, list) else [ends]):
         made.pop()  # which transformers leaves out of the text only where its tokenizer calls it special
-    return tokenizer.decode(made, skip_special_tokens=True)
+    # Behind the prompt, since LlamaTokenizer takes a space off the front of whatever it decodes.
+    begun = tokenizer.decode(tokens, skip_special_tokens=True)
+    return tokenizer.decode(made, skip_special_tokens=True)[len(begun):]
 
 
 def sampled(inkling, folder):
@@ -68,15 +72,15 @@ def compare_texts(ours, theirs):
 
 def compare_cell(inkling, config, work, kind, family):
     """A model of one family trained with one kind of tokenizer. transformers does not open inkling's own family; there the
-    tokens of the prompts are compared alone."""
+    tokens of texts are compared alone."""
     data, out = work / f"data-{list(KINDS).index(kind)}", work / f"run-{kind}-{family}".replace(" ", "-")
     folder = inkling.train(config, out, settings_of(kind, family, data))
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    ours = sampled(inkling, folder)
     if family == own_family:
-        tokens = [tokenizer(prompt).input_ids for prompt in PROMPTS]
-        same = [tokenizer.decode(ids) == prompt for ids, prompt in zip(tokens, PROMPTS)]
-        return all(same), f"{sum(same)} of {len(same)} prompts come back; transformers does not open {own_family}"
+        texts = PROMPTS + sampled(inkling, folder)
+        same = [a == tokenizer(text).input_ids for a, text in zip(inkling.tokens(folder, texts), texts, strict=True)]
+        return all(same), f"{sum(same)} of {len(same)} texts have the same tokens; transformers does not open {own_family}"
+    ours = sampled(inkling, folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     return compare_texts(ours, [greedy_text(model, tokenizer, prompt) for prompt in PROMPTS])
 
@@ -136,10 +140,35 @@ def save_llama3(folder, make_model):
     tokenizer.save_pretrained(folder)
 
 
+def save_llama2(folder, make_model, **settings):
+    """With a sentencepiece model alone, as Llama 2 and the first Mistral came. It draws no token of a single byte: bytes that
+    are no character become text in another way there."""
+    folder.mkdir()
+    text = (ROOT / "docs/formats.md").read_text().split("\n")
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(text), model_prefix=folder / "tokenizer", model_type="bpe", vocab_size=1000,
+        byte_fallback=True, normalization_rule_name="identity", remove_extra_whitespaces=False, num_threads=1,
+        allow_whitespace_only_pieces=True, minloglevel=2)
+    config = LlamaConfig(
+        vocab_size=1000, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=128)
+    model = make_model(config)
+    model.lm_head.weight.data[: 3 + 256] = 0  # <unk>, <s>, </s> and the bytes
+    model.save_pretrained(folder)
+    settings = {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True, "bos_token": "<s>", "eos_token": "</s>", **settings}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+def save_llama2_without_prefix(folder, make_model):
+    save_llama2(folder, make_model, add_prefix_space=False, add_bos_token=False, legacy=False)
+
+
 MADE = {
     "GPT-2 with tokenizer.json": save_gpt2,
     "GPT-2 with vocab.json and merges.txt": save_older_gpt2,
     "Llama with Llama 3's pattern, bos and three eos": save_llama3,
+    "Llama with tokenizer.model": save_llama2,
+    "Llama with tokenizer.model, no prefix and no bos": save_llama2_without_prefix,
 }
 
 
@@ -147,13 +176,16 @@ def compare_made(inkling, work, name, make_model):
     folder = work / f"made-{list(MADE).index(name)}"
     MADE[name](folder, make_model)
     tokenizer_folder = folder
-    if not (folder / "tokenizer.json").exists():  # this transformers wants it; the tokenizer is the same
+    if (folder / "vocab.json").exists():  # this transformers wants it; the tokenizer is the same
         tokenizer_folder = work / "tokenizer-of-gpt2"
         PreTrainedTokenizerFast(tokenizer_object=gpt2_tokenizer(), eos_token="<|endoftext|>").save_pretrained(tokenizer_folder)
     tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     theirs = [greedy_text(model, tokenizer, prompt, foreign=True) for prompt in PROMPTS]
-    return compare_texts(sampled(inkling, folder), theirs)
+    lines = [line for line in (ROOT / "README.md").read_text().split("\n") if not line.startswith(" ")]
+    same = [tokenizer(line, add_special_tokens=False).input_ids == ids for line, ids in zip(lines, inkling.tokens(folder, lines))]
+    agree, words = compare_texts(sampled(inkling, folder), theirs)
+    return agree and all(same), f"{words}; {sum(same)} of {len(same)} lines have the same tokens"
 
 
 def check_travelling(tally, inkling, config, work, make_model):

@@ -11,6 +11,7 @@ import unicodedata
 from pathlib import Path
 
 import tokenizers
+from foreign_models import check_foreign_models
 from texts import ENGLISH, assigned, varied, worst
 from tokenizers_compared import Inkling, frames, make_probe, make_vocabularies
 
@@ -120,10 +121,13 @@ KINDS = {
 UNLIKE = re.compile("\u2581|<0x[0-9A-F]{2}>|</s>|<unk>")  # is encoded otherwise there (text/hugging_face_files.h)
 
 
+def documentation():
+    return "".join(page.read_text() for page in sorted(ROOT.glob("docs/**/*.md")))
+
+
 def check_folders(tally, bin, work, texts):
     """The tokens that tokenizers gives from what inkling writes beside a data set, for every kind."""
-    pages = sorted(ROOT.glob("docs/**/*.md"))
-    corpus = "\n".join(texts[:200]) + "".join(page.read_text() for page in pages) + ENGLISH
+    corpus = "\n".join(texts[:200]) + documentation() + ENGLISH
     (work / "corpus.txt").write_bytes(corpus.encode())
     # The same once more as two documents, so that there is a separator.
     (work / "more.txt").write_text(ENGLISH)
@@ -158,6 +162,7 @@ def check(bin, gpt2, count, work):
         check_texts(tally, probe, texts)
         check_texts(tally, vocabulary, list(worst(20_000).values()))
     check_folders(tally, bin, work, texts[:10_000])
+    check_foreign_models(tally, bin, work, documentation(), texts[:10_000])
     texts = {"English": ENGLISH * 50, "varied texts": " ".join(varied(20_000, 2, common))}
     check_learning(tally, bin, texts)
     print(f"{tally.counts[True]} agree, {tally.counts[False]} differ")
