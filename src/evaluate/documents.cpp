@@ -31,12 +31,13 @@ class DocumentScorer {
   void add(std::size_t file, const PartOfText& part) {
     std::vector<Token> tokens;
     take_part(
-        part, [&] { tokenizer_.encode_part(part.text, tokens); },
+        part, [&] { tokenizer_.encode_part(part.text, !open_, tokens); },
         [&](std::string_view line) { tokenizer_.check(line); });
     if (tokens.empty()) return;
     const bool first_is_scored = open_ || in_front_;
     if (!open_) begin(file, part.place.line);
-    scores_.back().bytes += part.text.size() - (first_is_scored ? 0 : tokenizer_.decode(tokens.front()).size());
+    scores_.back().bytes += part.text.size();
+    if (!first_is_scored) scores_.back().bytes -= text_bytes(tokens.front());
     cutter_.add(tokens);
     while (auto window = cutter_.next()) take(std::move(*window));
   }
@@ -63,6 +64,12 @@ class DocumentScorer {
 
  private:
   std::int64_t block_size() const { return model_.model->shape().block_size; }
+
+  // Of a document's first token: what it stands for without the prefix, which is no text.
+  std::size_t text_bytes(Token first) const {
+    const std::size_t bytes = tokenizer_.decode(first).size(), prefix = tokenizer_.prefix().size();
+    return bytes > prefix ? bytes - prefix : 0;
+  }
 
   void begin(std::size_t file, std::uint64_t line) {
     open_ = true;
@@ -130,7 +137,7 @@ void read_standard_input(const TextVisitor& visitor, const Tokenizer& tokenizer)
 void read_file(const std::string& path, const std::string& field, const TextVisitor& visitor) {
   const SourceFile file = examine_file(path);
   if (file.kind == FileKind::tokens) throw Error::input(str(path, " holds tokens, not text: name the text instead"));
-  visit_file({.file = file, .train_bytes = file.stamp.size}, field, visitor);
+  visit_file({.file = file, .train_bytes = most_text_bytes(file)}, field, visitor);
 }
 
 }  // namespace

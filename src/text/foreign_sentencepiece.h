@@ -28,8 +28,9 @@ std::vector<AddedToken> special_tokens(const SentencepieceModel& model, const st
 // compute.
 std::unique_ptr<SentencepieceModel> open_sentencepiece_model(const std::filesystem::path& folder);
 
-// A document's tokens are those that the library gives for all of it at once, with the prefix in front; the name of a
-// special token in it is ordinary text. Throws Error input if the rules name tokens that are none.
+// A document's tokens are those that the library gives for all of it at once, with the prefix in front, but for what
+// docs/formats.md says of U+2581 and of long documents by unigram; the name of a special token in it is ordinary text.
+// Throws Error input if the rules name tokens that are none.
 std::unique_ptr<Tokenizer> make_foreign_sentencepiece(std::unique_ptr<SentencepieceModel> model,
                                                       SentencepieceRules rules);
 

@@ -13,7 +13,8 @@ namespace inkling {
 
 // Between two characters that stand side by side in no piece no token can cross, and then the tokens of both sides are
 // those of the whole: bpe merges neighbours only to pieces, so what happens on one side changes nothing on the other;
-// the best way through unigram's lattice goes through that place, and its halves are best ways of their own.
+// the best way through unigram's lattice goes through that place, and its halves are best ways of their own (but for
+// the rounding of the library's 32-bit sums).
 class PieceCuts {
  public:
   explicit PieceCuts(std::span<const Piece> pieces);

@@ -63,8 +63,13 @@ std::optional<Token> read_separator(const fs::path& folder, std::span<const Adde
   if (const auto name = special_token_name(folder, "eos_token")) return find_token(special, *name);
   const auto config = open_if_there(folder / "config.json");  // GPT-2's own folder says it there alone
   if (!config || !config->has("eos_token_id")) return find_token(special, otherwise);
-  for (const AddedToken& one : special) {
-    if (config->json("eos_token_id") == str(one.token)) return one.token;
+  const std::string value = config->json("eos_token_id");
+  const nlohmann::json ends =
+      value.starts_with("[") ? config->list("eos_token_id") : nlohmann::json::array({nlohmann::json::parse(value)});
+  for (const nlohmann::json& end : ends) {
+    for (const AddedToken& one : special) {
+      if (end == one.token) return one.token;
+    }
   }
   return std::nullopt;
 }

@@ -17,7 +17,7 @@ namespace inkling {
 // `special` lists the tokens that stand for no text in these functions; `otherwise` is a name that counts where no file
 // has one.
 
-// The token that eos_token names, or that has the number eos_token_id in config.json; none if it is not special.
+// The token that eos_token names, or the first of eos_token_id in config.json that is special; none if there is none.
 std::optional<Token> read_separator(const std::filesystem::path& folder, std::span<const AddedToken> special,
                                     const std::string& otherwise);
 

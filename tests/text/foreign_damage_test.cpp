@@ -36,6 +36,7 @@ void write_bpe_folder(const TemporaryFolder& folder) {
 
 // Opens the folder with these contents of one file. Returns whether it was refused.
 bool refused(const TemporaryFolder& folder, const std::string& file, const std::string& contents) {
+  fs::remove(folder / file);
   std::ofstream(folder / file, std::ios::binary | std::ios::trunc) << contents;  // which does not wait for the disk
   const auto error = error_of([&] {
     const auto tokenizer = load_tokenizer(folder.path());

@@ -83,6 +83,7 @@ TEST_F(ForeignSentencepiece, PromptsAndDocumentsHaveTheTokensThatTheFolderNames)
   EXPECT_EQ(last("special_tokens_map.json", R"({"eos_token": {"content": "<s>"}})"), bos);
   EXPECT_EQ(last("config.json", R"({"eos_token_id": 340})"), bos);
   EXPECT_EQ(last("config.json", R"({"eos_token_id": 300})"), std::nullopt) << "a piece of text";
+  EXPECT_EQ(last("config.json", R"({"eos_token_id": [300, 340, 1]})"), bos);
   EXPECT_EQ(last("tokenizer_config.json", R"({"eos_token": null})"), std::nullopt);
   EXPECT_TRUE(contains(refusal_with("tokenizer_config.json", R"({"add_eos_token": true})"),
                        "tokenizer_config.json: add_eos_token is true, and must be false"));
