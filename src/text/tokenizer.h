@@ -70,8 +70,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 // Whether the folder holds a tokenizer that load_tokenizer() knows by its files' names.
 bool holds_tokenizer(const std::filesystem::path& folder);
 
-// The token that stands in front of every document of a corpus: first_token(), unless that is the separator, which stands
-// behind the document before.
+// The token that stands in front of every document of a corpus: first_token(), unless that is the separator, which
+// stands behind the document before.
 std::optional<Token> document_start(const Tokenizer& tokenizer);
 
 // Encodes a whole document, part by part. Throws what tokenizer.check(text) throws.

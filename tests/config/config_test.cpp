@@ -353,6 +353,7 @@ TEST(PrintConfig, WritesEveryDefault) {
   validation_source: []
   jsonl_field: text
   vocab_size: 0
+  headerless: false
   tokenizer:
     kind: char
     from: auto

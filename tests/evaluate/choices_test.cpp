@@ -34,8 +34,8 @@ class BeginsTexts final : public Tokenizer {
   std::optional<Token> separator() const override { return inner_->separator(); }
   std::optional<Token> first_token() const override { return encode(*inner_, "z").front(); }
   void check(std::string_view text) const override { inner_->check(text); }
-  void encode_part(std::string_view part, std::vector<Token>& tokens) const override {
-    inner_->encode_part(part, tokens);
+  void encode_part(std::string_view part, bool begins_document, std::vector<Token>& tokens) const override {
+    inner_->encode_part(part, begins_document, tokens);
   }
   std::string decode(Token token) const override { return inner_->decode(token); }
   void save(const std::filesystem::path& to) const override { inner_->save(to); }
