@@ -11,6 +11,7 @@
 #include "evaluate/validation.h"
 #include "model_flags.h"
 #include "program.h"
+#include "text/build_tokenizer.h"
 
 namespace {
 
@@ -104,7 +105,9 @@ int evaluate(int argc, char** argv) {
   check_flags(flags);
   const RuntimeConfig runtime = runtime_settings(flags.model);
   const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
-  const Config config = find_config(flags, folder);
+  Config config = find_config(flags, folder);
+  if (config.model.init_from && holds_tokenizer(folder)) inherit_tokenizer(config, folder);
+  replace_missing_tokenizer(config.data.tokenizer, folder);
   const LoadedModel model = load_model(folder, resolve_flags(runtime));
   const PrintSettings settings{.json = flags.json, .each = flags.each, .checkpoint = folder.string()};
   if (!flags.choices.empty()) {

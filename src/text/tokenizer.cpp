@@ -126,4 +126,9 @@ void inherit_tokenizer(Config& config, const std::filesystem::path& folder) {
   tokenizer.from = folder.string();
 }
 
+void replace_missing_tokenizer(TokenizerConfig& config, const std::filesystem::path& checkpoint) {
+  if (!config.from || *config.from == "gpt2" || std::filesystem::exists(*config.from)) return;
+  if (holds_tokenizer(checkpoint)) config.from = checkpoint.string();
+}
+
 }  // namespace inkling

@@ -5,12 +5,12 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/paths.h"
 #include "base/strings.h"
 #include "checkpoint/model_config.h"
 #include "config/config.h"
 #include "model/model.h"
 #include "runtime/cpu_memory.h"
+#include "text/build_tokenizer.h"
 #include "train/fit.h"
 #include "train/memory.h"
 
@@ -67,9 +67,7 @@ Dataset prepare(const Config& asked, const TrainOptions& options, const std::opt
                            " was trained on; bring the old text back, or start over beside it with --fresh"));
   };
   DataConfig data = asked.data;
-  // What the run started from may be gone by now; its tokenizer came along.
-  const std::optional<std::string>& from = data.tokenizer.from;
-  if (resume && from && *from != "gpt2" && !is_there(*from)) data.tokenizer.from = resume->checkpoint.string();
+  if (resume) replace_missing_tokenizer(data.tokenizer, resume->checkpoint);
   return prepare_dataset(data,
                          {.block_size = asked.model.block_size, .dry_run = options.dry_run, .check_hash = check_hash});
 }

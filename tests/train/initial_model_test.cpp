@@ -73,6 +73,8 @@ TEST_F(InitialModel, ResumesBitForBitAlsoWhereTheFirstModelIsGone) {
   fs::rename(folder / "runs/run", folder / "elsewhere");
   expect_said(tune({"--out runs/parts"}), {"goes on from"});
   expect_same_run("whole", "parts", "000006");
+  const Outcome scored = run_command(folder.path(), "inkling-eval runs/parts --device cpu");
+  EXPECT_EQ(scored.code, 0) << scored.err;
 }
 
 TEST_F(InitialModel, ARunGoesOnWithTheSettingsItHasKept) {
