@@ -1,4 +1,6 @@
 // inkling-prepare CONFIG: turns the text of `data:` into token files, and nothing else.
+#include "base/files.h"
+#include "base/paths.h"
 #include "config/config.h"
 #include "data/dataset.h"
 #include "program.h"
@@ -23,6 +25,15 @@ void describe(const Dataset& dataset) {
   describe_split("validation", dataset.validation);
 }
 
+// The folder of the model that the run starts from; of a run one of its checkpoints, which all have its tokenizer.
+fs::path find_model(const fs::path& init_from) {
+  require_model(init_from);
+  for (const std::string& name : names_in(init_from / "checkpoints")) {
+    if (holds_tokenizer(init_from / "checkpoints" / name)) return init_from / "checkpoints" / name;
+  }
+  return init_from;
+}
+
 int prepare(int argc, char** argv) {
   CLI::App app("Turns the text of a run into token files, once. Prints their folder.", "inkling-prepare");
   app.footer(
@@ -35,12 +46,16 @@ int prepare(int argc, char** argv) {
   if (!parse_flags(app, argc, argv)) return 0;
 
   Config config = load_config(flags.config, flags.overrides);
-  if (config.model.init_from) inherit_tokenizer(config, *config.model.init_from);
+  if (config.model.init_from) inherit_tokenizer(config, find_model(*config.model.init_from));
   if (flags.print_config) {
+    if (config.model.init_from) {
+      throw Error::input("the shape comes from model.init_from; inkling-train --print-config shows it");
+    }
     std::cout << print_config(config);
     return 0;
   }
-  options.block_size = config.model.block_size;
+  const bool is_inherited = config.model.init_from && !config.written.find("model.block_size");
+  options.block_size = is_inherited ? 0 : config.model.block_size;  // 0: not known here
   options.dry_run = flags.dry_run;
   const Dataset dataset = prepare_dataset(config.data, options);
   describe(dataset);

@@ -53,6 +53,23 @@ class FitChecker {
   }
 
  private:
+  // What says how a tokenizer is learned has no meaning for one that exists.
+  void check_beside_from(const TokenizerConfig& tokenizer) const {
+    if (source_kind(config_.data) == SourceKind::token_files) {
+      refuse({"data.tokenizer.from"},
+             "data.tokenizer.from is for text, and data.source is ready token files; remove it");
+    }
+    const TokenizerConfig defaults;
+    const auto refuse_changed = [&](const std::string& key, bool is_changed) {
+      if (is_changed)
+        refuse({key}, str(key, " is for a tokenizer that is learned, and this one exists (", *tokenizer.from,
+                          "); leave it out"));
+    };
+    refuse_changed("data.tokenizer.vocab_size", tokenizer.vocab_size != defaults.vocab_size);
+    refuse_changed("data.tokenizer.model_type", tokenizer.model_type != defaults.model_type);
+    refuse_changed("data.tokenizer.character_coverage", tokenizer.character_coverage != defaults.character_coverage);
+  }
+
   // Returns the place of the first of these keys that a flag wrote, or else that the file wrote.
   std::string place_of(std::initializer_list<std::string> keys) const {
     for (const auto* written : {&places_.flags, &places_.files}) {
@@ -127,6 +144,7 @@ class FitChecker {
 
   void check_tokenizer() const {
     const TokenizerConfig& tokenizer = config_.data.tokenizer;
+    if (tokenizer.from) check_beside_from(tokenizer);
     if (tokenizer.kind == TokenizerKind::bpe || !(tokenizer.from == "gpt2" || tokenizer.pattern)) return;
     const std::string key = tokenizer.pattern ? "data.tokenizer.pattern" : "data.tokenizer.from";
     refuse({key}, str(key, " is for data.tokenizer.kind: bpe, and the kind is ", word_of(tokenizer.kind),

@@ -226,9 +226,12 @@ Config load_kept_config(const std::filesystem::path& path, std::span<const std::
 // Does the same as load_config() for a text; `name` stands for the path in messages.
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides);
 
-// Completes the shape of a run that starts from the weights of `folder`: what the person left out of model:, or wrote
-// as auto, becomes what `stored` has. Throws an Error input with the place of a setting that says otherwise (block_size
-// may), and for settings that do not fit together.
+// Completes the shape of a run that starts from a model: what the person left out of model:, or wrote as auto, becomes
+// what `stored` has. Throws an Error input for settings that do not fit together.
+void complete_shape(Config& config, const GptShape& stored);
+
+// Does so where the model's weights are in `folder`. Throws an Error input with the place of a setting that says
+// otherwise than `stored`; block_size may.
 void inherit_shape(Config& config, const GptShape& stored, const std::string& folder);
 
 // Returns YAML with every setting written out. parse_config() reads the same Config from it.

@@ -145,7 +145,7 @@ void fields(Fields& f, DataConfig& c) {
 }
 
 void fields(Fields& f, ModelConfig& c) {
-  f.add("init_from", c.init_from, Text{"a path"}, ask, "A checkpoint, a run or a folder from elsewhere whose weights the run starts from. What is left out of the shape is taken from there, and so is the tokenizer; `auto` draws new weights.");
+  f.add("init_from", c.init_from, Text{"a path"}, refuse, "A checkpoint, a run or a folder from elsewhere whose weights the run starts from. What is left out of the shape is taken from there, and so is the tokenizer; `auto` draws new weights.");
   f.add("n_layer", c.n_layer, whole(1, most_layers), refuse, "Blocks, one after the other.");
   f.add("n_head", c.n_head, whole(1, most_heads), refuse, "Attention heads in each block.");
   f.add("n_kv_head", c.n_kv_head, whole(1, most_heads), refuse, "Heads of keys and values, each shared by as many query heads; divides `n_head`. Fewer make generating cheaper; `auto` is `n_head`.");

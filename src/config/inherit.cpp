@@ -1,4 +1,4 @@
-// inherit_shape() of config.h.
+// complete_shape() and inherit_shape() of config.h.
 #include "base/error.h"
 #include "base/strings.h"
 #include "config/checks.h"
@@ -9,38 +9,49 @@
 namespace inkling {
 namespace {
 
-// Gives `to` the value of `from`, as if it were written at `place`.
-void copy_value(const Setting& to, const Setting& from, const std::string& place) {
-  assign(to, parse_yaml(value_as_yaml(from), place));
+Config config_of(const GptShape& shape) {
+  Config config;
+  static_cast<GptShape&>(config.model) = shape;
+  return config;
+}
+
+// Gives `to` the value of `from`.
+void copy_value(const Setting& to, const Setting& from) { assign(to, parse_yaml(value_as_yaml(from), from.key)); }
+
+bool is_of_shape(const Setting& setting) {
+  return section_of(setting.key) == "model" && setting.key != "model.init_from" && setting.key != "model.dropout";
 }
 
 // Whether the setting leaves `stored` the same model, whichever way it is written.
 bool agrees(const Setting& setting, const GptShape& stored) {
-  Config trial;
-  static_cast<GptShape&>(trial.model) = stored;
-  copy_value(*all_settings(trial).find(setting.key), setting, setting.key);
+  Config trial = config_of(stored);
+  copy_value(*all_settings(trial).find(setting.key), setting);
   return trial.model == stored;
 }
 
 }  // namespace
 
-void inherit_shape(Config& config, const GptShape& stored, const std::string& folder) {
-  Config other;
-  static_cast<GptShape&>(other.model) = stored;
+void complete_shape(Config& config, const GptShape& stored) {
+  Config other = config_of(stored);
   const Settings ours = all_settings(config), theirs = all_settings(other);
   for (const Setting& setting : ours.settings) {
-    const std::string& key = setting.key;
-    if (section_of(key) != "model" || key == "model.init_from" || key == "model.dropout") continue;
-    const Setting& value = *theirs.find(key);
-    const auto place = config.written.find(key);
-    if (!place || std::holds_alternative<Auto>(setting.get())) {
-      copy_value(setting, value, folder);
-    } else if (key != "model.block_size" && !agrees(setting, stored)) {
-      throw Error::input(str(*place, ": ", key, " is ", value_as_yaml(setting), ", and the weights in ", folder,
-                             " (model.init_from) have ", value_as_yaml(value), "; leave it out"));
-    }
+    const bool is_written = config.written.find(setting.key) && !std::holds_alternative<Auto>(setting.get());
+    if (is_of_shape(setting) && !is_written) copy_value(setting, *theirs.find(setting.key));
   }
   check_model_fit(config);
+}
+
+void inherit_shape(Config& config, const GptShape& stored, const std::string& folder) {
+  Config other = config_of(stored);
+  const Settings ours = all_settings(config), theirs = all_settings(other);
+  for (const Setting& setting : ours.settings) {
+    const auto place = config.written.find(setting.key);
+    const bool is_asked = place && is_of_shape(setting) && !std::holds_alternative<Auto>(setting.get());
+    if (!is_asked || setting.key == "model.block_size" || agrees(setting, stored)) continue;
+    throw Error::input(str(*place, ": ", setting.key, " is ", value_as_yaml(setting), ", and the weights in ", folder,
+                           " (model.init_from) have ", value_as_yaml(*theirs.find(setting.key)), "; leave it out"));
+  }
+  complete_shape(config, stored);
 }
 
 }  // namespace inkling

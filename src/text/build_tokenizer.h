@@ -42,6 +42,9 @@ bool tokenizer_learns(const TokenizerConfig& config);
 // Whether the person says which tokenizer the run takes.
 bool names_tokenizer(const Config& config);
 
+// Throws Error input, naming model.init_from and the nearest name, if there is no such path.
+void require_model(const std::filesystem::path& init_from);
+
 // Makes the tokenizer of a model that the run starts from data.tokenizer.from, unless the person names another. Throws
 // Error input if the folder holds none and nobody names one, and if data.tokenizer.kind says otherwise.
 void inherit_tokenizer(Config& config, const std::filesystem::path& folder);

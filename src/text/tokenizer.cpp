@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "base/strings.h"
+#include "config/checks.h"
 #include "text/foreign_tokenizer.h"
 #include "text/line_cuts.h"
 #include "text/tokenizer_kind.h"
@@ -34,6 +36,13 @@ static std::optional<TokenizerKind> kind_of(std::string_view word) {
 static bool names_folder(const TokenizerConfig& config) {
   return config.from && *config.from != "gpt2" && !config.pattern && std::filesystem::is_directory(*config.from) &&
          holds_tokenizer(*config.from);
+}
+
+// Only bpe has files of several kinds.
+static void require_folder(const TokenizerConfig& config) {
+  if (!config.from || config.kind == TokenizerKind::bpe || names_folder(config)) return;
+  throw Error::input(str("data.tokenizer.from: ", *config.from, " is no folder that holds a tokenizer; name one that ",
+                         "does, such as a checkpoint's, or leave it out"));
 }
 
 static std::unique_ptr<Tokenizer> open_named(const TokenizerConfig& config) {
@@ -83,10 +92,12 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
 }
 
 std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const ReadParts& read, bool with_separator) {
+  require_folder(config);
   if (names_folder(config)) {
     auto tokenizer = open_named(config);
     if (tokenizer->separator() || !with_separator) return tokenizer;
-    if (config.kind != TokenizerKind::bpe) {
+    // A bare vocabulary of bpe is given one; what has a first token has its own way to begin and end documents.
+    if (config.kind != TokenizerKind::bpe || tokenizer->first_token()) {
       throw Error::input(str("data.tokenizer.from: ", *config.from,
                              " holds a tokenizer without a token between documents, and data.source has several; join "
                              "them in one text"));
@@ -100,11 +111,20 @@ bool tokenizer_learns(const TokenizerConfig& config) {
 }
 
 std::string identify_tokenizer_source(const TokenizerConfig& config) {
+  require_folder(config);
   return names_folder(config) ? open_named(config)->hash() : str(*config.from, " ", hash_bpe_source(*config.from));
 }
 
 bool names_tokenizer(const Config& config) {
   return config.written.find("data.tokenizer.kind") || config.written.find("data.tokenizer.from");
+}
+
+void require_model(const std::filesystem::path& init_from) {
+  if (is_there(init_from)) return;
+  const auto nearest = nearest_beside(init_from);
+  throw Error::input(str("model.init_from: ", init_from.string(), " does not exist: ",
+                         nearest ? str("did you mean ", nearest->string(), "?")
+                                 : "name the folder of a model or a run, or write auto for new weights"));
 }
 
 void inherit_tokenizer(Config& config, const std::filesystem::path& folder) {
@@ -124,6 +144,7 @@ void inherit_tokenizer(Config& config, const std::filesystem::path& folder) {
   }
   tokenizer.kind = *kind_of(kind);
   tokenizer.from = folder.string();
+  check_fit(config);
 }
 
 void replace_missing_tokenizer(TokenizerConfig& config, const std::filesystem::path& checkpoint) {

@@ -21,12 +21,7 @@ std::string count_of(std::int64_t count, std::string_view one) {
 
 std::optional<InitialModel> find_initial_model(const ModelConfig& config) {
   if (!config.init_from) return std::nullopt;
-  if (!is_there(*config.init_from)) {
-    const auto nearest = nearest_beside(*config.init_from);
-    throw Error::input(str("model.init_from: ", *config.init_from, " does not exist: ",
-                           nearest ? str("did you mean ", nearest->string(), "?")
-                                   : "name the folder of a model or a run, or write auto for new weights"));
-  }
+  require_model(*config.init_from);
   const fs::path folder = find_checkpoint(*config.init_from, "");
   check_checkpoint(folder);
   return InitialModel{.folder = folder, .shape = read_shape(folder)};
@@ -44,17 +39,22 @@ Config complete_settings(const Config& asked) {
 }
 
 Config inherit_settings(Config config, const Config& before) {
-  inherit_shape(config, before.model, "the run's checkpoint");
-  if (!names_tokenizer(config)) {
-    config.data.tokenizer.kind = before.data.tokenizer.kind;
-    config.data.tokenizer.from = before.data.tokenizer.from;
-  }
+  complete_shape(config, before.model);
+  const TokenizerConfig& tokenizer = before.data.tokenizer;
+  if (!config.written.find("data.tokenizer.kind")) config.data.tokenizer.kind = tokenizer.kind;
+  if (!config.written.find("data.tokenizer.from")) config.data.tokenizer.from = tokenizer.from;
   return config;
 }
 
 void require_same_tokens(const Tokenizer& tokenizer, const InitialModel& model) {
   if (!holds_tokenizer(model.folder)) return;
   const auto known = load_tokenizer(model.folder);
+  if (tokenizer.hash() == known->hash()) return;
+  const auto differ = [](std::optional<Token> a, std::optional<Token> b) { return a && b && a != b; };
+  if (differ(tokenizer.separator(), known->separator()) || tokenizer.prefix() != known->prefix()) {
+    throw Error::input(str("data.tokenizer: its documents begin or end otherwise than those of ", model.folder.string(),
+                           " (model.init_from); leave data.tokenizer out, so that its tokenizer is taken"));
+  }
   const std::uint64_t count = std::min(tokenizer.vocab_size(), known->vocab_size());
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto token = static_cast<Token>(i);

@@ -4,6 +4,7 @@
 #include "bpe/hugging_face_json.h"
 #include "bpe/trainer.h"
 #include "tests/text/text_testing.h"
+#include "text/build_tokenizer.h"
 
 namespace inkling {
 namespace {
@@ -44,6 +45,20 @@ TEST(ForeignTokenizer, BeginsAndEndsTextsAsItsFolderSays) {
   EXPECT_EQ(load_tokenizer(folder.path())->separator(), std::nullopt) << "a token that text encodes to";
   const std::string text = sample_text(3);
   EXPECT_EQ(decode(*tokenizer, encode(*tokenizer, text)), text);
+}
+
+TEST(ForeignTokenizer, ThatBeginsDocumentsButCannotEndThemIsForASingleText) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", print_bpe_json(with_specials()));
+  const TokenizerConfig config{.kind = TokenizerKind::bpe, .from = folder.path().string()};
+  const ReadParts nothing = [](const char*, const PartLength&, const TakePart&) {};
+  EXPECT_EQ(build_tokenizer(config, nothing, false)->first_token(), 300u);
+  try {
+    build_tokenizer(config, nothing, true);
+    FAIL() << "it has no separator";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("join them in one text"), std::string::npos) << error.message();
+  }
 }
 
 TEST(ForeignTokenizer, IsSavedAsOneOfInklings) {

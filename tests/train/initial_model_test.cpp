@@ -141,12 +141,47 @@ TEST_F(InitialModel, ADamagedCheckpointIsRefused) {
 }
 
 TEST_F(InitialModel, InklingPrepareMakesTheSameTokens) {
-  const std::string from = "--set model.init_from=runs/run/checkpoints/step-000006";
-  const Outcome prepared = run_command(folder.path(), "inkling-prepare tune.yaml " + from);
-  ASSERT_EQ(prepared.code, 0) << prepared.err;
-  const Outcome outcome = tune({from, "--set training.max_steps=1"});
+  for (const char* data : {"{source: other.txt}", "{source: other.txt, tokenizer: {kind: char}}"}) {
+    write_tune("", data);
+    const Outcome prepared = run_command(folder.path(), "inkling-prepare tune.yaml");
+    ASSERT_EQ(prepared.code, 0) << prepared.err;
+    const Outcome outcome = tune({"--set training.max_steps=1 --fresh"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err.find("preparing"), std::string::npos) << outcome.err;
+  }
+  expect_refused(run_command(folder.path(), "inkling-prepare tune.yaml --set model.init_from=runs/rum"),
+                 {"model.init_from: runs/rum does not exist", "runs/run"});
+  expect_refused(run_command(folder.path(), "inkling-prepare tune.yaml --print-config"),
+                 {"inkling-train --print-config"});
+}
+
+TEST_F(InitialModel, ARunGoesOnWhereTheKindIsWritten) {
+  write_tune("", "{source: other.txt, tokenizer: {kind: char}}");
+  ASSERT_EQ(tune({"--set training.max_steps=3"}).code, 0);
+  expect_said(tune(), {"goes on from"});
+}
+
+TEST_F(InitialModel, ARunCannotBeGivenAnotherBeginning) {
+  ASSERT_EQ(tune({"--set training.max_steps=3"}).code, 0);
+  const std::string other = "--set model.init_from=runs/run/checkpoints/step-000006";
+  expect_refused(tune({other, "--accept-changes"}), {"model.init_from: runs/run -> ", "--fresh"});
+  expect_refused(tune({"--set model.n_layer=3"}), {"model.n_layer: 2 -> 3", "--fresh"});
+}
+
+TEST_F(InitialModel, ScoringWithTheSameSettingsTakesTheSameData) {
+  ASSERT_EQ(tune().code, 0);
+  const Outcome outcome = run_command(folder.path(), "inkling-eval runs/tune --config tune.yaml --device cpu");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err.find("preparing"), std::string::npos) << outcome.err;
+}
+
+TEST_F(InitialModel, ATokenizerThatIsNamedIsTheOneThatIsTaken) {
+  const std::string from = "--set data.tokenizer.from=";
+  expect_refused(tune({from + "text.txt"}), {"data.tokenizer.from: text.txt is no folder that holds a tokenizer"});
+  expect_refused(tune({from + "runs/run/checkpoints/step-000006", "--set data.tokenizer.vocab_size=300"}),
+                 {"--set data.tokenizer.vocab_size=300: ", "is for a tokenizer that is learned"});
+  expect_refused(tune({"--set data.tokenizer.vocab_size=300"}), {"is for a tokenizer that is learned"});
+  expect_refused(tune({from + "x", "--set data.source=a.bin", "--set data.vocab_size=9"}), {"is for text"});
 }
 
 }  // namespace
