@@ -46,13 +46,13 @@ class FileStream {
     const std::size_t kept = buffer_.size();
     buffer_.resize(kept + chunk_bytes);
     const std::span<std::byte> free(reinterpret_cast<std::byte*>(buffer_.data()) + kept, chunk_bytes);
-    const std::uint64_t file_bytes = bytes_of_file();
     const std::size_t count = compressed_ ? compressed_->read(free) : plain_->read_some(read_, free);
     buffer_.resize(kept + count);
     if (plain_) hasher_.update(free.first(count));
     read_ += count;
     at_end_ = count == 0;
-    if (visitor_.advance) visitor_.advance(bytes_of_file() - file_bytes);
+    if (visitor_.advance) visitor_.advance(bytes_of_file() - told_);
+    told_ = bytes_of_file();
   }
 
   // Of the file, once it has been read to its end.
@@ -68,6 +68,7 @@ class FileStream {
   std::string buffer_;
   std::size_t taken_ = 0;
   std::uint64_t read_ = 0;  // bytes of text
+  std::uint64_t told_ = 0;  // bytes of the file that the visitor knows of
   bool at_end_ = false;
 };
 

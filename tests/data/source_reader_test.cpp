@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/strings.h"
 #include "data/source_plan.h"
+#include "tests/compressed.h"
 #include "tests/temporary_folder.h"
 #include "text/line_cuts.h"
 
@@ -55,6 +57,18 @@ TEST(VisitFile, ASingleTextIsCutLikeNanoGptCutsIt) {
   EXPECT_EQ(heard.ends.size(), 2u);
   EXPECT_EQ(heard.hash, hash_text(text));
   EXPECT_EQ(heard.advanced, text.size());
+}
+
+// Opening a compressed file reads its first bytes already, which are all of a small one.
+TEST(VisitFile, EveryByteOfAFileIsCountedAsItIsOnTheDisk) {
+  const TemporaryFolder folder;
+  const std::string small = gzip_of("one\ntwo\n");
+  std::string large;
+  for (std::uint64_t i = 0; i < 200000; ++i) large += hexadecimal(i * 0x9e3779b97f4a7c15, 16, Letters::lower_case);
+  for (const std::string& bytes : {small, gzip_of(large)}) {
+    const std::string path = folder.write("a.txt.gz", bytes);
+    EXPECT_EQ(hear(plan_whole(list_sources({path}, "data.source"), Split::train)).advanced, bytes.size());
+  }
 }
 
 TEST(VisitFile, TheCutNeverSplitsACharacter) {
