@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/strings.h"
 #include "formats/json_fields.h"
@@ -36,9 +37,14 @@ std::optional<Token> find_token(std::span<const AddedToken> special, const std::
   return found == special.end() ? std::nullopt : std::optional(found->token);
 }
 
+// The tokens of the files so far: both maps hold the same ones.
+struct AddedTokens {
+  std::map<Token, std::string> names;
+  std::map<std::string, Token> numbers;
+};
+
 // Adds one token of a file. Those that the model has under the same name are left to it.
-void add(std::map<Token, std::string>& added, std::span<const Piece> pieces, const JsonFields& json,
-         const AddedToken& token) {
+void add(AddedTokens& added, std::span<const Piece> pieces, const JsonFields& json, const AddedToken& token) {
   const std::string what = str("the added token ", token.token, ", ", quote(token.name), ", ");
   if (token.token < pieces.size()) {
     const Piece& piece = pieces[token.token];
@@ -49,11 +55,10 @@ void add(std::map<Token, std::string>& added, std::span<const Piece> pieces, con
     }
     return;
   }
-  const auto [place, is_new] = added.emplace(token.token, token.name);
-  if (place->second != token.name) json.refuse(str(what, "is ", quote(place->second), " elsewhere"));
-  for (const auto& [number, name] : added) {
-    if (name == token.name && number != token.token) json.refuse(str(what, "has the number ", number, " elsewhere"));
-  }
+  const std::string& name = added.names.emplace(token.token, token.name).first->second;
+  if (name != token.name) json.refuse(str(what, "is ", quote(name), " elsewhere"));
+  const Token number = added.numbers.emplace(token.name, token.token).first->second;
+  if (number != token.token) json.refuse(str(what, "has the number ", number, " elsewhere"));
 }
 
 }  // namespace
@@ -66,10 +71,11 @@ std::optional<Token> read_separator(const fs::path& folder, std::span<const Adde
   const std::string value = config->json("eos_token_id");
   const nlohmann::json ends =
       value.starts_with("[") ? config->list("eos_token_id") : nlohmann::json::array({nlohmann::json::parse(value)});
+  std::set<Token> tokens;
+  for (const AddedToken& one : special) tokens.insert(one.token);
   for (const nlohmann::json& end : ends) {
-    for (const AddedToken& one : special) {
-      if (end == one.token) return one.token;
-    }
+    if (!end.is_number_unsigned() || end.get<std::uint64_t>() > largest_token) continue;
+    if (const auto token = static_cast<Token>(end.get<std::uint64_t>()); tokens.contains(token)) return token;
   }
   return std::nullopt;
 }
@@ -87,7 +93,7 @@ FirstToken read_first_token(const fs::path& folder, std::span<const AddedToken> 
 }
 
 std::vector<AddedToken> read_added_tokens(const fs::path& folder, std::span<const Piece> pieces) {
-  std::map<Token, std::string> added;
+  AddedTokens added;
   const auto config = open_if_there(folder / "tokenizer_config.json");
   if (config && config->has("added_tokens_decoder")) {
     const JsonFields decoder = config->section("added_tokens_decoder");
@@ -109,7 +115,7 @@ std::vector<AddedToken> read_added_tokens(const fs::path& folder, std::span<cons
     }
   }
   std::vector<AddedToken> list;
-  for (const auto& [token, name] : added) list.push_back({token, name});
+  for (const auto& [token, name] : added.names) list.push_back({token, name});
   return list;
 }
 

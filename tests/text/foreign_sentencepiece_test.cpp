@@ -1,6 +1,8 @@
 // Folders made elsewhere that hold a sentencepiece model.
 #include "text/foreign_sentencepiece.h"
 
+#include <chrono>
+
 #include "tests/text/sentencepiece_testing.h"
 #include "text/foreign_tokenizer.h"
 #include "text/line_cuts.h"
@@ -110,6 +112,22 @@ TEST_F(ForeignSentencepiece, TokensAreAddedBehindThePieces) {
   EXPECT_TRUE(contains(refused(R"("99999999": {"content": "a"})"), "from 0 to 2097151"));
   EXPECT_TRUE(contains(refusal_with("added_tokens.json", R"({"a": 342, "b": 342})"), "is \"a\" elsewhere"));
   EXPECT_TRUE(contains(refusal_with("added_tokens.json", R"({"a": "342"})"), "a is \"342\", and must be"));
+}
+
+// In milliseconds; they took a minute while each was compared with all others.
+TEST_F(ForeignSentencepiece, ManyAddedTokensAreReadInTimeInProportion) {
+  std::string json = "{", ends;
+  for (int i = 0; i < 80000; ++i) {
+    json += (i > 0 ? ", \"<" : "\"<") + std::to_string(i) + ">\": " + std::to_string(1000 + i);
+    ends += std::to_string(200000 + i) + ", ";
+  }
+  folder_.write("added_tokens.json", json + "}");
+  folder_.write("config.json", "{\"eos_token_id\": [" + ends + "1001]}");
+  const auto begin = std::chrono::steady_clock::now();
+  const auto tokenizer = open(model_like_llama());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+  EXPECT_EQ(tokenizer->vocab_size(), 81000u);
+  EXPECT_EQ(tokenizer->separator(), 1001u);
 }
 
 TEST_F(ForeignSentencepiece, WhatInklingDoesNotComputeIsNamed) {
