@@ -110,13 +110,12 @@ std::vector<AddedToken> special_tokens(const SentencepieceModel& model, const st
   return special;
 }
 
-std::unique_ptr<SentencepieceModel> open_sentencepiece_model(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / sentencepiece_file_name;
-  std::string serialized = read_small_file(path);
+std::unique_ptr<SentencepieceModel> make_sentencepiece_model(const std::filesystem::path& folder,
+                                                             std::string serialized) {
   try {
     return std::make_unique<SentencepieceModel>(std::move(serialized));
   } catch (const Error& error) {
-    throw Error::input(str(path.string(), ": not a sentencepiece model that inkling computes, or a damaged one: ",
+    throw Error::input(str((folder / sentencepiece_file_name).string(), ": not a sentencepiece model that inkling computes, or a damaged one: ",
                            error.message(), "; take another model, or fetch the file again"));
   }
 }

@@ -24,9 +24,10 @@ struct SentencepieceRules {
 // The tokens that stand for no text: the model's control pieces, and the added tokens.
 std::vector<AddedToken> special_tokens(const SentencepieceModel& model, const std::vector<AddedToken>& added);
 
-// Opens FOLDER/tokenizer.model. Throws Error input naming the file and the field for a model that inkling does not
-// compute.
-std::unique_ptr<SentencepieceModel> open_sentencepiece_model(const std::filesystem::path& folder);
+// Makes the model of FOLDER/tokenizer.model, whose bytes are `serialized`. Throws Error input naming the file and the
+// field for a model that inkling does not compute.
+std::unique_ptr<SentencepieceModel> make_sentencepiece_model(const std::filesystem::path& folder,
+                                                             std::string serialized);
 
 // A document's tokens are those that the library gives for all of it at once, with the prefix in front, but for what
 // docs/formats.md says of U+2581 and of long documents by unigram; the name of a special token in it is ordinary text.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "bpe/files.h"
 #include "formats/json_fields.h"
@@ -24,7 +25,7 @@ bool is_byte_level(const fs::path& path) {
 }
 
 std::unique_ptr<Tokenizer> open_sentencepiece(const fs::path& folder) {
-  auto model = open_sentencepiece_model(folder);
+  auto model = make_sentencepiece_model(folder, read_small_file(folder / sentencepiece_file_name));
   SentencepieceRules rules;
   rules.added = read_added_tokens(folder, model->pieces());
   rules.prefix_space = read_prefix_space(folder).value_or(model->file().add_dummy_prefix);

@@ -72,8 +72,12 @@ std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string serialized_m
 }
 
 static std::unique_ptr<Tokenizer> open_foreign_one(const std::filesystem::path& folder,
-                                                   const TokenizerDescription& description) {
-  auto model = open_sentencepiece_model(folder);
+                                                   const TokenizerDescription& description,
+                                                   std::string serialized) {
+  if (description.separator != description.separator_token.has_value()) {
+    refuse_tokenizer(description_path(folder), "\"separator_token\" is not what \"separator\" says");
+  }
+  auto model = make_sentencepiece_model(folder, std::move(serialized));
   try {
     return make_foreign_sentencepiece(std::move(model), {.prefix_space = *description.prefix_space,
                                                          .separator = description.separator_token,
@@ -87,7 +91,7 @@ static std::unique_ptr<Tokenizer> open_foreign_one(const std::filesystem::path& 
 static std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& folder,
                                                                const TokenizerDescription& description) {
   std::string serialized = read_described_file(folder, sentencepiece_file_name, description);
-  if (description.prefix_space) return open_foreign_one(folder, description);
+  if (description.prefix_space) return open_foreign_one(folder, description, std::move(serialized));
   std::unique_ptr<Tokenizer> tokenizer;
   try {
     tokenizer = make_sentencepiece_tokenizer(std::move(serialized));

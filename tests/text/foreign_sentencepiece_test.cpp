@@ -205,6 +205,8 @@ TEST_F(ForeignSentencepiece, ASavedOneThatContradictsItsModelIsRefused) {
   EXPECT_TRUE(contains(refused("\"first_token\": 340", "\"first_token\": 341"), "the first token, 341, is none"));
   EXPECT_TRUE(contains(refused("\"prefix_space\"", "\"added_tokens\": {\"x\": 7}, \"prefix_space\""),
                        "the added token \"x\" has the number of another, 7"));
+  EXPECT_TRUE(contains(refused("\"separator\": true", "\"separator\": false"), "\"separator_token\" is not what"));
+  EXPECT_TRUE(contains(refused("\"separator_token\": 1,", ""), "\"separator_token\" is not what"));
 }
 
 // A text of pieces, of what joins pieces, and of anything.
