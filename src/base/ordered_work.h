@@ -20,13 +20,12 @@ std::size_t usable_processors();
 
 // A Job is changed by `work` in one of the threads and then handed to `take` in the thread that calls push() and
 // finish(). What is done does not depend on the number of threads, which is smaller where the system does not allow as
-// many. At most two jobs for each thread wait or are worked
-// on, so memory is bounded.
+// many. At most two jobs for each thread that there is wait or are worked on, so memory is bounded.
 template <typename Job>
 class OrderedWork {
  public:
   OrderedWork(std::size_t threads, std::function<void(Job&)> work, std::function<void(Job&)> take)
-      : most_jobs_(2 * threads), work_(std::move(work)), take_(std::move(take)) {
+      : work_(std::move(work)), take_(std::move(take)) {
     if (threads < 2) return;  // one thread does it all by itself
     threads_.reserve(threads);
     try {
@@ -34,6 +33,7 @@ class OrderedWork {
     } catch (const std::system_error&) {
       // The system has no room for more, so those that there are do the work, or this thread alone.
     }
+    most_jobs_ = 2 * threads_.size();
   }
 
   ~OrderedWork() {
@@ -108,8 +108,8 @@ class OrderedWork {
     }
   }
 
-  std::size_t most_jobs_;
   std::function<void(Job&)> work_, take_;
+  std::size_t most_jobs_ = 0;  // under way; only the pushing thread counts them
   std::mutex mutex_;
   std::condition_variable job_waits_, job_done_;
   std::deque<std::unique_ptr<Slot>> slots_;  // in order; only the pushing thread changes the list
