@@ -5,11 +5,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <tuple>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "bpe/hugging_face_json.h"
 
@@ -19,26 +20,38 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// sentencepiece merges the neighbours whose piece has the highest score.
+// sentencepiece merges the neighbours whose piece has the highest score. A piece of n characters can be merged in n - 1
+// ways, so their list can take the square of the model's bytes: it is null where it would take more than
+// largest_small_file, which is the longest JSON that inkling reads.
 Json merges_by_score(const std::vector<Piece>& pieces) {
-  std::unordered_map<std::string, std::size_t> numbers;
+  std::unordered_map<std::string_view, std::size_t> numbers;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].type == PieceType::text) numbers.emplace(pieces[i].name, i);
   }
-  std::vector<std::tuple<float, std::size_t, std::string>> merges;
+  constexpr std::size_t signs = 8;  // around and between the two in the file: "   \"a b\",\n"
+  struct Ranked {
+    float score;
+    std::size_t left, right;
+  };
+  std::vector<Ranked> merges;
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].type != PieceType::text) continue;
-    const std::string& name = pieces[i].name;
+    const std::string_view name = pieces[i].name;
     for (std::size_t cut = 1; cut < name.size(); ++cut) {
-      const std::string left = name.substr(0, cut), right = name.substr(cut);
-      if (numbers.contains(left) && numbers.contains(right)) {
-        merges.emplace_back(-pieces[i].score, merges.size(), str(left, " ", right));
-      }
+      if (continues_character(name[cut])) continue;
+      const auto left = numbers.find(name.substr(0, cut));
+      if (left == numbers.end()) continue;
+      const auto right = numbers.find(name.substr(cut));
+      if (right == numbers.end()) continue;
+      bytes += name.size() + signs;
+      if (bytes > largest_small_file) return nullptr;
+      merges.push_back({pieces[i].score, left->second, right->second});
     }
   }
-  std::sort(merges.begin(), merges.end());
+  std::stable_sort(merges.begin(), merges.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
   Json list = Json::array();
-  for (const auto& [score, number, merge] : merges) list.push_back(merge);
+  for (const Ranked& merge : merges) list.push_back(str(pieces[merge.left].name, " ", pieces[merge.right].name));
   return list;
 }
 
@@ -122,8 +135,11 @@ std::string print_char_tokenizer(std::span<const char32_t> code_points, std::opt
   return print_hugging_face(tokenizer);
 }
 
-std::string print_sentencepiece_tokenizer(const SentencepieceModel& model, const SentencepieceRules* foreign) {
+std::optional<std::string> print_sentencepiece_tokenizer(const SentencepieceModel& model,
+                                                         const SentencepieceRules* foreign) {
   const std::vector<Piece>& pieces = model.pieces();
+  const Json merges = model.file().is_bpe ? merges_by_score(pieces) : Json::array();
+  if (merges.is_null()) return std::nullopt;
   HuggingFaceTokenizer tokenizer;
   Json vocab = Json::object(), scores = Json::array(), unknown;
   std::size_t unknown_token = 0;
@@ -142,7 +158,7 @@ std::string print_sentencepiece_tokenizer(const SentencepieceModel& model, const
       {"type", "Unigram"}, {"unk_id", unknown_token}, {"vocab", scores}, {"byte_fallback", model.spells_bytes()}};
   tokenizer.decoder = spaces_back(foreign != nullptr && foreign->prefix_space);
   tokenizer.model = model.file().is_bpe ? hugging_face_bpe({.vocab = vocab,
-                                                            .merges = merges_by_score(pieces),
+                                                            .merges = merges,
                                                             .unknown = unknown,
                                                             .byte_fallback = model.spells_bytes(),
                                                             .ignore_merges = !user_defined.empty()})
@@ -163,9 +179,15 @@ std::string print_sentencepiece_tokenizer(const SentencepieceModel& model, const
   return print_hugging_face(tokenizer);
 }
 
-void write_hugging_face_files(const std::filesystem::path& folder, const std::string& tokenizer_json,
+void write_hugging_face_files(const std::filesystem::path& folder, const std::optional<std::string>& tokenizer_json,
                               const DocumentTokens& tokens) {
-  write_file(folder / "tokenizer.json", tokenizer_json);
+  if (!tokenizer_json) {
+    log_warning(str("tokenizer.model: its pieces can be merged in so many ways that their list for AutoTokenizer would ",
+                    "take more than ", format_bytes(largest_small_file), ", so tokenizer.json is not written; inkling ",
+                    "does not need it"));
+    return;
+  }
+  write_file(folder / "tokenizer.json", *tokenizer_json);
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
   if (tokens.first) config["bos_token"] = *tokens.first;
   if (tokens.separator) config["eos_token"] = *tokens.separator;

@@ -189,6 +189,27 @@ TEST_F(ForeignSentencepiece, IsSavedWithAllThatItsFolderSaid) {
   }
 }
 
+// A file of 0.5 MB, whose list of merges would have 331 MB.
+TEST_F(ForeignSentencepiece, AModelWithTooManyMergesIsSavedWithoutHuggingFacesFiles) {
+  const auto long_proto = [](int field, const std::string& bytes) {
+    const auto low = static_cast<char>((bytes.size() & 0x7f) | 0x80), high = static_cast<char>(bytes.size() >> 7);
+    return std::string(1, static_cast<char>(field << 3 | 2)) + low + high + bytes;
+  };
+  std::string model = model_like_llama();
+  for (std::size_t length = 8; length <= 1000; ++length) model += long_proto(1, long_proto(1, std::string(length, 'Q')));
+  const TemporaryFolder saved;
+  const auto tokenizer = open(model);
+  testing::internal::CaptureStderr();
+  tokenizer->save(saved.path());
+  const std::string warning = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(contains(warning, "tokenizer.model: its pieces can be merged in so many ways")) << warning;
+  EXPECT_FALSE(fs::exists(saved / "tokenizer.json"));
+  EXPECT_FALSE(fs::exists(saved / "tokenizer_config.json"));
+  const auto again = load_tokenizer(saved.path());
+  EXPECT_EQ(again->hash(), tokenizer->hash());
+  EXPECT_EQ(encode(*again, sample_text(3)), encode(*tokenizer, sample_text(3)));
+}
+
 TEST_F(ForeignSentencepiece, ASavedOneThatContradictsItsModelIsRefused) {
   const TemporaryFolder saved;
   open(model_like_llama())->save(saved.path());
