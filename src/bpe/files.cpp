@@ -163,13 +163,22 @@ std::string read_base64(std::string_view text) {
   return bytes;
 }
 
-// Two neighbours whose bytes together are a token merge to it, the smallest number first.
+// Two neighbours whose bytes together are a token merge to it, the smallest number first. Throws Error input where the
+// list of these merges, which can take the square of the tokens' bytes, is too long for a tokenizer.json.
 void merge_all_splits(Collector& collector) {
+  constexpr std::size_t signs = 8;  // around and between the two in that file: "   \"a b\",\n"
+  std::size_t listed = 0;
   for (std::size_t token = 0; token < collector.vocabulary.tokens.size(); ++token) {
     const std::string bytes = collector.vocabulary.tokens[token];
     for (std::size_t cut = 1; cut < bytes.size(); ++cut) {
       const std::string left = bytes.substr(0, cut), right = bytes.substr(cut);
-      if (collector.find(left) && collector.find(right)) collector.add_merge(left, right);
+      if (!collector.find(left) || !collector.find(right)) continue;
+      listed += bytes.size() + signs;
+      if (listed > largest_small_file) {
+        throw Error::input(str("its tokens can be merged in so many ways that tokenizer.json would take more than ",
+                               format_bytes(largest_small_file), ", and inkling reads no more; take shorter tokens"));
+      }
+      collector.add_merge(left, right);
     }
   }
 }
@@ -198,7 +207,11 @@ BpeVocabulary read_ranks(const fs::path& path, std::optional<Pattern> pattern) {
     throw Error::input(str(path.string(), ": a file of ranks does not say by which pattern its tokenizer cuts words; ",
                            "write data.tokenizer.pattern: gpt2, cl100k or llama3"));
   }
-  merge_all_splits(collector);
+  try {
+    merge_all_splits(collector);
+  } catch (const Error& error) {
+    throw Error::input(str(path.string(), ": ", error.message()));
+  }
   collector.vocabulary.pattern = *pattern;
   collector.vocabulary.words_are_tokens = true;
   return std::move(collector.vocabulary);

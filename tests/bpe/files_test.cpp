@@ -179,6 +179,17 @@ TEST(BpeFiles, LinesThatAreNoMergesOrRanksAreNamed) {
   }
 }
 
+// A file of ranks says only which tokens there are; a file of 0.7 MB would have a list of merges of 333 MB.
+TEST(BpeFiles, RanksWithMoreMergesThanAFileTakesAreRefused) {
+  const TemporaryFolder folder;
+  BpeVocabulary vocabulary;
+  while (vocabulary.tokens.size() < 400) vocabulary.tokens.emplace_back(vocabulary.tokens.size() + 1, 'a');
+  EXPECT_EQ(read_bpe(write_ranks(folder, vocabulary), Pattern::cl100k).merges.size(), 400u * 399 / 2);
+  while (vocabulary.tokens.size() < 1000) vocabulary.tokens.emplace_back(vocabulary.tokens.size() + 1, 'a');
+  const std::string message = input_error([&] { read_bpe(write_ranks(folder, vocabulary), Pattern::cl100k); });
+  EXPECT_TRUE(contains(message, ".tiktoken: its tokens can be merged in so many ways")) << message;
+}
+
 struct Kind {
   const char* file;
   std::function<std::string(const TemporaryFolder&, const BpeVocabulary&)> write;
