@@ -114,6 +114,7 @@ double Evaluation::perplexity() const { return std::exp(loss); }
 
 Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const Dataset& dataset, std::uint64_t limit,
                                std::optional<std::int64_t> stride) {
+  if (stride) check_stride(*stride, model.shape().block_size);
   if (dataset.vocab_size > static_cast<std::uint64_t>(model.shape().vocab_size)) {
     throw Error::input(str("the data in ", dataset.folder.string(), " has a vocabulary of ",
                            format_count(dataset.vocab_size), " tokens and the model knows ", model.shape().vocab_size,

@@ -7,11 +7,15 @@
 
 namespace inkling {
 
-WindowCutter::WindowCutter(std::int64_t block_size, std::int64_t stride)
-    : block_size_(static_cast<std::size_t>(block_size)), stride_(static_cast<std::size_t>(stride)) {
+void check_stride(std::int64_t stride, std::int64_t block_size) {
   if (stride >= 1 && stride <= block_size) return;
   throw Error::input(
       str("--stride is ", stride, " and must be from 1 to ", block_size, ", which is the model's block_size"));
+}
+
+WindowCutter::WindowCutter(std::int64_t block_size, std::int64_t stride)
+    : block_size_(static_cast<std::size_t>(block_size)), stride_(static_cast<std::size_t>(stride)) {
+  check_stride(stride, block_size);
 }
 
 void WindowCutter::add(std::span<const Token> tokens) {

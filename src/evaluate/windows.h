@@ -10,6 +10,9 @@
 
 namespace inkling {
 
+// Throws Error input for a stride that is not from 1 to block_size.
+void check_stride(std::int64_t stride, std::int64_t block_size);
+
 // Cuts a sequence of tokens, which may come in parts, into windows of block_size + 1 tokens, each of which begins
 // `stride` tokens behind the one before it. A window scores the tokens that no window before it has scored, so every
 // token but the first is scored once, given at least block_size - stride + 1 tokens, or all there are before it. The
@@ -17,7 +20,7 @@ namespace inkling {
 // and costs block_size / stride times as much. Keeps two windows and the part that was added last.
 class WindowCutter {
  public:
-  // Throws Error input for a stride that is not from 1 to block_size.
+  // Throws what check_stride() throws.
   WindowCutter(std::int64_t block_size, std::int64_t stride);
 
   void add(std::span<const Token> tokens);

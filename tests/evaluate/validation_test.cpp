@@ -173,6 +173,17 @@ TEST(EvaluateValidation, AVocabularyLargerThanTheModelsIsRefused) {
   EXPECT_EQ(error->kind(), ErrorKind::input);
 }
 
+TEST(EvaluateValidation, AStrideOutOfItsRangeIsRefusedEvenWhereStoriesNeedNone) {
+  const Fables fables;
+  const test::SmallModel model = fables.model(64);
+  for (const std::int64_t stride : {-5, 0, 65}) {
+    const std::string message =
+        input_error([&] { evaluate_validation(*model.model, runtime, fables.dataset, 0, stride); });
+    EXPECT_TRUE(contains(message, str("--stride is ", stride, " and must be from 1 to 64"))) << message;
+  }
+  EXPECT_TRUE(evaluate_validation(*model.model, runtime, fables.dataset, 0, 64).bound);
+}
+
 TEST(EvaluateValidation, IsTheSameEveryTime) {
   const Fables fables;
   const test::SmallModel model = fables.model(64);
