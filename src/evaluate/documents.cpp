@@ -43,7 +43,9 @@ class DocumentScorer {
   }
 
   void end_document() {
+    if (!open_) return;  // a text without tokens
     if (auto window = cutter_.last()) take(std::move(*window));
+    if (!has_windows_) scores_.pop_back();  // its only token has nothing in front
     open_ = false;
   }
 
@@ -73,6 +75,7 @@ class DocumentScorer {
 
   void begin(std::size_t file, std::uint64_t line) {
     open_ = true;
+    has_windows_ = false;
     DocumentScore& score = scores_.emplace_back();
     score.file = file;
     score.line = line;
@@ -81,6 +84,7 @@ class DocumentScorer {
   }
 
   void take(Passage window) {
+    has_windows_ = true;
     pooled_ += window.tokens.size();
     owners_.push_back(scores_.size() - 1);
     pool_.push_back(std::move(window));
@@ -108,6 +112,7 @@ class DocumentScorer {
   Stretches stretches_;  // of the first document
   std::optional<Token> in_front_;
   bool open_ = false;  // whether a document has begun and not ended
+  bool has_windows_ = false;  // whether a token of it is scored
   std::vector<DocumentScore> scores_;
   std::vector<Passage> pool_;
   std::vector<std::size_t> owners_;  // the document of each

@@ -40,7 +40,7 @@ struct DocumentScore : TextScore {
 };
 
 struct TextEvaluation {
-  std::vector<DocumentScore> documents;  // none of them is empty
+  std::vector<DocumentScore> documents;  // those of which a token is scored
   TextScore total;
   // Of the loss, in nats per token, over documents; of a single document over its pieces of block_size tokens. NaN
   // where there is one piece alone.

@@ -44,7 +44,8 @@ INSTANTIATE_TEST_SUITE_P(WithAndWithoutASeparator, Documents, testing::Bool());
 TEST_P(Documents, AreScoredAloneFromTheTokenInFrontToTheirLast) {
   std::vector<std::string> texts;
   std::string lines;
-  for (const std::size_t length : {1, 5, 19, 20, 21, 47, 83}) {
+  const std::size_t shortest = GetParam() ? 1 : 2;  // of which a token is scored
+  for (const std::size_t length : {shortest, 5ul, 19ul, 20ul, 21ul, 47ul, 83ul}) {
     texts.push_back(random_text(length, length));
     std::string escaped;
     for (const char c : texts.back()) escaped += c == '\n' ? std::string("\\n") : std::string(1, c);
@@ -104,6 +105,23 @@ TEST(TextEvaluation, CountsBytesAndNotCharacters) {
                                                                              "né€𝄞\n")}});
   EXPECT_EQ(result.total.piece.tokens, 5u);
   EXPECT_EQ(result.total.bytes, 1u + 2 + 3 + 4 + 1);  // a byte order mark is no text
+}
+
+TEST(TextEvaluation, LeavesOutDocumentsWithoutAScoredToken) {
+  const LoadedModel model = make_loaded_model(make_char_tokenizer(false), text_block);
+  const TemporaryFolder folder;
+  const std::string text(50, 'b');  // three pieces of block_size
+  const std::string lines = folder.write(
+      "a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"" + text + "\"}\n{\"text\": \"\"}\n{\"text\": \"c\"}\n");
+  const TextEvaluation result = evaluate_text(model, {.files = {lines}});
+  const TextEvaluation alone = evaluate_text(model, {.files = {folder.write("alone.txt", text)}});
+  ASSERT_EQ(result.documents.size(), 1u);
+  EXPECT_EQ(result.documents[0].line, 2u);
+  EXPECT_EQ(result.total.piece.tokens, 49u);
+  EXPECT_EQ(result.total.bytes, 49u);
+  EXPECT_EQ(result.total.piece.nats, alone.total.piece.nats);
+  EXPECT_GT(alone.standard_error, 0);
+  EXPECT_EQ(result.standard_error, alone.standard_error);  // as of a single document: over its pieces
 }
 
 TEST(TextEvaluation, HasAStandardErrorOverDocumentsOrOverPiecesOfOne) {
