@@ -48,10 +48,23 @@ std::vector<Token> encode_after(const std::vector<Token>& in_front, const Tokeni
   return tokens;
 }
 
-// Reads one line. `fields` knows the line's place.
+// What lies behind the first `count` tokens, in memory of its own size: what is cut from a long text must not keep the
+// memory of all of it.
+std::vector<Token> behind(const std::vector<Token>& tokens, std::size_t count) {
+  return {tokens.begin() + static_cast<std::ptrdiff_t>(count), tokens.end()};
+}
+
+void require_room(const std::string& place, std::size_t ending, std::size_t length, std::size_t block_size) {
+  if (length <= block_size) return;
+  throw Error::input(str(place, ": endings[", ending, "] has ", length, " tokens, and the model's block_size is ",
+                         block_size, "; leave this example out"));
+}
+
+// Reads one line at `place`, which `fields` knows too.
 class LineReader {
  public:
-  LineReader(const JsonFields& fields, const Tokenizer& tokenizer) : fields_(fields), tokenizer_(tokenizer) {}
+  LineReader(std::string place, const JsonFields& fields, const Tokenizer& tokenizer, std::size_t block_size)
+      : place_(std::move(place)), fields_(fields), tokenizer_(tokenizer), block_size_(block_size) {}
 
   ChoiceExample read() const {
     const std::string context = fields_.text("context");
@@ -63,22 +76,27 @@ class LineReader {
     example.label = static_cast<std::size_t>(fields_.count("label", endings.size() - 1));
     const std::string_view stem = std::string_view(context).substr(0, length_without_spaces(context));
     const std::vector<Token> given = encoded("context", stem);
-    example.context = given.empty() ? std::vector<Token>{in_front_of_nothing()} : given;
+    example.context = given.empty() ? std::vector<Token>{in_front_of_nothing()} : behind(given, first_seen(given));
     for (std::size_t i = 0; i < endings.size(); ++i) {
       const std::string name = str("endings[", i, "]");
       if (endings[i].empty()) fields_.refuse(str(name, " is empty"));
-      std::vector<Token> whole = encoded(name, context + endings[i]);
+      const std::vector<Token> whole = encoded(name, context + endings[i]);
       if (whole.size() <= given.size()) {
         fields_.refuse(str(name, " has no token of its own: with it the context has as few tokens as without"));
       }
-      whole.erase(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(given.size()));
-      example.endings.push_back(std::move(whole));
+      require_room(place_, i, whole.size() - given.size(), block_size_);
+      example.endings.push_back(behind(whole, given.size()));
       example.characters.push_back(count_characters(endings[i]));
     }
     return example;
   }
 
  private:
+  // Of a context, no model sees more than the last block_size tokens.
+  std::size_t first_seen(const std::vector<Token>& given) const {
+    return given.size() - std::min(given.size(), block_size_);
+  }
+
   Token in_front_of_nothing() const {
     if (const std::optional<Token> front = token_in_front(tokenizer_)) return *front;
     fields_.refuse("context is empty, and the vocabulary has no token that stands in front of a text; give a context");
@@ -92,8 +110,10 @@ class LineReader {
     }
   }
 
+  std::string place_;
   const JsonFields& fields_;
   const Tokenizer& tokenizer_;
+  std::size_t block_size_;
 };
 
 bool is_letter_or_digit(char c) { return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); }
@@ -104,7 +124,8 @@ bool words_meet(const JsonFields& fields) {
   return !context.empty() && is_letter_or_digit(context.back()) && is_letter_or_digit(ending.front());
 }
 
-std::vector<ChoiceExample> read_lines(const fs::path& path, const std::string& text, const Tokenizer& tokenizer) {
+std::vector<ChoiceExample> read_lines(const fs::path& path, const std::string& text, const Tokenizer& tokenizer,
+                                      std::size_t block_size) {
   std::vector<ChoiceExample> examples;
   std::string_view rest = text;
   bool warned = false;
@@ -115,7 +136,7 @@ std::vector<ChoiceExample> read_lines(const fs::path& path, const std::string& t
     const std::string place = str(path.string(), ":", number);
     const JsonFields fields(place, std::string(line),
                             "write {\"context\": \"…\", \"endings\": [\"…\", …], \"label\": 0} a line");
-    examples.push_back(LineReader(fields, tokenizer).read());
+    examples.push_back(LineReader(place, fields, tokenizer, block_size).read());
     examples.back().number = number;
     if (warned || !words_meet(fields)) continue;
     log_warning(str(place, ": nothing stands between the context and its endings, which are joined as they stand: ",
@@ -125,23 +146,17 @@ std::vector<ChoiceExample> read_lines(const fs::path& path, const std::string& t
   return examples;
 }
 
-std::vector<ChoiceExample> number_examples(std::vector<TokenChoice> read) {
+std::vector<ChoiceExample> number_examples(const fs::path& path, std::vector<TokenChoice> read,
+                                           std::size_t block_size) {
   std::vector<ChoiceExample> examples(read.size());
   for (std::size_t i = 0; i < read.size(); ++i) {
+    for (std::size_t ending = 0; ending < read[i].endings.size(); ++ending) {
+      require_room(str(path.string(), ": example ", i), ending, read[i].endings[ending].size(), block_size);
+    }
     static_cast<TokenChoice&>(examples[i]) = std::move(read[i]);
     examples[i].number = i;
   }
   return examples;
-}
-
-void require_room(const ChoiceFile& file, const ChoiceExample& example, std::int64_t block_size) {
-  for (std::size_t i = 0; i < example.endings.size(); ++i) {
-    const std::size_t length = example.endings[i].size();
-    if (length <= static_cast<std::size_t>(block_size)) continue;
-    throw Error::input(str(file.path.string(), file.has_text ? ":" : ": example ", example.number, ": endings[", i,
-                           "] has ", length, " tokens, and the model's block_size is ", block_size,
-                           "; leave this example out"));
-  }
 }
 
 }  // namespace
@@ -151,10 +166,12 @@ ChoiceFile read_choices(const fs::path& path, const LoadedModel& model) {
   const GptShape& shape = model.model->shape();
   ChoiceFile file{.path = path, .has_text = has_text, .examples = {}};
   const std::string bytes = read_small_file(path);
-  file.examples = has_text ? read_lines(path, bytes, require_tokenizer(model))
-                           : number_examples(read_eval_file(path, bytes, static_cast<std::uint64_t>(shape.vocab_size)));
+  const auto block_size = static_cast<std::size_t>(shape.block_size);
+  file.examples = has_text
+                      ? read_lines(path, bytes, require_tokenizer(model), block_size)
+                      : number_examples(path, read_eval_file(path, bytes, static_cast<std::uint64_t>(shape.vocab_size)),
+                                        block_size);
   if (file.examples.empty()) throw Error::input(str(path.string(), ": there is no example in it; name another file"));
-  for (const ChoiceExample& example : file.examples) require_room(file, example, shape.block_size);
   return file;
 }
 

@@ -32,6 +32,8 @@ inline constexpr std::size_t most_endings = 1000;
 // alone, without the white space at its end; the ending's are those of the whole text behind as many. In front of them
 // stands what the tokenizer puts in front of every text, and token_in_front() where there is no context. So does
 // lm-eval (TemplateLM._encode_pair), whose `target_delimiter`, a space, is written at the end of the context here.
+// Of a line's context the last block_size tokens are kept, which are all that the model can see, so that an example
+// takes no more than block_size tokens for its context and for each ending, however long the line is.
 ChoiceFile read_choices(const std::filesystem::path& path, const LoadedModel& model);
 
 }  // namespace inkling

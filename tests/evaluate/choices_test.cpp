@@ -138,6 +138,16 @@ TEST_F(Choices, BeginWithWhatTheTokenizerPutsInFrontOfEveryText) {
   EXPECT_EQ(file.examples[1].endings[0], tokens("c"));
 }
 
+TEST_F(Choices, OfALongContextTakeNoMoreMemoryThanTheModelSees) {
+  const std::string context = std::string(5000, 'a') + "bcdefghijklmnopqrstu";
+  const ChoiceFile file = read(question(context, {"v", "wxy"}, 0));
+  const ChoiceExample& example = file.examples.at(0);
+  EXPECT_EQ(example.context, encode(*model.tokenizer, "bcdefghijklmnopqrstu"));  // block_size, which is 20
+  EXPECT_EQ(example.endings, (std::vector{encode(*model.tokenizer, "v"), encode(*model.tokenizer, "wxy")}));
+  EXPECT_LE(example.context.capacity(), 20u);
+  for (const auto& ending : example.endings) EXPECT_LE(ending.capacity(), 20u);
+}
+
 TEST_F(Choices, WhichAreEqualGoToTheFirst) {
   const ChoiceFile file = read(question("a ", {"b", "b", "b"}, 1));
   const ChoiceEvaluation result = evaluate_choices(*model.model, model.runtime, file);
