@@ -13,6 +13,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "data/dataset_manifest.h"
+#include "formats/pickle.h"
 
 namespace inkling {
 
@@ -111,6 +112,15 @@ SourceFile examine_file(const fs::path& path) {
       .mtime_ns = static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec,
       .inode = static_cast<std::uint64_t>(status.st_ino)};
   return {path, kind_of(path), compression_of(path), stamp};
+}
+
+void refuse_no_text(const SourceFile& file) {
+  if (is_named_pickle(file.path)) refuse_pickle(file.path);
+  const std::string name = file.path.string(), ending = decompressed_name(file.path).extension().string();
+  if (ending == ".tar" || ending == ".tgz" || ending == ".tzst") {
+    throw Error::input(str(name, " is an archive of files: unpack it and name its folder or its files"));
+  }
+  if (ending == ".safetensors") throw Error::input(str(name, " holds a model's weights, not text: name the text"));
 }
 
 std::vector<Source> list_sources(const std::vector<std::string>& entries, std::string_view setting) {

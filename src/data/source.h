@@ -46,6 +46,10 @@ struct Source {
 // A file as it is now. Throws Error input if it is missing or not a regular file.
 SourceFile examine_file(const std::filesystem::path& path);
 
+// Throws Error input if the file's name says that it is an archive of files (.tar, compressed or not, .tgz, .tzst), a
+// Python pickle, or a model's weights (.safetensors): they would be read as text.
+void refuse_no_text(const SourceFile& file);
+
 // Finds the files of every entry. An entry may be a shell pattern (*, ?, […]), which stands for everything that it
 // matches. A folder stands for the regular files below it, sorted by path; hidden files and folders, empty files and
 // folders that inkling-prepare has made are passed over, and links to folders are not followed. Throws Error input

@@ -11,7 +11,6 @@
 #include "base/progress.h"
 #include "base/strings.h"
 #include "data/source_plan.h"
-#include "formats/pickle.h"
 #include "grammar/grammar.h"
 
 namespace inkling {
@@ -22,19 +21,11 @@ bool is_single_text(const std::vector<Source>& sources) {
   return sources.size() == 1 && sources[0].files.size() == 1 && sources[0].files[0].kind == FileKind::text;
 }
 
-// An archive's own records would be read as text among that of its files.
-void refuse_archive(const SourceFile& file) {
-  const fs::path name = decompressed_name(file.path);
-  if (file.compression == Compression::none || name.extension() != ".tar") return;
-  throw Error::input(str(file.path.string(), " is an archive of files: unpack it and name its folder"));
-}
-
 // Refuses token files and grammars among text, as they would be read as text.
 void refuse_mixture(const std::vector<Source>& sources) {
   for (const Source& source : sources) {
     for (const SourceFile& file : source.files) {
-      refuse_archive(file);
-      if (is_named_pickle(file.path)) refuse_pickle(file.path);
+      refuse_no_text(file);
       if (file.kind == FileKind::text || file.kind == FileKind::jsonl) continue;
       if (file.compression != Compression::none) {
         throw Error::input(

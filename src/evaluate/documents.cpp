@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -111,7 +112,7 @@ class DocumentScorer {
   WindowCutter cutter_;  // of the document at hand
   Stretches stretches_;  // of the first document
   std::optional<Token> in_front_;
-  bool open_ = false;  // whether a document has begun and not ended
+  bool open_ = false;         // whether a document has begun and not ended
   bool has_windows_ = false;  // whether a token of it is scored
   std::vector<DocumentScore> scores_;
   std::vector<Passage> pool_;
@@ -139,9 +140,22 @@ void read_standard_input(const TextVisitor& visitor, const Tokenizer& tokenizer)
   visit_text(Split::validation, text, whole.place, visitor);
 }
 
+// A document is read once, so that a pipe need not be saved as a file first, as examine_file() says of one.
+void refuse_no_file(const std::string& path) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::is_directory(status)) throw Error::input(str(path, " is a folder: name its files, each behind a --text"));
+  if (!fs::exists(status) || fs::is_regular_file(status)) return;
+  throw Error::input(str(path, " is a pipe or a device: write --text - and feed it to the standard input"));
+}
+
 void read_file(const std::string& path, const std::string& field, const TextVisitor& visitor) {
+  refuse_no_file(path);
   const SourceFile file = examine_file(path);
+  refuse_no_text(file);
   if (file.kind == FileKind::tokens) throw Error::input(str(path, " holds tokens, not text: name the text instead"));
+  if (file.kind == FileKind::grammar)
+    throw Error::input(str(path, " is a grammar, not text: name a text of its stories"));
   visit_file({.file = file, .train_bytes = most_text_bytes(file)}, field, visitor);
 }
 

@@ -49,8 +49,8 @@ struct TextEvaluation {
 
 // Scores the documents in `settings.files`. It keeps a few MiB of a text (of .jsonl a line), the tokens of sixteen
 // batches of windows, 40 bytes a document, and 16 for each block_size tokens of the first document. Throws Error input,
-// with file and line, for text that cannot be encoded or .jsonl that cannot be read, for a stride out of its range, and
-// where there is no token to score.
+// with file and line, for text that cannot be encoded or .jsonl that cannot be read, for a folder, a pipe, and a file
+// that is named as something else than text, for a stride out of its range, and where there is no token to score.
 TextEvaluation evaluate_text(const LoadedModel& model, const TextSettings& settings);
 
 // Returns the token in front of a document or of an ending without context; none if the vocabulary has none for that.

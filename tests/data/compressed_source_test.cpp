@@ -146,9 +146,14 @@ TEST(CompressedSource, ThatIsNoTextIsRefusedWithTheRemedy) {
     const std::string message = input_error([&] { prepare_dataset(compressed_settings(folder, {path}), {}); });
     EXPECT_TRUE(contains(message, "is compressed, and only text is read so: decompress it"));
   }
-  const std::string archive = folder.write("a.tar.gz", gzip_of("x"));
-  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(compressed_settings(folder, {archive}), {}); }),
-                       archive + " is an archive of files: unpack it"));
+  for (const char* name : {"a.tar.gz", "a.tar.zst", "a.tgz", "a.tzst", "a.tar"}) {
+    const std::string archive = folder.write(name, "x");
+    EXPECT_TRUE(contains(input_error([&] { prepare_dataset(compressed_settings(folder, {archive}), {}); }),
+                         archive + " is an archive of files: unpack it"));
+  }
+  const std::string weights = folder.write("model.safetensors", "x");
+  EXPECT_TRUE(contains(input_error([&] { prepare_dataset(compressed_settings(folder, {weights}), {}); }),
+                       weights + " holds a model's weights, not text"));
 }
 
 // A data set is reused by size, time and inode: here the bytes are no longer a text at all, and nothing reads them.

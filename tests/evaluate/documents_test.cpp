@@ -111,8 +111,8 @@ TEST(TextEvaluation, LeavesOutDocumentsWithoutAScoredToken) {
   const LoadedModel model = make_loaded_model(make_char_tokenizer(false), text_block);
   const TemporaryFolder folder;
   const std::string text(50, 'b');  // three pieces of block_size
-  const std::string lines = folder.write(
-      "a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"" + text + "\"}\n{\"text\": \"\"}\n{\"text\": \"c\"}\n");
+  const std::string lines =
+      folder.write("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"" + text + "\"}\n{\"text\": \"\"}\n{\"text\": \"c\"}\n");
   const TextEvaluation result = evaluate_text(model, {.files = {lines}});
   const TextEvaluation alone = evaluate_text(model, {.files = {folder.write("alone.txt", text)}});
   ASSERT_EQ(result.documents.size(), 1u);

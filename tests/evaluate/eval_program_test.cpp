@@ -192,6 +192,18 @@ TEST_F(EvalProgram, ATextThatCannotBeEncodedIsRefusedByFileAndLine) {
   expect_refused("chars --text empty.txt", "empty.txt: there is no text of which a token can be scored");
   write_file(folder / "shard.bin", "tokens");
   expect_refused("chars --text shard.bin", "holds tokens, not text");
+  expect_refused("chars --text tiny.grammar", "tiny.grammar is a grammar, not text");
+  for (const char* name : {"ckpt.pt", "a.tar.gz", "a.tgz", "a.tzst", "model.safetensors"}) {
+    write_file(folder / name, "A line of text.\n");  // the name alone says that it is none
+  }
+  expect_refused("chars --text ckpt.pt", "ckpt.pt is a Python pickle");
+  for (const char* name : {"a.tar.gz", "a.tgz", "a.tzst"}) {
+    expect_refused(str("chars --text ", name), str(name, " is an archive of files: unpack it"));
+  }
+  expect_refused("chars --text model.safetensors", "model.safetensors holds a model's weights, not text");
+  expect_refused("chars --text chars", "chars is a folder: name its files, each behind a --text");
+  ASSERT_EQ(run_command(folder.path(), "mkfifo pipe").code, 0);
+  expect_refused("chars --text pipe", "pipe is a pipe or a device: write --text - and feed it");
   fs::remove(folder / "chars/inkling_tokenizer.json");
   expect_refused("chars --text text.txt", "tokenizer");
 }
