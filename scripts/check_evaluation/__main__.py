@@ -38,8 +38,8 @@ class Check:
     def __init__(self, bin_folder, work, name, settings):
         self.bin, self.work, self.name = bin_folder, work, name
         out = work / name.replace(" ", "-").replace(",", "")
-        shorter = ["data.stories=10000", f"data.dir={out}-data", "training.max_steps=800", "evaluation.interval=800",
-                   "checkpoint.interval=800"]
+        shorter = [f"data.source={GRAMMAR}", "data.stories=10000", f"data.dir={out}-data", "training.max_steps=800",
+                   "evaluation.interval=800", "checkpoint.interval=800"]
         run(bin_folder / "inkling-train", CONFIG, "--out", out, *(f"--set={word}" for word in [*shorter, *settings]))
         self.checkpoint = Checkpoint(max((out / "checkpoints").iterdir()))
 

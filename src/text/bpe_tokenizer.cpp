@@ -37,7 +37,9 @@ std::size_t bpe_part_length(std::string_view text, bool more_may_follow) {
   if (const std::size_t boundary = last_boundary(text, part_bytes)) return boundary;
   if (text.size() <= longest_part) return more_may_follow ? 0 : text.size();
   const std::size_t boundary = last_boundary(text, longest_part);
-  return boundary > 0 ? boundary : character_start(text, longest_part);
+  if (boundary > 0) return boundary;
+  const std::size_t start = character_start(text, longest_part);
+  return start > 0 ? start : longest_part;  // what is not UTF-8 has no beginning of a character
 }
 
 class BpeTokenizer final : public Tokenizer {

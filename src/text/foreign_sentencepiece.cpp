@@ -115,8 +115,9 @@ std::unique_ptr<SentencepieceModel> make_sentencepiece_model(const std::filesyst
   try {
     return std::make_unique<SentencepieceModel>(std::move(serialized));
   } catch (const Error& error) {
-    throw Error::input(str((folder / sentencepiece_file_name).string(), ": not a sentencepiece model that inkling computes, or a damaged one: ",
-                           error.message(), "; take another model, or fetch the file again"));
+    throw Error::input(str((folder / sentencepiece_file_name).string(),
+                           ": not a sentencepiece model that inkling computes, or a damaged one: ", error.message(),
+                           "; take another model, or fetch the file again"));
   }
 }
 

@@ -182,9 +182,10 @@ std::optional<std::string> print_sentencepiece_tokenizer(const SentencepieceMode
 void write_hugging_face_files(const std::filesystem::path& folder, const std::optional<std::string>& tokenizer_json,
                               const DocumentTokens& tokens) {
   if (!tokenizer_json) {
-    log_warning(str("tokenizer.model: its pieces can be merged in so many ways that their list for AutoTokenizer would ",
-                    "take more than ", format_bytes(largest_small_file), ", so tokenizer.json is not written; inkling ",
-                    "does not need it"));
+    log_warning(
+        str("tokenizer.model: its pieces can be merged in so many ways that their list for AutoTokenizer would ",
+            "take more than ", format_bytes(largest_small_file), ", so tokenizer.json is not written; inkling ",
+            "does not need it"));
     return;
   }
   write_file(folder / "tokenizer.json", *tokenizer_json);

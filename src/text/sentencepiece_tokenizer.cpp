@@ -72,8 +72,7 @@ std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string serialized_m
 }
 
 static std::unique_ptr<Tokenizer> open_foreign_one(const std::filesystem::path& folder,
-                                                   const TokenizerDescription& description,
-                                                   std::string serialized) {
+                                                   const TokenizerDescription& description, std::string serialized) {
   if (description.separator != description.separator_token.has_value()) {
     refuse_tokenizer(description_path(folder), "\"separator_token\" is not what \"separator\" says");
   }

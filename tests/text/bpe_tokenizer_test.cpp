@@ -26,6 +26,13 @@ TEST(BpeTokenizer, Gpt2IsGpt2) {
   EXPECT_EQ(tokenizer->decode(995), " world");
 }
 
+TEST(BpeTokenizer, WhatIsNotUtf8IsCutSomewhere) {
+  const auto tokenizer = gpt2(false);
+  for (const bool more_may_follow : {false, true}) {
+    EXPECT_GT(tokenizer->part_length(std::string(3 << 20, '\x80'), more_may_follow), 0u);
+  }
+}
+
 TEST(BpeTokenizer, EveryTextComesBack) {
   const auto tokenizer = learn_bpe(340, sample_text(50), true);
   EXPECT_EQ(tokenizer->separator(), 339u);

@@ -196,7 +196,8 @@ TEST_F(ForeignSentencepiece, AModelWithTooManyMergesIsSavedWithoutHuggingFacesFi
     return std::string(1, static_cast<char>(field << 3 | 2)) + low + high + bytes;
   };
   std::string model = model_like_llama();
-  for (std::size_t length = 8; length <= 1000; ++length) model += long_proto(1, long_proto(1, std::string(length, 'Q')));
+  for (std::size_t length = 8; length <= 1000; ++length)
+    model += long_proto(1, long_proto(1, std::string(length, 'Q')));
   const TemporaryFolder saved;
   const auto tokenizer = open(model);
   testing::internal::CaptureStderr();
