@@ -102,17 +102,6 @@ class Comparison:
             self.logits(folder, "after transformers saved it")
 
     @torch.no_grad()
-    def tokens(self, folder, texts):
-        """The tokens of each text as a document, by the tokenizer of a folder."""
-        frames = b"".join(struct.pack("<I", len(data)) + data for data in (text.encode() for text in texts))
-        done = subprocess.run([self.tokens_program, "open", folder], input=frames, stdout=subprocess.PIPE, check=True)
-        numbers, at, answers = [number for (number,) in struct.iter_unpack("<I", done.stdout)], 0, []
-        while at < len(numbers):  # microseconds, the number of tokens, the tokens
-            end = at + 2 + numbers[at + 1]
-            answers.append(numbers[at + 2 : end])
-            at = end
-        return answers
-
     def continuation(self):
         """Where transformers' two likeliest tokens are nearer to each other than twice what a logit may differ by,
         either is right, and what follows is another text."""

@@ -61,6 +61,20 @@ std::optional<Token> document_start(const Tokenizer& tokenizer) {
   return first == tokenizer.separator() ? std::nullopt : first;
 }
 
+std::optional<std::string> misunderstanding(const Tokenizer& tokenizer, const Tokenizer& known) {
+  if (tokenizer.hash() == known.hash()) return std::nullopt;
+  const auto differ = [](std::optional<Token> a, std::optional<Token> b) { return a && b && a != b; };
+  if (differ(tokenizer.separator(), known.separator())) return "documents end otherwise";
+  if (tokenizer.prefix() != known.prefix()) return "documents begin otherwise";
+  const std::uint64_t count = std::min(tokenizer.vocab_size(), known.vocab_size());
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto token = static_cast<Token>(i);
+    const std::string now = tokenizer.decode(token), before = known.decode(token);
+    if (now != before) return str("token ", i, " is ", quote(now), ", and was ", quote(before));
+  }
+  return std::nullopt;
+}
+
 std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text) {
   tokenizer.check(text);  // the whole text at once, so that the error names what is wrong in every part
   std::vector<Token> tokens;

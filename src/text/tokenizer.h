@@ -74,6 +74,10 @@ bool holds_tokenizer(const std::filesystem::path& folder);
 // stands behind the document before.
 std::optional<Token> document_start(const Tokenizer& tokenizer);
 
+// Returns what a model that has learned `known` would misunderstand in documents of `tokenizer`: "token 5 is …, and was
+// …"; none if there is nothing. Where only one of them has a separator, that is nothing.
+std::optional<std::string> misunderstanding(const Tokenizer& tokenizer, const Tokenizer& known);
+
 // Encodes a whole document, part by part. Throws what tokenizer.check(text) throws.
 std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text);
 std::string decode(const Tokenizer& tokenizer, std::span<const Token> tokens);

@@ -1,7 +1,5 @@
 #include "train/initial_model.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/strings.h"
@@ -48,21 +46,10 @@ Config inherit_settings(Config config, const Config& before) {
 
 void require_same_tokens(const Tokenizer& tokenizer, const InitialModel& model) {
   if (!holds_tokenizer(model.folder)) return;
-  const auto known = load_tokenizer(model.folder);
-  if (tokenizer.hash() == known->hash()) return;
-  const auto differ = [](std::optional<Token> a, std::optional<Token> b) { return a && b && a != b; };
-  if (differ(tokenizer.separator(), known->separator()) || tokenizer.prefix() != known->prefix()) {
-    throw Error::input(str("data.tokenizer: its documents begin or end otherwise than those of ", model.folder.string(),
-                           " (model.init_from); leave data.tokenizer out, so that its tokenizer is taken"));
-  }
-  const std::uint64_t count = std::min(tokenizer.vocab_size(), known->vocab_size());
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const auto token = static_cast<Token>(i);
-    if (tokenizer.decode(token) == known->decode(token)) continue;
-    throw Error::input(str("data.tokenizer: token ", i, " is ", quote(tokenizer.decode(token)),
-                           ", and to the weights in ", model.folder.string(), " (model.init_from) it is ",
-                           quote(known->decode(token)), "; leave data.tokenizer out, so that theirs is taken"));
-  }
+  const auto problem = misunderstanding(tokenizer, *load_tokenizer(model.folder));
+  if (!problem) return;
+  throw Error::input(str("data.tokenizer: ", *problem, " to the weights in ", model.folder.string(),
+                         " (model.init_from); leave data.tokenizer out, so that theirs is taken"));
 }
 
 std::vector<std::string> describe_initial_model(const InitialModel& model, const GptShape& shape) {

@@ -142,6 +142,8 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
                shape.block_size, ": ", format_count(static_cast<std::uint64_t>(parameters)), " parameters"));
   if (plan.initial) {
     for (const std::string& line : describe_initial_model(*plan.initial, shape)) log_info(line);
+    const TokenizerConfig& tokenizer = plan.config.data.tokenizer;
+    if (tokenizer.from) log_info(str("tokenizer: ", word_of(tokenizer.kind), ", from ", *tokenizer.from));
   }
   if (!shape.patterns.empty()) log_info(str("attention: ", describe_attention(shape)));
   if (const auto unknown = unknown_elsewhere(shape); !unknown.empty()) {

@@ -55,7 +55,8 @@ TEST_F(InitialModel, GivesItsWeightsShapeAndTokenizer) {
 
 TEST_F(InitialModel, DryRunListsWhatIsCutAndAddedAndWritesNothing) {
   write_tune(", block_size: 20");
-  expect_said(tune({"--dry-run"}), {"cut: 12 learned positions, from 20 on", "dry run"});
+  expect_said(tune({"--dry-run"}), {"cut: 12 learned positions, from 20 on",
+                                    "tokenizer: char, from runs/run/checkpoints/step-000006", "dry run"});
   write_tune(", block_size: 40");
   expect_said(tune({"--dry-run"}), {"added: 8 learned positions, from 32 on"});
   EXPECT_FALSE(fs::exists(folder / "runs/tune"));
@@ -104,7 +105,8 @@ TEST_F(InitialModel, TokensThatMeanSomethingElseToItAreRefused) {
   ASSERT_EQ(TrainingFolder::train({"--out runs/bytes --set training.max_steps=0 --set data.tokenizer.kind=byte"}).code,
             0);
   write_tune("", "{source: other.txt, tokenizer: {kind: byte, from: runs/bytes/checkpoints/step-000000}}");
-  expect_refused(tune(), {"data.tokenizer: token 0 is", "to the weights in runs/run/checkpoints/step-000006"});
+  expect_refused(tune(),
+                 {"data.tokenizer: token 0 is", ", and was ", "to the weights in runs/run/checkpoints/step-000006"});
 }
 
 TEST_F(InitialModel, WithoutATokenizerOneMustBeNamed) {
