@@ -40,6 +40,9 @@ std::optional<std::int64_t> whole_number(std::string_view digits, int base = 10)
 // The known name nearest to `word` by edit distance, if it is near enough to be a likely slip.
 std::optional<std::string> nearest_name(std::string_view word, std::span<const std::string> known);
 
+// U+FEFF, with which some programs begin a file. It is no text.
+inline constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
 // The offset of the first byte that is not part of well-formed UTF-8 (RFC 3629); none if there is no such byte.
 std::optional<std::size_t> find_invalid_utf8(std::string_view text);
 

@@ -22,6 +22,11 @@ bool is_of_shape(const Setting& setting) {
   return section_of(setting.key) == "model" && setting.key != "model.init_from" && setting.key != "model.dropout";
 }
 
+// Whether the person asked for a value of the shape, and not for auto.
+bool is_asked(const Config& config, const Setting& setting) {
+  return config.written.find(setting.key) && !std::holds_alternative<Auto>(setting.get());
+}
+
 // Whether the setting leaves `stored` the same model, whichever way it is written.
 bool agrees(const Setting& setting, const GptShape& stored) {
   Config trial = config_of(stored);
@@ -35,8 +40,7 @@ void complete_shape(Config& config, const GptShape& stored) {
   Config other = config_of(stored);
   const Settings ours = all_settings(config), theirs = all_settings(other);
   for (const Setting& setting : ours.settings) {
-    const bool is_written = config.written.find(setting.key) && !std::holds_alternative<Auto>(setting.get());
-    if (is_of_shape(setting) && !is_written) copy_value(setting, *theirs.find(setting.key));
+    if (is_of_shape(setting) && !is_asked(config, setting)) copy_value(setting, *theirs.find(setting.key));
   }
   check_model_fit(config);
 }
@@ -45,11 +49,11 @@ void inherit_shape(Config& config, const GptShape& stored, const std::string& fo
   Config other = config_of(stored);
   const Settings ours = all_settings(config), theirs = all_settings(other);
   for (const Setting& setting : ours.settings) {
-    const auto place = config.written.find(setting.key);
-    const bool is_asked = place && is_of_shape(setting) && !std::holds_alternative<Auto>(setting.get());
-    if (!is_asked || setting.key == "model.block_size" || agrees(setting, stored)) continue;
-    throw Error::input(str(*place, ": ", setting.key, " is ", value_as_yaml(setting), ", and the weights in ", folder,
-                           " (model.init_from) have ", value_as_yaml(*theirs.find(setting.key)), "; leave it out"));
+    if (!is_of_shape(setting) || !is_asked(config, setting) || setting.key == "model.block_size") continue;
+    if (agrees(setting, stored)) continue;
+    throw Error::input(str(*config.written.find(setting.key), ": ", setting.key, " is ", value_as_yaml(setting),
+                           ", and the weights in ", folder, " (model.init_from) have ",
+                           value_as_yaml(*theirs.find(setting.key)), "; leave it out"));
   }
   complete_shape(config, stored);
 }

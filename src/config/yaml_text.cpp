@@ -13,7 +13,6 @@ constexpr std::size_t max_config_bytes = 256 * 1024;
 
 // Turns CR LF into LF and removes a byte order mark.
 std::string normalised(std::string_view text) {
-  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   std::string result;
   result.reserve(text.size());

@@ -20,7 +20,6 @@ namespace {
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 // This is far above any document that people train on, and low enough to hold it several times over below 1 GiB.
 constexpr std::size_t max_document_line = std::size_t{128} << 20;
-constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 // A file read from front to back through a buffer that keeps what the consumer has not taken yet.
 class FileStream {

@@ -33,16 +33,11 @@ std::size_t length_without_spaces(std::string_view text) {
   return end;
 }
 
-// What a tokenizer made elsewhere puts in front of every text. (inkling's own put nothing there: they separate
-// documents.)
-std::vector<Token> in_front_of_texts(const Tokenizer& tokenizer) {
-  const std::optional<Token> first = tokenizer.first_token();
-  if (!first || first == tokenizer.separator()) return {};
-  return {*first};
-}
-
-std::vector<Token> encode_after(const std::vector<Token>& in_front, const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<Token> tokens = in_front;
+// The tokens of a text, and in front of them what a tokenizer made elsewhere puts there. (inkling's own put nothing
+// there: they separate documents.)
+std::vector<Token> encode_text(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<Token> tokens;
+  if (const std::optional<Token> start = document_start(tokenizer)) tokens.push_back(*start);
   const std::vector<Token> encoded = encode(tokenizer, text);
   tokens.insert(tokens.end(), encoded.begin(), encoded.end());
   return tokens;
@@ -104,7 +99,7 @@ class LineReader {
 
   std::vector<Token> encoded(const std::string& field, std::string_view text) const {
     try {
-      return encode_after(in_front_of_texts(tokenizer_), tokenizer_, text);
+      return encode_text(tokenizer_, text);
     } catch (const Error& error) {
       fields_.refuse(str(field, ": ", error.message()));
     }

@@ -15,8 +15,6 @@
 namespace inkling {
 namespace {
 
-constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-
 // Takes documents part by part and scores their windows, a pool at a time.
 class DocumentScorer {
  public:

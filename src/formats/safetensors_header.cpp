@@ -173,7 +173,7 @@ class HeaderEvents final : public JsonEvents {
 
 void read_entries(std::string_view text, SafetensorsHeader& header) {
   if (const auto offset = find_invalid_utf8(text)) refuse(str("the header is not UTF-8 at byte ", 8 + *offset));
-  if (text.starts_with("\xef\xbb\xbf")) refuse("the header begins with a byte order mark");
+  if (text.starts_with(byte_order_mark)) refuse("the header begins with a byte order mark");
   try {
     check_json(text, header_rules);
   } catch (const Error& error) {
