@@ -21,10 +21,6 @@ namespace inkling {
 
 namespace {
 
-// No known vocabulary comes near; a larger number would take memory for all the numbers below it.
-constexpr std::uint64_t largest_token = (1 << 21) - 1;
-// Likewise of a token, in bytes: known ones have at most some hundred.
-constexpr std::size_t longest_token = 1024;
 constexpr std::string_view remedy = "take the file once more from where the tokenizer came from";
 
 [[noreturn]] void refuse_line(const fs::path& path, std::size_t line, const std::string& why) {

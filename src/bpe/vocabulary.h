@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,11 @@
 #include "formats/token_file.h"
 
 namespace inkling {
+
+// The limits of vocabularies made elsewhere. No known one comes near the first; a larger number would take memory for
+// all the numbers below it. Of the second, in bytes, known tokens have at most some hundred.
+inline constexpr std::uint64_t largest_token = (1 << 21) - 1;
+inline constexpr std::size_t longest_token = 1024;
 
 struct Merge {
   Token left, right, result;

@@ -10,13 +10,11 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "bpe/vocabulary.h"
 
 namespace inkling {
 
 namespace {
-
-// The limits of byte-level BPE's vocabularies (bpe/files.cpp), which known models stay far below.
-constexpr std::size_t most_pieces = std::size_t{1} << 21, longest_piece = 1024;
 
 constexpr std::string_view unknown_text =
     "\xef\xbf\xbd";  // U+FFFD: no text encodes to "unknown", but it can be sampled
@@ -126,8 +124,8 @@ Piece read_piece(std::string_view message, const std::string& where) {
     if (field.id == 3 && field.kind == Field::of_number) piece.type = type_of_piece(field.number, where);
   });
   if (piece.name.empty()) refuse(where + ".piece", "is empty");
-  if (piece.name.size() > longest_piece) {
-    refuse(where + ".piece", str("has ", piece.name.size(), " bytes, and inkling takes ", longest_piece));
+  if (piece.name.size() > longest_token) {
+    refuse(where + ".piece", str("has ", piece.name.size(), " bytes, and inkling takes ", longest_token));
   }
   // The library reads names up to the first NUL.
   if (find_invalid_utf8(piece.name) || piece.name.find('\0') != std::string::npos) {
@@ -187,7 +185,7 @@ SentencepieceFile read_sentencepiece_file(std::string_view serialized) {
   for_each_field(serialized, "the model", [&](const Field& field) {
     if (field.kind != Field::of_bytes) return;
     if (field.id == pieces_field) {
-      if (file.pieces.size() == most_pieces) throw Error::input(str("pieces has more than ", most_pieces));
+      if (file.pieces.size() > largest_token) throw Error::input(str("pieces has more than ", largest_token + 1));
       file.pieces.push_back(read_piece(field.bytes, str("pieces[", file.pieces.size(), "]")));
     }
     if (field.id == trainer_field) read_trainer_spec(field.bytes, file);

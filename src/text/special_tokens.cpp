@@ -13,7 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t largest_token = (1 << 21) - 1;  // as of byte-level BPE (bpe/files.cpp)
 constexpr const char* what_to_mend = "mend the field, or fetch the tokenizer again";
 
 std::optional<JsonFields> open_if_there(const fs::path& path) {

@@ -32,7 +32,7 @@ Token read_token(const JsonFields& json, std::string_view name) {
 // Ascending.
 std::vector<AddedToken> read_added(const JsonFields& json) {
   std::vector<AddedToken> added;
-  for (const auto& [name, token] : json.counts((1 << 21) - 1)) added.push_back({static_cast<Token>(token), name});
+  for (const auto& [name, token] : json.counts(largest_token)) added.push_back({static_cast<Token>(token), name});
   std::sort(added.begin(), added.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
   return added;
 }
