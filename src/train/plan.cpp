@@ -111,7 +111,8 @@ std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& optio
   const auto initial = resume ? std::nullopt : find_initial_model(asked.model);
   if (initial) asked = inherit_model(asked, *initial);
   Dataset dataset = prepare(asked, options, resume, run);
-  if (initial && dataset.tokenizer) require_same_tokens(*dataset.tokenizer, *initial);
+  const bool has_its_tokenizer = initial && asked.data.tokenizer.from == initial->folder.string();
+  if (initial && dataset.tokenizer && !has_its_tokenizer) require_same_tokens(*dataset.tokenizer, *initial);
   const fs::path model = resume ? resume->checkpoint : initial ? initial->folder : fs::path();
   if (!dataset.tokenizer && !model.empty() && holds_tokenizer(model)) dataset.tokenizer = load_tokenizer(model);
   reuse_cpu_memory();
