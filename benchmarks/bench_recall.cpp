@@ -14,11 +14,11 @@
 #include "checkpoint/load_model.h"
 #include "config/config.h"
 #include "generate/cached_texts.h"
-#include "generate/generator.h"
 #include "grammar/grammar.h"
 #include "model_flags.h"
 #include "program.h"
 #include "results.h"
+#include "text/prompts.h"
 
 namespace {
 

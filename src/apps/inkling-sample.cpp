@@ -4,10 +4,10 @@
 #include "checkpoint/checkpoint.h"
 #include "config/numbers.h"
 #include "generate/generator.h"
-#include "generate/prompts.h"
 #include "generate/sample_printer.h"
 #include "model_flags.h"
 #include "program.h"
+#include "text/prompts.h"
 
 namespace {
 
@@ -121,7 +121,7 @@ int sample(int argc, char** argv) {
   check_settings(flags.settings);
   const Tokenizer& tokenizer = require_tokenizer(model);
   const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files);
-  check_prompts(tokenizer, prompts);
+  check_prompts(prompts, [&](const std::string& text) { encode_prompt(tokenizer, text); });
 
   watch_for_interrupt();
   std::signal(SIGPIPE, SIG_IGN);

@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "generate/decoder.h"
 #include "generate/stop_filter.h"
+#include "text/prompts.h"
 #include "text/stream_decoder.h"
 
 namespace inkling {
@@ -163,23 +164,6 @@ std::string_view finish_name(Finish finish) {
       return "interrupted";
   }
   throw Error::internal("an unknown way for a sample to end");
-}
-
-std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt) {
-  std::vector<Token> tokens;
-  if (const auto first = tokenizer.first_token()) tokens.push_back(*first);
-  if (prompt.empty() && tokens.empty() && tokenizer.separator()) tokens.push_back(*tokenizer.separator());
-  const bool needs_new_line = prompt.empty() && tokens.empty();
-  try {
-    const std::vector<Token> text = encode(tokenizer, needs_new_line ? "\n" : prompt);
-    tokens.insert(tokens.end(), text.begin(), text.end());
-  } catch (const Error&) {
-    if (!needs_new_line) throw;
-    throw Error::input(
-        "the prompt is empty, and the vocabulary has neither a separator nor a new line to begin with: "
-        "give --prompt");
-  }
-  return tokens;
 }
 
 void check_settings(const GenerationSettings& settings) {

@@ -46,11 +46,6 @@ struct Sample {
 // is of it by then; `index` is prompt * count + number. It returns false to end all samples there.
 using Watcher = std::function<bool(std::size_t index, const Sample& sample, std::string_view added, bool finished)>;
 
-// Returns the tokens that a text begins with. The prompt is the beginning of a document, so tokenizer.first_token()
-// goes in front, which is the separator; where there is none, an empty prompt is the separator or a new line. Throws
-// Error input for characters without a token, and for an empty prompt if there is neither separator nor new line.
-std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt);
-
 // Returns the samples in the order of their index. Sample n of a prompt is a function of (model, machine and its
 // runtime settings, prompt, n, seed and the other settings); nothing else in the same call has any influence. The
 // random number for the token at place i of a text (prompt included) is random_unit(random_key(seed, Purpose::sampling,

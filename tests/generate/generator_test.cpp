@@ -15,6 +15,7 @@
 #include "tests/generate/loaded_model.h"
 #include "tests/temporary_folder.h"
 #include "tests/text/sentencepiece_testing.h"
+#include "text/prompts.h"
 
 namespace inkling {
 namespace {
@@ -193,38 +194,6 @@ TEST(Generator, EverySampleIsFinishedOnce) {
                    return true;
                  });
   for (const int times : finished) EXPECT_EQ(times, 1);
-}
-
-TEST(EncodePrompt, BeginsWithTheSeparatorWhereThereIsOne) {
-  const auto tokenizer = make_char_tokenizer(true);
-  const Token separator = *tokenizer->separator();
-  EXPECT_EQ(encode_prompt(*tokenizer, ""), std::vector<Token>{separator});
-  EXPECT_EQ(encode_prompt(*tokenizer, "ab").size(), 3u);
-  EXPECT_EQ(encode_prompt(*tokenizer, "ab").front(), separator);
-}
-
-TEST(EncodePrompt, AnEmptyPromptIsANewLineWhereThereIsNoSeparator) {
-  const auto tokenizer = make_char_tokenizer(false);
-  EXPECT_EQ(encode_prompt(*tokenizer, ""), encode(*tokenizer, "\n"));
-  EXPECT_EQ(encode_prompt(*tokenizer, "ab"), encode(*tokenizer, "ab"));
-}
-
-TEST(EncodePrompt, WithNeitherAnEmptyPromptIsRefused) {
-  CharVocabularyBuilder builder;
-  builder.add("abc");
-  const auto tokenizer = builder.finish(false);
-  const auto error = error_of([&] { encode_prompt(*tokenizer, ""); });
-  ASSERT_TRUE(error);
-  EXPECT_NE(error->message().find("give --prompt"), std::string::npos) << error->message();
-}
-
-TEST(EncodePrompt, CharactersOutsideTheVocabularyAreNamed) {
-  const auto tokenizer = make_char_tokenizer(false);
-  const auto error = error_of([&] { encode_prompt(*tokenizer, "a Q and a Ω"); });
-  ASSERT_TRUE(error);
-  EXPECT_EQ(error->kind(), ErrorKind::input);
-  EXPECT_NE(error->message().find("Q"), std::string::npos) << error->message();
-  EXPECT_NE(error->message().find("Ω"), std::string::npos) << error->message();
 }
 
 TEST(Generator, AModelWithoutATokenizerIsRefused) {

@@ -1,4 +1,4 @@
-#include "generate/prompts.h"
+#include "text/prompts.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
-#include "generate/generator.h"
 
 namespace inkling {
 namespace {
@@ -51,14 +50,31 @@ Prompts read_prompts(const std::vector<std::string>& given, const std::vector<st
   return prompts;
 }
 
-void check_prompts(const Tokenizer& tokenizer, const Prompts& prompts) {
+void check_prompts(const Prompts& prompts, const std::function<void(const std::string& text)>& check) {
   for (std::size_t i = 0; i < prompts.texts.size(); ++i) {
     try {
-      encode_prompt(tokenizer, prompts.texts[i]);
+      check(prompts.texts[i]);
     } catch (const Error& error) {
       throw Error(error.kind(), str(prompts.origins[i], ": ", error.message()));
     }
   }
+}
+
+std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt) {
+  std::vector<Token> tokens;
+  if (const auto first = tokenizer.first_token()) tokens.push_back(*first);
+  if (prompt.empty() && tokens.empty() && tokenizer.separator()) tokens.push_back(*tokenizer.separator());
+  const bool needs_new_line = prompt.empty() && tokens.empty();
+  try {
+    const std::vector<Token> text = encode(tokenizer, needs_new_line ? "\n" : prompt);
+    tokens.insert(tokens.end(), text.begin(), text.end());
+  } catch (const Error&) {
+    if (!needs_new_line) throw;
+    throw Error::input(
+        "the prompt is empty, and the vocabulary has neither a separator nor a new line to begin with: "
+        "give --prompt");
+  }
+  return tokens;
 }
 
 }  // namespace inkling

@@ -1,0 +1,31 @@
+// Where prompts come from, the command line, files or standard input, and the tokens that they become.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace inkling {
+
+struct Prompts {
+  std::vector<std::string> texts;
+  std::vector<std::string> origins;  // of each, for messages: "--prompt", "standard input", a file's name
+};
+
+// Returns the prompts that were given ("-" stands for standard input), then those in files, each without one new line
+// at its end. If there is neither, it is standard input if that is not a terminal, else one empty prompt. Throws Error
+// input for a file that cannot be read or for more than 64 MiB.
+Prompts read_prompts(const std::vector<std::string>& given, const std::vector<std::string>& files);
+
+// Calls `check` with each prompt, and puts the prompt's origin in front of an Error that it throws.
+void check_prompts(const Prompts& prompts, const std::function<void(const std::string& text)>& check);
+
+// Returns the tokens that a text begins with. The prompt is the beginning of a document, so tokenizer.first_token()
+// goes in front, which is the separator; where there is none, an empty prompt is the separator or a new line. Throws
+// Error input for characters without a token, and for an empty prompt if there is neither separator nor new line.
+std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt);
+
+}  // namespace inkling
