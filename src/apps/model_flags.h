@@ -25,16 +25,24 @@ inline void add_model_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("--checkpoint", flags.checkpoint, "of a run: best (default), newest or a step")->type_name("WHICH");
 }
 
-// The flags that come after them.
-inline void add_runtime_flags(CLI::App& app, ModelFlags& flags) {
-  const auto add = [&](const char* name, const std::string& setting, const char* about) {
-    const auto keep = [&flags, setting](const std::string& value) { flags.runtime.push_back(setting + "=" + value); };
-    app.add_option_function<std::string>(name, keep, about)->group("Where it runs");
+// A flag for a setting of runtime.
+inline void add_runtime_flag(CLI::App& app, ModelFlags& flags, const std::string& setting, const std::string& about) {
+  const auto keep = [&flags, setting](const std::string& value) {
+    flags.runtime.push_back("runtime." + setting + "=" + value);
   };
-  add("--device", "runtime.device", "auto, cpu, cuda or cuda:N");
-  add("--dtype", "runtime.dtype", "auto, float32 or bfloat16");
-  add("--threads", "runtime.threads", "CPU threads; auto is one per physical core");
-  add("--kernels", "runtime.kernels", "auto, fused or reference");
+  app.add_option_function<std::string>("--" + setting, keep, about)->group("Where it runs");
+}
+
+// The flags that come after them: all, or those of a program that chooses dtype and kernels itself.
+inline void add_device_flags(CLI::App& app, ModelFlags& flags) {
+  add_runtime_flag(app, flags, "device", "auto, cpu, cuda or cuda:N");
+  add_runtime_flag(app, flags, "threads", "CPU threads; auto is one per physical core");
+}
+
+inline void add_runtime_flags(CLI::App& app, ModelFlags& flags) {
+  add_device_flags(app, flags);
+  add_runtime_flag(app, flags, "dtype", "auto, float32 or bfloat16");
+  add_runtime_flag(app, flags, "kernels", "auto, fused or reference");
 }
 
 // Puts a refusal of "--set runtime.threads=x" or of runtime.device into the words of the flags that were typed.

@@ -24,9 +24,11 @@
 #include <functional>
 #include <limits>
 
+#include "backend/choose.h"
 #include "backend/elements.h"
 #include "backend/heads.h"
 #include "base/random.h"
+#include "model/attention_steps.h"
 #include "model/model.h"
 #include "ops/recompute.h"
 
@@ -91,16 +93,38 @@ at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, const Gp
 
 at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,HD]
 
+// q k^T / sqrt(D), and -infinity where a token may not look: [B, H, T, T], queries by keys.
+at::Tensor visible_scores(const at::Tensor& q, const at::Tensor& k, const AttentionPattern& pattern) {
+  const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
+  return scores.masked_fill(hidden_keys(q.size(2), pattern, q.options()), -infinity);
+}
+
 // Each token asks (query) all tokens up to itself (keys) and takes a weighted mean of what they say (values).
 at::Tensor causal_attention(const Heads& heads, const AttentionPattern& pattern, Pass& pass) {
   const at::Tensor &q = heads.queries, k = for_each_query(heads.keys, q), v = for_each_query(heads.values, q);
   if (pass.training.dropout == 0.0 && pattern.is_full()) {
     return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
   }
-  const at::Tensor hidden = hidden_keys(q.size(2), pattern, q.options());
-  const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
-  const at::Tensor probabilities = at::softmax(scores.masked_fill(hidden, -infinity), -1);
+  const at::Tensor probabilities = at::softmax(visible_scores(q, k, pattern), -1);
   return concatenate(at::matmul(drop(probabilities, pass), v));
+}
+
+// The same step by step, one head after the other, so that a long text needs the memory of one head's scores.
+at::Tensor watched_attention(const Heads& heads, const AttentionPattern& pattern,
+                             const std::function<void(std::int64_t head, const AttentionSteps& steps)>& watch) {
+  const std::int64_t n_head = heads.queries.size(1), group = n_head / heads.keys.size(1);
+  Tensors sums;
+  for (std::int64_t head = 0; head < n_head; ++head) {
+    AttentionSteps steps = {.queries = heads.queries.narrow(1, head, 1),
+                            .keys = heads.keys.narrow(1, head / group, 1),
+                            .values = heads.values.narrow(1, head / group, 1)};
+    steps.scores = visible_scores(steps.queries, steps.keys, pattern);
+    steps.weights = at::softmax(steps.scores, -1);
+    steps.sums = at::matmul(steps.weights, steps.values);
+    sums.push_back(steps.sums);
+    watch(head, steps);
+  }
+  return concatenate(at::cat(sums, 1));
 }
 
 // One new position per row: its key and value go into the cache, and it attends to what it sees of the row.
@@ -151,6 +175,16 @@ class Reference final : public Model {
   at::Tensor logits(const at::Tensor& tokens) const override {
     Pass pass{backend()};
     return capped(at::matmul(hidden(embed(tokens), columns(tokens), causal(), pass), head_.t()));
+  }
+
+  at::Tensor watched_logits(const at::Tensor& tokens, const AttentionWatcher& watch) const {
+    Pass pass{backend()};
+    const Attend attend = [&](const Heads& heads, std::size_t layer, Pass&) {
+      return watched_attention(heads, pattern_of(layer), [&](std::int64_t head, const AttentionSteps& steps) {
+        watch(static_cast<std::int64_t>(layer), head, steps);
+      });
+    };
+    return capped(at::matmul(hidden(embed(tokens), columns(tokens), attend, pass), head_.t()));
   }
 
   void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const override {
@@ -235,6 +269,11 @@ class Reference final : public Model {
 
 std::unique_ptr<Model> make_reference(const GptShape& shape, const ParameterArena& arena, const Backend& backend) {
   return std::make_unique<Reference>(shape, arena, backend);
+}
+
+at::Tensor watched_logits(const GptShape& shape, const ParameterArena& arena, const at::Tensor& tokens,
+                          const AttentionWatcher& watch) {
+  return Reference(shape, arena, composed_backend()).watched_logits(tokens, watch);
 }
 
 }  // namespace inkling
