@@ -1,0 +1,11 @@
+// src/attend/page as one text, which CMake compiles in (cmake/page_sources.cmake).
+#pragma once
+
+#include <string_view>
+
+namespace inkling {
+
+// The page without numbers: @DATA@ stands where they belong, and @NONCE@ wherever the name of its own scripts belongs.
+extern const std::string_view page_sources;
+
+}  // namespace inkling
