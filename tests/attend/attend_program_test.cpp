@@ -1,0 +1,139 @@
+// inkling-attend as a person meets it: what goes to stdout, messages, exit codes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/strings.h"
+#include "checkpoint/checkpoint.h"
+#include "tests/generate/loaded_model.h"
+#include "tests/program_runner.h"
+#include "tests/temporary_folder.h"
+
+namespace inkling {
+namespace {
+
+// A checkpoint of random weights; null: without a tokenizer.
+void write_attended(const fs::path& folder, const Tokenizer* tokenizer) {
+  GptShape shape = test::modern_shape;
+  if (tokenizer != nullptr) shape.vocab_size = static_cast<std::int64_t>(tokenizer->vocab_size());
+  const test::SmallModel model = test::make_lively_model(shape);
+  const Optimizer optimizer(*model.arena, {}, model.model->backend());
+  save_checkpoint(folder, parse_config("data: {source: text.txt}", "test", {}), shape, *model.arena, optimizer, {},
+                  tokenizer);
+}
+
+// Models are written once: every test only reads them.
+class AttendProgram : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    files = new TemporaryFolder;
+    write_attended(*files / "chars", make_char_tokenizer(true).get());
+    write_attended(*files / "bytes", make_byte_tokenizer(false).get());
+    write_attended(*files / "tokens", nullptr);
+  }
+  static void TearDownTestSuite() { delete files; }
+
+  // On one thread: on a busy machine threads of so small a model wait for each other.
+  static Outcome run(const std::string& arguments, const std::string& before = "") {
+    return run_command(files->path(), before + "inkling-attend " + arguments + " --threads 1");
+  }
+
+  static std::vector<nlohmann::json> lines(const std::string& text) {
+    std::vector<nlohmann::json> parsed;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) parsed.push_back(nlohmann::json::parse(line));
+    return parsed;
+  }
+
+  static void expect_refused(const std::string& arguments, const std::vector<std::string>& parts) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_TRUE(outcome.err.starts_with("error: ")) << outcome.err;
+    for (const std::string& part : parts) EXPECT_TRUE(contains(outcome.err, part));
+  }
+
+  static TemporaryFolder* files;
+};
+
+TemporaryFolder* AttendProgram::files = nullptr;
+
+TEST_F(AttendProgram, JsonIsALineForEachPromptInTheirOrder) {
+  write_file(*files / "prompt.txt", "from a file\n");
+  const Outcome outcome = run("chars --prompt once --prompt - --prompt-file prompt.txt --json", "echo upon | ");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  const auto objects = lines(outcome.out);
+  ASSERT_EQ(objects.size(), 3u);
+  EXPECT_EQ(objects[0].at("prompt"), "once");
+  EXPECT_EQ(objects[1].at("prompt"), "upon");
+  EXPECT_EQ(objects[2].at("prompt"), "from a file");
+  EXPECT_EQ(objects[2].at("tokens").size(), 12u);  // behind the separator
+  EXPECT_EQ(objects[2].at("layers")[1].at("heads")[3].at("weights").size(), 12u);
+}
+
+TEST_F(AttendProgram, APromptIsAttendedToAloneWhateverElseIsAsked) {
+  const Outcome both = run("chars --prompt once --prompt upon --json");
+  const Outcome first = run("chars --prompt once --json"), second = run("chars --prompt upon --json");
+  EXPECT_EQ(both.out, first.out + second.out);
+}
+
+TEST_F(AttendProgram, OneHeadIsPrintedInFullAndAgreesWithAll) {
+  const auto all = lines(run("chars --prompt once --json").out).at(0);
+  const auto one = lines(run("chars --prompt once --json --head 1.2").out).at(0);
+  EXPECT_EQ(one.at("head").at("layer"), 1);
+  EXPECT_EQ(one.at("head").at("head"), 2);
+  EXPECT_EQ(one.at("head").at("weights"), all.at("layers")[1].at("heads")[2].at("weights"));
+  EXPECT_EQ(one.at("head").at("queries").size(), 5u);
+  EXPECT_EQ(one.at("next"), all.at("next"));
+}
+
+TEST_F(AttendProgram, JsonBearsAPromptThatIsNoText) {
+  const auto objects = lines(run("bytes --prompt \"$(printf 'a\\377\"')\" --json").out);
+  ASSERT_EQ(objects.size(), 1u);
+  EXPECT_EQ(objects[0].at("prompt"), "a\xef\xbf\xbd\"");
+  EXPECT_EQ(objects[0].at("tokens")[1].at("text"), "\\xff");
+}
+
+TEST_F(AttendProgram, EndsQuietlyWhereItsReaderHasGone) {
+  std::string prompts;  // that give more than a pipe holds
+  for (int i = 0; i < 40; ++i) prompts += " --prompt 'once upon a time'";
+  const Outcome outcome =
+      run_command(files->path(), "inkling-attend chars --threads 1 --json" + prompts + " | head -c 20");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, R"({"model":"chars","pr)");
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(AttendProgram, MistakesGetPlaceAndRemedy) {
+  expect_refused("chars --json", {"the prompt is empty", "give --prompt TEXT"});  // standard input is empty
+  expect_refused("chars --json --prompt once --prompt 'a Q'", {"--prompt: ", "Q"});
+  write_file(*files / "long.txt", std::string(30, 'a'));
+  expect_refused("chars --json --prompt-file long.txt",
+                 {"long.txt: the prompt has 31 tokens", "at most 20", "shorter"});
+  expect_refused("chars --json --prompt-file nowhere.txt", {"nowhere.txt"});
+  expect_refused("chars --json --prompt a --head 2.0", {"--head is 2.0, and the model has 2 layers of 4 heads"});
+  expect_refused("chars --json --prompt a --head 1", {"--head is \"1\"", "--head 0.0 to --head 1.3"});
+  expect_refused("tokens --json --prompt a", {"holds no tokenizer"});
+  expect_refused("nowhere --prompt a", {"nowhere"});
+  expect_refused("chars --checkpoint best --prompt a", {"best"});
+  expect_refused("chars a --json", {"did you mean --prompt \"a\"?"});
+  expect_refused("chars --prompt a --jsn", {"unknown flag --jsn: did you mean --json?"});
+  expect_refused("chars --prompt a --device tpu", {"--device is \"tpu\""});
+  expect_refused("chars --prompt a --dtype bfloat16", {"unknown flag --dtype"});
+}
+
+TEST_F(AttendProgram, HelpFitsAScreen) {
+  const std::string help = run("--help").out;
+  EXPECT_LE(std::count(help.begin(), help.end(), '\n'), 40);
+  std::istringstream in(help);
+  for (std::string line; std::getline(in, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
+}  // namespace
+}  // namespace inkling
