@@ -1,7 +1,9 @@
 // inkling-attend RUN_OR_CHECKPOINT: shows what each head of a model attends to in a text.
 #include <unistd.h>
 
+#include <fstream>
 #include <optional>
+#include <utility>
 
 #include "attend/attend.h"
 #include "attend/page.h"
@@ -32,60 +34,107 @@ void add_flags(CLI::App& app, Flags& flags) {
   add_model_flags(app, flags.model);
   several(app.add_option("--prompt", flags.prompts, "the text; - is standard input; repeatable with --json"), "TEXT");
   several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text; repeatable too"), "FILE");
-  app.add_option("--head", flags.head, "the head on show: layer and head from 0, as 1.3")->type_name("L.H");
-  app.add_flag("--svg", flags.svg, "a picture of the head on show instead of the page");
-  app.add_option("--out", flags.out, "where to write (default: standard output)")->type_name("FILE");
-  app.add_flag("--json", flags.json, "all weights, or all numbers of one --head, a line each");
+  app.add_option("--head", flags.head, "the head to show: layer and head, counted from 0, as 1.3")->type_name("L.H");
+  app.add_flag("--svg", flags.svg, "a picture of that head instead of the page");
+  app.add_flag("--json", flags.json, "all weights, or all numbers of --head, a line a prompt");
+  app.add_option("--out", flags.out, "write there")->type_name("FILE");
   add_device_flags(app, flags.model);
 }
 
-void check_flags(const Flags& flags) {
-  if (flags.svg && flags.json) throw Error::input("--svg and --json: both say what to print, so give one of them");
-  if (flags.json && !flags.out.empty())
-    throw Error::input("--out does not go with --json, which is for standard output");
+void check_flags(const Flags& flags, const Prompts& prompts) {
+  if (flags.svg && flags.json) throw Error::input("--svg and --json exclude each other: run it twice");
+  if (flags.svg && flags.head.empty()) throw Error::input("--svg draws one head: add --head L.H, as --head 0.0");
+  if (flags.json && !flags.out.empty()) throw Error::input("--json goes to standard output: write > FILE, not --out");
+  if (!flags.json && prompts.texts.size() > 1)
+    throw Error::input("a page or a picture shows one text: give one prompt, or --json, which takes several");
 }
 
-// The page and the picture go where the person says; a terminal, which could not show them, gets a file instead.
+// The numbers are there to be looked at, so they are the reference model's in full precision, whatever the device.
+LoadedModel load_reference(ModelFlags flags) {
+  flags.runtime.insert(flags.runtime.end(), {"runtime.dtype=float32", "runtime.kernels=reference"});
+  const RuntimeConfig runtime = runtime_settings(flags);
+  return load_model(find_checkpoint(flags.place, flags.checkpoint), resolve_flags(runtime));
+}
+
+// A page opens with the head that was asked for, or else with the one that has most to show, which is in full too.
+std::string page_of(const LoadedModel& model, const std::string& prompt, const std::optional<HeadChoice>& head) {
+  AttendedText text = attend(model, prompt, {.shown = head.value_or(HeadChoice{})});
+  const HeadChoice shown = head.value_or(clearest_head(text));
+  AttendedHead& opened = text.layers[shown.layer].heads[shown.head];
+  if (!opened.in_full()) {
+    AttendedText alone = attend(model, prompt, {.shown = shown, .only_shown = true});
+    opened = std::move(alone.layers[shown.layer].heads[shown.head]);
+  }
+  return attention_page(text, shown);
+}
+
+// Writes to what is no file of its own (a device, a pipe, a link), which a new file must not replace.
+void write_through(const std::string& place, const std::string& result) {
+  std::ofstream out(place);
+  if (!(out << result << std::flush)) throw Error::environment(str("cannot write ", place));
+}
+
+// A page or a picture goes where the person says; a terminal, which could not show it, gets a file instead.
 void write_result(const Flags& flags, const std::string& result) {
   std::string place = flags.out;
-  if (place.empty() && isatty(STDOUT_FILENO) != 0) place = flags.svg ? "attention.svg" : "attention.html";
-  if (place.empty()) {
+  if (place.empty() && ::isatty(STDOUT_FILENO) != 0) place = flags.svg ? "attention.svg" : "attention.html";
+  if (place.empty() || place == "-") {
     std::cout << result;
     return;
   }
-  write_file(place, result);
-  log_info(str("wrote ", place, flags.svg ? "" : ": open it in a browser"));
+  std::error_code ignored;
+  const fs::file_type type = fs::symlink_status(place, ignored).type();
+  const bool replaceable = type == fs::file_type::regular || type == fs::file_type::not_found;
+  if (replaceable || type == fs::file_type::directory) {  // which write_file() refuses
+    write_file(place, result);
+    log_info(str("wrote ", place, flags.svg ? "" : ": open it in a browser"));
+  } else {
+    write_through(place, result);
+  }
+}
+
+void warn_of_a_large_page(const std::string& page) {
+  constexpr std::size_t comfortable = std::size_t{32} << 20;
+  if (page.size() <= comfortable) return;
+  log_warning(str("the page has ", format_bytes(page.size()),
+                  ", with which a browser may be slow: give a shorter prompt, ",
+                  "or look at one head with --head L.H --svg or --json"));
 }
 
 int attend_to(int argc, char** argv) {
-  CLI::App app("Shows what each head of a model attends to in a text.", "inkling-attend");
-  Flags flags;
+  CLI::App app("Shows what each head of a model attends to in a text, as a page for a browser.", "inkling-attend");
+  app.footer(
+      "Examples:\n"
+      "  inkling-attend runs/fables --prompt \"The fox ran because it was\"\n"
+      "  inkling-attend runs/fables --prompt \"The fox ran\" --head 1.3 --svg > head.svg\n\n"
+      "The result goes to standard output; where that is a terminal, the page goes to\n"
+      "attention.html and a picture to attention.svg. Without --head the page opens\n"
+      "with the head whose last token looks most at one token between the first and\n"
+      "itself. The numbers are the reference model's, in float32; docs/formats.md,\n"
+      "\"Attention\", says what the JSON holds.\n"
+      "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it.");
   app.get_formatter()->column_width(24);
+  Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;
-  check_flags(flags);
-  // These numbers are to be looked at, so they are the reference model's in full precision, whatever the device.
-  for (const char* setting : {"runtime.dtype=float32", "runtime.kernels=reference"})
-    flags.model.runtime.push_back(setting);
-  const RuntimeConfig runtime = runtime_settings(flags.model);
-  const LoadedModel model =
-      load_model(find_checkpoint(flags.model.place, flags.model.checkpoint), resolve_flags(runtime));
-  AttendSettings settings;
-  std::optional<HeadChoice> head;
-  if (!flags.head.empty())
-    head = read_head(flags.head, "--head", model.model->shape().n_layer, model.model->shape().n_head);
-  settings.shown = head.value_or(HeadChoice{});
-  settings.only_shown = flags.svg || (flags.json && head);
   const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files);
+  check_flags(flags, prompts);
+  const LoadedModel model = load_reference(flags.model);
+  const GptShape& shape = model.model->shape();
+  std::optional<HeadChoice> head;
+  if (!flags.head.empty()) head = read_head(flags.head, "--head", shape.n_layer, shape.n_head);
+  const AttendSettings settings{.shown = head.value_or(HeadChoice{}),
+                                .only_shown = head.has_value() && (flags.svg || flags.json)};
   check_prompts(prompts, [&](const std::string& text) { attended_tokens(model, text, settings); });
   if (flags.json) {
     for (const std::string& prompt : prompts.texts) print_json(std::cout, attend(model, prompt, settings), head);
-    return 0;
+  } else if (flags.svg) {
+    write_result(flags, head_picture(attend(model, prompts.texts.front(), settings), *head));
+  } else {
+    const std::string page = page_of(model, prompts.texts.front(), head);
+    warn_of_a_large_page(page);
+    write_result(flags, page);
   }
-  if (prompts.texts.size() > 1)
-    throw Error::input("a page or a picture shows one prompt: give one, or take --json, which prints a line for each");
-  const AttendedText text = attend(model, prompts.texts.front(), settings);
-  write_result(flags, flags.svg ? head_picture(text, settings.shown) : attention_page(text, settings.shown));
   return 0;
 }
 

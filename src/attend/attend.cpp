@@ -7,6 +7,7 @@
 #include <ATen/ops/topk.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -141,6 +142,24 @@ AttendedText attend(const LoadedModel& model, const std::string& prompt, const A
   }
   text.next = likeliest_tokens(*model.tokenizer, logits, settings.likeliest);
   return text;
+}
+
+HeadChoice clearest_head(const AttendedText& text) {
+  const std::size_t tokens = text.tokens.size();
+  HeadChoice clearest;
+  float most = 0;
+  for (std::size_t layer = 0; layer < text.layers.size(); ++layer) {
+    for (std::size_t head = 0; head < text.layers[layer].heads.size(); ++head) {
+      const std::span last = std::span(text.layers[layer].heads[head].weights).last(tokens);
+      for (std::size_t seen = 1; seen + 1 < tokens; ++seen) {
+        if (last[seen] > most) {
+          most = last[seen];
+          clearest = {layer, head};
+        }
+      }
+    }
+  }
+  return clearest;
 }
 
 }  // namespace inkling

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attend/attended_text.h"
@@ -29,6 +30,10 @@ std::vector<Token> attended_tokens(const LoadedModel& model, const std::string& 
 // one layer, and of one head's scores. Throws what attended_tokens() throws, Error input for a model without a
 // tokenizer or without the head on show, and Error input for one whose numbers are not finite.
 AttendedText attend(const LoadedModel& model, const std::string& prompt, const AttendSettings& settings = {});
+
+// Returns the head that has most to show: in which the last token takes most of one token that is neither the first nor
+// itself, which many heads look at when they have nothing to say. Reads the weights of all heads.
+HeadChoice clearest_head(const AttendedText& text);
 
 // Returns the bytes of a token as UTF-8, with bytes that are no character alone as \xNN. The bytes are empty for a
 // token that stands for no text, as the one between documents.
