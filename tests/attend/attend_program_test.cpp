@@ -100,6 +100,39 @@ TEST_F(AttendProgram, JsonBearsAPromptThatIsNoText) {
   EXPECT_EQ(objects[0].at("tokens")[1].at("text"), "\\xff");
 }
 
+TEST_F(AttendProgram, APageOrAPictureGoesToStandardOutputOrWhereThePersonSays) {
+  const Outcome page = run("chars --prompt once"), picture = run("chars --prompt once --head 1.2 --svg");
+  EXPECT_EQ(page.code, 0) << page.err;
+  EXPECT_EQ(page.err, "");
+  EXPECT_TRUE(page.out.starts_with("<!doctype html>")) << page.out.substr(0, 100);
+  EXPECT_EQ(picture.err, "");
+  EXPECT_TRUE(picture.out.starts_with("<svg ")) << picture.out.substr(0, 100);
+  const Outcome written = run("chars --prompt once --out page.html");
+  EXPECT_EQ(written.out, "");
+  EXPECT_EQ(written.err, "wrote page.html: open it in a browser\n");
+  EXPECT_EQ(read_file(*files / "page.html"), page.out);
+  EXPECT_EQ(run("chars --prompt once --head 1.2 --svg --out head.svg").err, "wrote head.svg\n");
+  EXPECT_EQ(read_file(*files / "head.svg"), picture.out);
+  EXPECT_EQ(run("chars --prompt once --out -").out, page.out);
+}
+
+TEST_F(AttendProgram, WhatIsNoFileOfItsOwnIsWrittenToAndStays) {
+  const std::string page = run("chars --prompt once").out;
+  write_file(*files / "target.html", "");
+  fs::create_symlink("target.html", *files / "link.html");
+  EXPECT_EQ(run("chars --prompt once --out link.html").code, 0);
+  EXPECT_TRUE(fs::is_symlink(*files / "link.html"));
+  EXPECT_EQ(read_file(*files / "target.html"), page);
+  const Outcome piped = run_command(
+      files->path(), "mkfifo pipe && { cat pipe & inkling-attend chars --prompt once --threads 1 --out pipe; wait; }");
+  EXPECT_EQ(piped.out, page);
+  EXPECT_TRUE(fs::is_fifo(*files / "pipe"));
+}
+
+TEST_F(AttendProgram, AHeadThatWasAskedForIsTheOneOnShow) {
+  EXPECT_NE(run("chars --prompt once --head 0.0").out, run("chars --prompt once --head 1.3").out);
+}
+
 TEST_F(AttendProgram, EndsQuietlyWhereItsReaderHasGone) {
   std::string prompts;  // that give more than a pipe holds
   for (int i = 0; i < 40; ++i) prompts += " --prompt 'once upon a time'";
@@ -121,11 +154,23 @@ TEST_F(AttendProgram, MistakesGetPlaceAndRemedy) {
   expect_refused("chars --json --prompt a --head 1", {"--head is \"1\"", "--head 0.0 to --head 1.3"});
   expect_refused("tokens --json --prompt a", {"holds no tokenizer"});
   expect_refused("nowhere --prompt a", {"nowhere"});
+  expect_refused("chars --prompt a --prompt b", {"shows one text", "--json, which takes several"});
+  expect_refused("chars --prompt a --svg", {"--svg draws one head: add --head L.H"});
+  expect_refused("chars --prompt a --svg --json --head 0.0", {"--svg and --json exclude each other"});
+  expect_refused("chars --prompt a --json --out x", {"--json goes to standard output"});
   expect_refused("chars --checkpoint best --prompt a", {"best"});
   expect_refused("chars a --json", {"did you mean --prompt \"a\"?"});
   expect_refused("chars --prompt a --jsn", {"unknown flag --jsn: did you mean --json?"});
   expect_refused("chars --prompt a --device tpu", {"--device is \"tpu\""});
   expect_refused("chars --prompt a --dtype bfloat16", {"unknown flag --dtype"});
+}
+
+TEST_F(AttendProgram, WhatCannotBeWrittenIsTheMachinesFault) {
+  for (const char* place : {".", "nowhere/page.html", "/dev/full"}) {
+    const Outcome outcome = run(str("chars --prompt a --out ", place));
+    EXPECT_EQ(outcome.code, 3) << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, place));
+  }
 }
 
 TEST_F(AttendProgram, HelpFitsAScreen) {

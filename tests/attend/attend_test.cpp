@@ -123,6 +123,29 @@ TEST(Attend, OneHeadAloneLeavesTheOthersEmpty) {
   }
 }
 
+TEST(Attend, TheClearestHeadIsTheOneWhoseLastTokenLooksMostAtOneBetween) {
+  AttendedText text;
+  text.tokens.resize(3);
+  text.layers.resize(2, {"full", std::vector<AttendedHead>(2)});
+  const auto head = [&](std::size_t layer, std::size_t number, const std::vector<float>& last_row) {
+    std::vector<float> weights = {1, 0, 0, 0, 1, 0};
+    weights.insert(weights.end(), last_row.begin(), last_row.end());
+    text.layers[layer].heads[number].weights = weights;
+  };
+  head(0, 0, {1.0F, 0.0F, 0.0F});  // at the first
+  head(0, 1, {0.2F, 0.5F, 0.3F});
+  head(1, 0, {0.2F, 0.6F, 0.2F});
+  head(1, 1, {0.0F, 0.1F, 0.9F});  // at itself
+  EXPECT_EQ(clearest_head(text), (HeadChoice{1, 0}));
+  for (const std::size_t few : {1, 2}) {  // nothing is between
+    text.tokens.resize(few);
+    for (AttendedLayer& layer : text.layers) {
+      for (AttendedHead& each : layer.heads) each.weights.assign(few * few, 1);
+    }
+    EXPECT_EQ(clearest_head(text), (HeadChoice{0, 0}));
+  }
+}
+
 // The tokenizer of a model made elsewhere may have fewer tokens than its tables.
 TEST(Attend, WhatComesNextIsOfTheTokenizersTokensTheLikeliestFirst) {
   LoadedModel model = char_model();
