@@ -51,7 +51,7 @@ std::string drawn_character(char32_t sign) {
 
 // A text as it is drawn, at most so many characters of it.
 std::string drawn_text(const std::string& text, std::size_t most = most_characters) {
-  if (text.empty()) return "(empty)";
+  if (text.empty()) return "(no text)";
   const std::string valid = find_invalid_utf8(text) ? quote(text) : text;  // a folder's name may be anything
   std::string drawn;
   for (std::size_t at = 0, read = 0; at < valid.size(); ++read) {
@@ -78,13 +78,16 @@ struct Row {
 };
 
 struct Layout {
+  std::string title;
   std::vector<Row> rows;
   double left, right, width, height;  // lines run from left to right
   double middle(std::size_t row) const { return top + (static_cast<double>(row) + 0.5) * row_height; }
 };
 
-Layout lay_out(const AttendedText& text, const AttendedHead& head) {
+Layout lay_out(const AttendedText& text, HeadChoice shown) {
+  const AttendedHead& head = text.layers.at(shown.layer).heads.at(shown.head);
   Layout layout{};
+  layout.title = str("Layer ", shown.layer, ", head ", shown.head, " of ", drawn_text(text.model, 60));
   const std::size_t tokens = text.tokens.size();
   double widest = 130;  // room for the headings
   for (std::size_t i = 0; i < tokens; ++i) {
@@ -95,7 +98,7 @@ Layout lay_out(const AttendedText& text, const AttendedHead& head) {
   }
   layout.left = margin + widest + number_width + 8;
   layout.right = layout.left + lines_width;
-  layout.width = layout.right + 6 + widest + margin;
+  layout.width = margin + std::max(layout.right + 6 + widest, margin + text_width(layout.title));
   layout.height = top + static_cast<double>(tokens) * row_height + margin;
   return layout;
 }
@@ -149,20 +152,19 @@ std::string draw_tokens(const AttendedHead& head, const Layout& layout) {
 
 std::string head_picture(const AttendedText& text, HeadChoice shown) {
   const AttendedHead& head = text.layers.at(shown.layer).heads.at(shown.head);
-  const Layout layout = lay_out(text, head);
-  const std::string title = str("Layer ", shown.layer, ", head ", shown.head, " of ", drawn_text(text.model, 60));
+  const Layout layout = lay_out(text, shown);
   const std::string heading = "class=\"soft\" fill=\"#545c66\" font-size=\"12\"";
   return str(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-labelledby=\"title desc\" width=\"",
       number(layout.width), "\" height=\"", number(layout.height), "\" viewBox=\"0 0 ", number(layout.width), " ",
       number(layout.height), "\" font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\" ",
-      "font-size=\"", number(font_size), "\">\n<title id=\"title\">", title, "</title>\n<desc id=\"desc\">",
+      "font-size=\"", number(font_size), "\">\n<title id=\"title\">", layout.title, "</title>\n<desc id=\"desc\">",
       describe(text, head, layout), "</desc>\n",
       "<style>@media (prefers-color-scheme: dark) {.paper {fill: #13161a} text {fill: #e9ecef} .soft {fill: #a8b0ba} ",
       ".line {stroke: #6cb2ff}}</style>\n", "<rect class=\"paper\" width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-      text_at(margin, 28, "font-weight=\"bold\"", title),
+      text_at(margin, 28, "font-weight=\"bold\"", layout.title),
       text_at(layout.left - number_width - 8, 60, heading + " text-anchor=\"end\"", "who looks (query)"),
-      text_at(layout.left - 6, 60, heading + " text-anchor=\"end\"", "most"),
+      text_at(layout.left - 6, 60, heading + " text-anchor=\"end\"", "weight"),
       text_at(layout.right + 6, 60, heading, "who is looked at (key)"), draw_lines(head, layout),
       draw_tokens(head, layout), "</svg>\n");
 }

@@ -21,7 +21,8 @@ function makeTable(headings, rows, caption) {
 }
 
 // The text of a token, so that it neither joins its neighbours nor turns their direction.
-const tokenName = (token) => make("bdi", { class: "token-name" }, visible(data.tokens[token].text));
+const makeName = (text) => make("bdi", { class: "token-name" }, text);
+const tokenName = (token) => makeName(cut(visible(data.tokens[token].text)));
 
 // A bar that fills `share` of its cell.
 function makeBar(share, name = "bar") {

@@ -20,7 +20,7 @@ function drawHead(canvas, layer, head, most) {
 function buildHeads() {
   const grid = byId("head-grid");
   const numbers = data.layers[0].heads.map((_, head) => make("th", { scope: "col" }, String(head)));
-  grid.append(make("thead", {}, make("tr", {}, make("th", { class: "corner", "aria-label": "layer" }), ...numbers)));
+  grid.append(make("thead", {}, make("tr", {}, make("th", { class: "corner", scope: "col" }, make("span", { class: "unseen" }, "layer")), ...numbers)));
   const body = make("tbody");
   data.layers.forEach((entry, layer) => {
     const row = make("tr", {}, make("th", { scope: "row", title: `layer ${layer}: ${entry.pattern} attention` }, String(layer)));
@@ -56,28 +56,25 @@ function headTable(view) {
   const rows = [];
   data.layers.forEach((entry, layer) => entry.heads.forEach((_, head) => {
     const mean = habits(layer, head);
-    const row = weightsOf(layer, head, view.query);
-    const most = row.indexOf(Math.max(...row));
+    const most = mostLookedAt(layer, head, view.query);
     rows.push([`${layer}.${head}`, entry.pattern, fixed(mean.self), fixed(mean.before), fixed(mean.first), fixed(mean.back, 1),
-      make("span", {}, tokenName(most), ` ${share(row[most])}`)]);
+      make("span", {}, tokenName(most), ` ${share(weight(layer, head, view.query, most))}`)]);
   }));
   return makeTable(["head", "sees", "itself", "the token before", "the first", "tokens back", `${nameOf(view.query)} looks most at`], rows,
     "Mean weights that the tokens of this text give, and how far back they look on average");
 }
 
-// The second chosen token, or the one that is looked at most in the head on show.
-function keyOnShow(view) {
-  if (view.key !== null) return view.key;
-  const weights = weightsOf(view.layer, view.head, view.query);
-  return weights.indexOf(Math.max(...weights));
-}
-
+// The heads in which the chosen token takes most of the second one, or of any one where no second one is chosen.
 function renderPair(view) {
-  const key = keyOnShow(view);
-  byId("pair-hint").textContent = `The heads in which ${nameOf(view.query)} (token ${view.query}) takes most of ${nameOf(key)} (token ${key})` +
-    (view.key === null ? ", which it looks at most in the head on show. To ask for another, click it with Shift, or use the switch above the text." : ".");
-  byId("pair-heads").replaceChildren(...strongestHeads(view.query, key).slice(0, 8).map((entry) => {
-    const button = make("button", { type: "button" }, `layer ${entry.layer}, head ${entry.head}`, makeBar(entry.weight), make("span", {}, share(entry.weight)));
+  const query = `${nameOf(view.query)} (token ${view.query})`;
+  byId("pair-title").textContent = view.key === null ? "Which heads look hardest?" : "Which heads connect the two?";
+  byId("pair-hint").textContent = view.key === null
+    ? `The heads in which ${query} takes most of a single token. To ask about one token, click it with Shift or use the switch above the text.`
+    : `The heads in which ${query} takes most of ${nameOf(view.key)} (token ${view.key}).`;
+  byId("pair-heads").replaceChildren(...strongestHeads(view.query, view.key).slice(0, 8).map((entry) => {
+    const looksAt = view.key === null ? [" at ", tokenName(entry.key)] : [];
+    const button = make("button", { type: "button" }, make("span", {}, `layer ${entry.layer}, head ${entry.head}`, ...looksAt),
+      makeBar(entry.weight), make("span", { class: "number" }, share(entry.weight)));
     if (entry.layer === view.layer && entry.head === view.head) button.setAttribute("aria-current", "true");
     button.addEventListener("click", () => choose({ layer: entry.layer, head: entry.head }));
     return make("li", {}, button);
@@ -123,8 +120,7 @@ function labelMatrix(context, rgb, view) {
   context.font = `${Math.min(13, cell * 0.8)}px system-ui, sans-serif`;
   context.textBaseline = "middle";
   for (let token = 0; token < count; token++) {
-    const name = visible(data.tokens[token].text);
-    const short = name.length > 11 ? `${name.slice(0, 10)}…` : name;
+    const short = cut(visible(data.tokens[token].text), 10);
     const at = room + (token + 0.5) * cell;
     context.fillStyle = rgb(token === view.query ? "look" : "ink");
     context.textAlign = "right";

@@ -57,11 +57,20 @@ function habits(layer, head) {
   return mean;
 }
 
-// All heads, with the weight that token i gives to token j in them, the strongest first.
+// The token of which token i takes most.
+function mostLookedAt(layer, head, i) {
+  const weights = weightsOf(layer, head, i);
+  return weights.indexOf(Math.max(...weights));
+}
+
+// All heads with the weight that token i gives to token j in them, the strongest first. Without a j it is the token of
+// which i takes most, which differs from head to head.
 function strongestHeads(i, j) {
   const heads = [];
-  data.layers.forEach((entry, layer) =>
-    entry.heads.forEach((_, head) => heads.push({ layer, head, weight: weight(layer, head, i, j) })));
+  data.layers.forEach((entry, layer) => entry.heads.forEach((_, head) => {
+    const key = j ?? mostLookedAt(layer, head, i);
+    heads.push({ layer, head, key, weight: weight(layer, head, i, key) });
+  }));
   return heads.sort((a, b) => b.weight - a.weight);
 }
 
@@ -78,9 +87,10 @@ const share = (weight) => (weight > 0 && weight < 0.005 ? "<0.01" : fixed(weight
 // The text of a token with everything visible that would not be: spaces, line ends, controls, and characters without
 // a shape or which turn the direction of writing.
 function visible(text) {
-  if (text === "") return "(empty)";
+  if (text === "") return "(no text)";
   return text.replace(/ /g, "·").replace(/\n/g, "⏎").replace(/\t/g, "⇥")
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Zs}\p{Cn}\p{Co}]/gu, (sign) =>
       sign === "\u200d" && text.length > 1 ? sign : `U+${sign.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`);
 }
-const nameOf = (token) => `“${visible(data.tokens[token].text)}”`;
+const cut = (text, most = 40) => (text.length > most ? `${text.slice(0, most)}…` : text);
+const nameOf = (token) => `“${cut(visible(data.tokens[token].text))}”`;

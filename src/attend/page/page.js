@@ -141,8 +141,9 @@ function buildFacts() {
   const groups = data.n_kv_head < heads ? `, whose keys and values ${heads / data.n_kv_head} heads share` : "";
   byId("model").textContent = `${data.model}: ${data.layers.length} layers of ${heads} heads with ${data.head_size} channels each${groups}; positions: ${data.position}; ${count} tokens`;
   document.title = `Attention of ${data.model}`;
-  const rows = data.next.map((next) => [make("bdi", { class: "token-name" }, visible(next.text)), fixed(next.probability, 3), makeBar(next.probability)]);
-  const table = makeTable(["token", "probability", ""], rows, `After ${nameOf(count - 1)}`);
+  const likely = data.next.filter((next, index) => index < 3 || next.probability >= 0.001);
+  const rows = likely.map((next) => [makeName(cut(visible(next.text))), measured(fixed(next.probability, 3), makeBar(next.probability))]);
+  const table = makeTable(["token", "probability"], rows, `After ${nameOf(count - 1)}`);
   byId("next-tokens").append(...table.childNodes);
 }
 

@@ -29,6 +29,9 @@ function notInFull(view) {
   return [note];
 }
 
+// The second chosen token, or the one that is looked at most in the head on show.
+const keyOnShow = (view) => view.key ?? mostLookedAt(view.layer, view.head, view.query);
+
 const scoreOf = (view, j) => headOf(view.layer, view.head).scores[rowStart(view.query) + j];
 
 // The tokens of the table, in reading order: those with the largest weights, and the one on show.

@@ -18,7 +18,7 @@ function buildText() {
   let word = null;
   data.tokens.forEach((token, index) => {
     const element = make("span", { class: "token", role: "option", tabindex: -1, title: `token ${index}, number ${token.id} of the vocabulary` },
-      tokenName(index), make("span", { class: "number" }));
+      makeName(visible(token.text)), make("span", { class: "number" }));
     tokenElements.push(element);
     if (!word || !belongTogether(data.tokens[index - 1].text, token.text)) {
       word = make("span", { class: "word" });
