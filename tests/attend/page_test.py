@@ -238,9 +238,10 @@ class PageTest(unittest.TestCase):
         self.assertNotEqual(light, dark)
         self.assertNotEqual(page.evaluate("byId('matrix').toDataURL()"), drawn)
         page.locator("#theme").click()
-        page.evaluate("window.addEventListener('beforeprint', () => (window.onPaper = getComputedStyle(document.body).backgroundColor))")
+        page.evaluate("window.addEventListener('beforeprint', () => (window.onPaper = [getComputedStyle(document.body).backgroundColor, byId('text').offsetWidth]))")
         self.assertTrue(page.pdf().startswith(b"%PDF"))
-        self.assertEqual([page.evaluate("window.onPaper"), page.evaluate(background)], [light, dark])
+        self.assertEqual(page.evaluate("window.onPaper"), [light, 660])
+        self.assertEqual(page.evaluate(background), dark)
 
     def test_no_prompt_becomes_markup_or_runs(self) -> None:
         page = self.open(self.hostile)

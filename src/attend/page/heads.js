@@ -7,7 +7,7 @@ function drawHead(canvas, layer, head, most) {
   const size = Math.min(count, most);
   const [red, green, blue] = colour("line");
   const image = new ImageData(size, size);
-  for (let at = 0; at < size * size; at++) image.data.set([red, green, blue, 0], at * 4);
+  new Uint32Array(image.data.buffer).fill((blue << 16) | (green << 8) | red);
   for (let i = 0; i < count; i++)
     for (let j = 0; j <= i; j++) {
       const at = (Math.floor((i * size) / count) * size + Math.floor((j * size) / count)) * 4 + 3;
@@ -99,14 +99,17 @@ function drawMatrix(view) {
   const { room, cell } = matrix;
   context.fillStyle = rgb("panel");
   context.fillRect(room, room, cell * count, cell * count);
-  const gap = cell > 6 ? 1 : 0;
-  for (let i = 0; i < count; i++)
-    for (let j = 0; j <= i; j++) {
-      context.fillStyle = rgb("paper");
-      context.fillRect(room + j * cell, room + i * cell, cell - gap, cell - gap);
-      context.fillStyle = rgb("line", shade(weight(view.layer, view.head, i, j)));
-      context.fillRect(room + j * cell, room + i * cell, cell - gap, cell - gap);
-    }
+  context.fillStyle = rgb("paper");
+  for (let i = 0; i < count; i++) context.fillRect(room, room + i * cell, (i + 1) * cell, cell);
+  const image = make("canvas");
+  drawHead(image, view.layer, view.head, 2048);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(image, room, room, cell * count, cell * count);
+  context.fillStyle = rgb("panel");
+  for (let line = 0; cell > 6 && line <= count; line++) {
+    context.fillRect(room, room + line * cell - 0.5, cell * count, 1);
+    context.fillRect(room + line * cell - 0.5, room, 1, cell * count);
+  }
   context.lineWidth = 2;
   context.strokeStyle = rgb("look");
   context.strokeRect(room, room + view.query * cell - 1, (view.query + 1) * cell + 1, cell + 1);

@@ -115,7 +115,8 @@ function listenToMatrix() {
   });
 }
 
-// Light or dark: as the system has it, until the button says otherwise; on paper always light.
+// Light or dark: as the system has it, until the button says otherwise. On paper it is light, and the text so narrow that
+// it fits: lines cannot be drawn again when the browser has laid out the paper.
 const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
 let theme = null;
 function showTheme(shown = theme ?? (systemIsDark.matches ? "dark" : "light")) {
@@ -132,8 +133,13 @@ function listenToTheme() {
     showTheme();
   });
   systemIsDark.addEventListener("change", () => showTheme());
-  window.addEventListener("beforeprint", () => showTheme("light"));
-  window.addEventListener("afterprint", () => showTheme());
+  const usePaper = (onPaper) => {
+    document.documentElement.classList.toggle("paper", onPaper);
+    showTheme(onPaper ? "light" : undefined);
+    renderText(view, view.query, view.key);
+  };
+  window.addEventListener("beforeprint", () => usePaper(true));
+  window.addEventListener("afterprint", () => usePaper(false));
 }
 
 function buildFacts() {
@@ -142,7 +148,7 @@ function buildFacts() {
   byId("model").textContent = `${data.model}: ${data.layers.length} layers of ${heads} heads with ${data.head_size} channels each${groups}; positions: ${data.position}; ${count} tokens`;
   document.title = `Attention of ${data.model}`;
   const likely = data.next.filter((next, index) => index < 3 || next.probability >= 0.001);
-  const rows = likely.map((next) => [makeName(cut(visible(next.text))), measured(fixed(next.probability, 3), makeBar(next.probability))]);
+  const rows = likely.map((next) => [makeName(cut(visible(next.text))), measured(next.probability < 0.0005 ? "<0.001" : fixed(next.probability, 3), makeBar(next.probability))]);
   const table = makeTable(["token", "probability"], rows, `After ${nameOf(count - 1)}`);
   byId("next-tokens").append(...table.childNodes);
 }
@@ -171,11 +177,7 @@ window.addEventListener("hashchange", () => choose(readAddress()));
 Object.assign(view, readAddress());
 showTheme();
 render();
-let width = 0;
 new ResizeObserver(() => {
-  if (width !== document.documentElement.clientWidth) {
-    width = document.documentElement.clientWidth;
-    renderText(view, view.query, view.key);
-    drawMatrix(view);
-  }
-}).observe(document.documentElement);
+  renderText(view, view.query, view.key);
+  drawMatrix(view);
+}).observe(byId("tokens"));
