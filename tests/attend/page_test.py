@@ -194,6 +194,10 @@ class PageTest(unittest.TestCase):
         numbers = [float(text.replace("−", "-").replace("<", "")) for text in row.locator(".number").all_inner_texts()]
         self.assertAlmostEqual(numbers[0], score, delta=0.006)
         self.assertAlmostEqual(numbers[1], self.numbers.weight(1, 2, 9, 3), delta=0.0051)
+        first = page.locator(".worked li").first.inner_text().replace("−", "-")
+        factors = re.search(r": \(?([-.\d]+)\)? × \(?([-.\d]+)", first).groups()
+        self.assertAlmostEqual(float(factors[0]), query[9 * 8], delta=0.0006)
+        self.assertAlmostEqual(float(factors[1]), key[3 * 8], delta=0.0006)
         total = sum(self.numbers.weight(1, 2, 9, j) * value[j * 8] for j in range(10))
         said = page.locator(".worked li").nth(2).inner_text().rstrip(".").split("= ")[1].replace("−", "-")
         self.assertAlmostEqual(float(said), total, delta=0.006)

@@ -155,6 +155,7 @@ function headInWords(view) {
 }
 
 function matrixTable(view) {
+  if (count > 200) return make("p", {}, `${count} × ${count} numbers are more than a table can show. The table of the chosen token is above, and inkling-attend --json prints them all.`);
   const rows = data.tokens.map((_, i) => [tokenName(i), ...data.tokens.map((_, j) => (j <= i ? fixed(weight(view.layer, view.head, i, j), 2) : ""))]);
   return makeTable(["who looks", ...data.tokens.map((_, token) => tokenName(token))], rows, `Weights of layer ${view.layer}, head ${view.head}`);
 }

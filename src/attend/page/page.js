@@ -144,7 +144,7 @@ function listenToTheme() {
 
 function buildFacts() {
   const heads = data.layers[0].heads.length;
-  const groups = data.n_kv_head < heads ? `, whose keys and values ${heads / data.n_kv_head} heads share` : "";
+  const groups = data.n_kv_head < heads ? `, of which ${heads / data.n_kv_head} at a time share keys and values` : "";
   byId("model").textContent = `${data.model}: ${data.layers.length} layers of ${heads} heads with ${data.head_size} channels each${groups}; positions: ${data.position}; ${count} tokens`;
   document.title = `Attention of ${data.model}`;
   const likely = data.next.filter((next, index) => index < 3 || next.probability >= 0.001);
