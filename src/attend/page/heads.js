@@ -34,7 +34,7 @@ function buildHeads() {
   grid.append(body);
   const heads = data.layers[0].heads.length;
   grid.style.maxWidth = `${heads * 3.2 + 2}rem`;
-  byId("heads-title").textContent = `All heads: ${data.layers.length} layers (down) × ${heads} heads (across)`;
+  byId("heads-title").textContent = `All heads: ${data.layers.length} × ${heads}`;
   paintHeads();
 }
 
@@ -87,7 +87,7 @@ const matrix = { cell: 0, room: 0 };
 function drawMatrix(view) {
   const canvas = byId("matrix");
   const width = Math.min(canvas.parentElement.clientWidth, 640);
-  matrix.room = width / count >= 15 ? Math.min(90, width * 0.22) : 0;
+  matrix.room = Math.min(90, width * 0.22);
   matrix.cell = Math.min(30, (width - matrix.room) / count);
   if (matrix.cell < 11) [matrix.room, matrix.cell] = [0, Math.min(30, width / count)];
   const size = matrix.room + matrix.cell * count, scale = window.devicePixelRatio || 1;

@@ -158,7 +158,7 @@ function buildLegend() {
   for (const weight of [0, 0.05, 0.25, 0.5, 1]) {
     const swatch = make("span", { class: "scale" });
     swatch.style.background = `rgb(var(--line) / ${shade(weight)})`;
-    byId("legend").append(swatch, ` ${weight}  `);
+    byId("legend").append(make("span", { class: "step" }, swatch, ` ${weight}`), " ");
   }
   byId("legend").append("(the shade goes with its square root, so that small ones can be seen)");
 }

@@ -35,7 +35,7 @@ function renderText(view, query, key) {
   tokenElements.forEach((element, index) => {
     const seen = index <= query;
     element.style.setProperty("--shade", seen ? shade(weights[index]).toFixed(3) : "0");
-    element.lastChild.textContent = seen && weights[index] >= 0.015 ? share(weights[index]) : "";
+    element.lastChild.textContent = seen && (weights[index] >= 0.015 || index === key) ? share(weights[index]) : "";
     element.classList.toggle("key", index === key);
     element.classList.toggle("later", !seen);
     element.setAttribute("aria-selected", index === query);
