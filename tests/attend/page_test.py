@@ -43,9 +43,10 @@ def make_page(folder: Path, tokens: list[str], *shape: str) -> Path:
     return file
 
 
-def wait_until(page, condition: str) -> None:
-    """Playwright's own wait_for_function() needs eval(), which the page's policy forbids."""
-    page.evaluate(f"() => new Promise((done) => {{ const look = () => ({condition}) ? done() : requestAnimationFrame(look); look(); }})")
+def assert_rows(test: unittest.TestCase, page, table: str, rows: int) -> None:
+    """A table fills when it is opened, which the browser says a little later."""
+    page.locator(f"{table} tbody tr").nth(rows - 1).wait_for(state="attached")
+    test.assertEqual(page.locator(f"{table} tbody tr").count(), rows)
 
 
 class Numbers:
@@ -202,7 +203,7 @@ class PageTest(unittest.TestCase):
         said = page.locator(".worked li").nth(2).inner_text().rstrip(".").split("= ")[1].replace("−", "-")
         self.assertAlmostEqual(float(said), total, delta=0.006)
         page.locator("#steps summary").click()
-        self.assertEqual(page.locator("#steps details tbody tr").count(), 8)
+        assert_rows(self, page, "#steps details", 8)
 
     def test_a_head_that_is_not_in_full_names_the_command_and_the_head_that_is(self) -> None:
         page = self.open(self.story, "#0.3.9")
@@ -218,14 +219,14 @@ class PageTest(unittest.TestCase):
         for wrong in ("#9.9.7", "#2.1.99", "#1.2.3.9", "#x", "#-1.0.0", "#1", "#2.1.7.3.1", "#%00"):
             self.open(self.story, wrong)
         page.evaluate("location.hash = '#0.0.2'")
-        wait_until(page, "view.layer === 0")
+        page.get_by_role("heading", name="Layer 0, head 0").wait_for()
         self.assert_shows(page, 0, 0, 2)
 
     def test_every_picture_has_a_table(self) -> None:
         page = self.open(self.story, "#1.2.9")
         for name, rows in (("row-table", 10), ("head-table", 12), ("matrix-table", 14)):
             page.locator(f"#{name} summary").click()
-            wait_until(page, f"document.querySelectorAll('#{name} tbody tr').length === {rows}")
+            assert_rows(self, page, f"#{name}", rows)
 
     def test_a_click_in_the_whole_head_chooses_both_tokens(self) -> None:
         page = self.open(self.story)
@@ -279,7 +280,7 @@ class PageTest(unittest.TestCase):
                 for file, address in ((self.story, "#1.2.9.3"), (self.large, "#0.0.60"), (self.hostile, "")):
                     page = self.open(file, address, width=width, color_scheme=scheme)
                     page.evaluate("document.querySelectorAll('details:not(#matrix-table)').forEach((one) => (one.open = true))")
-                    wait_until(page, "document.querySelector('#head-table tbody tr')")
+                    page.locator("#head-table tbody tr").first.wait_for(state="attached")
                     results = Axe().run(page)
                     self.assertEqual(results.violations_count, 0, f"{width} {scheme} {address}\n{results.generate_report()}")
 
