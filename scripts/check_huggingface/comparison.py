@@ -1,7 +1,7 @@
 """How scripts/check-huggingface compares what inkling and transformers compute from one model folder.
 
-Logits may differ by 1e-4 of the largest logit or of 1, whichever is larger. Besides, both programs generate the
-likeliest tokens, inkling from its cached keys and values."""
+Logits may differ by 1e-4 of the largest logit or of 1, whichever is larger, and weights of attention, which are at most
+1, by 1e-4. Besides, both programs generate the likeliest tokens, inkling from its cached keys and values."""
 import struct
 import subprocess
 import tempfile
@@ -27,6 +27,12 @@ class Inkling:
         """float32 [tokens, vocabulary]: the logits after each token."""
         rows = [line.split() for line in run(self.print_program, folder, *tokens).splitlines()]
         return torch.tensor([[float(word) for word in row] for row in rows])
+
+    def attention(self, folder, tokens):
+        """float32 [layers * heads, tokens, tokens]: how much each token takes of each."""
+        rows = run(self.print_program, "--attention", folder, *tokens).splitlines()
+        weights = torch.tensor([[float(word) for word in row.split()] for row in rows])
+        return weights.view(-1, len(tokens), len(tokens))
 
     def tokens(self, folder, texts):
         """The tokens of each text as a document, by the tokenizer of a folder."""
@@ -102,6 +108,15 @@ class Comparison:
             self.logits(folder, "after transformers saved it")
 
     @torch.no_grad()
+    def attention(self):
+        self.model.set_attn_implementation("eager")  # the only one that returns its weights
+        layers = self.model(torch.tensor([self.tokens]), output_attentions=True).attentions
+        theirs, ours = torch.cat(layers).flatten(0, 1), self.inkling.attention(self.folder, self.tokens)
+        difference = (ours - theirs).abs().max().item()
+        self.agree = self.agree and difference <= relative_tolerance
+        self.words.append(f"weights of attention {difference:.2e} of {relative_tolerance:.1e}")
+
+    @torch.no_grad()
     def continuation(self):
         """Where transformers' two likeliest tokens are nearer to each other than twice what a logit may differ by,
         either is right, and what follows is another text."""
@@ -131,6 +146,7 @@ def compare_folder(inkling, folder, model=None, save_again=False):
     if save_again:
         comparison.logits_saved_again()
     comparison.continuation()
+    comparison.attention()
     return comparison.result()
 
 
