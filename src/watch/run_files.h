@@ -20,12 +20,12 @@ enum class RunState {
 
 // All that a view shows, as it was at one moment.
 struct RunView {
-  std::string name;  // the folder, as the person names it
+  std::string name = {};  // the folder, as the person names it
   RunState state = RunState::stopped;
-  std::string holder;                          // "process 4711 on HOST since …", of a run that is running or broken
+  std::string holder = {};                     // "process 4711 on HOST since …", of a run that is running or broken
   std::optional<std::int64_t> max_steps = {};  // none where the settings cannot be read
-  std::vector<std::int64_t> checkpoints;       // their steps, ascending
-  RunLog log;
+  std::vector<std::int64_t> checkpoints = {};  // their steps, ascending
+  RunLog log = {};
   double last_written = 0;  // seconds since 1970, when the log grew; 0: not yet
 };
 

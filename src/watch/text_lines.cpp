@@ -1,7 +1,8 @@
 #include "watch/text_lines.h"
 
-#include <algorithm>
 #include <utility>
+
+#include "base/strings.h"
 
 namespace inkling {
 namespace {
@@ -72,9 +73,13 @@ std::vector<TextLine> flowed(const std::vector<Piece>& pieces, std::size_t colum
 
 std::vector<std::string> wrapped(std::string_view text, std::size_t columns) {
   std::vector<std::string> lines;
-  columns = std::max<std::size_t>(columns, 2);  // a wide character fits
   while (!text.empty()) {
     std::size_t end = bytes_that_fit(text, columns);
+    if (end == 0) {  // a wide character in a single column
+      decode_utf8(text, end);
+      text.remove_prefix(end);
+      continue;
+    }
     if (end < text.size()) {
       const std::size_t space = text.substr(0, end + 1).rfind(' ');
       if (space != std::string_view::npos && space > 0) end = space;

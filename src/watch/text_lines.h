@@ -28,7 +28,8 @@ std::string rendered(const TextLine& line, bool color);
 // line alone is broken.
 std::vector<TextLine> flowed(const std::vector<Piece>& pieces, std::size_t columns);
 
-// A printable text in lines of so many columns, broken at spaces where there are some.
+// A printable text in lines of so many columns, broken at spaces where there are some. What is wider than a line alone
+// is left out.
 std::vector<std::string> wrapped(std::string_view text, std::size_t columns);
 
 }  // namespace inkling
