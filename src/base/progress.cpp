@@ -83,12 +83,13 @@ std::string Progress::line(double elapsed_seconds, std::size_t columns) const {
 
 // The cursor goes back to the line's beginning. A terminal that is made narrower breaks a line that no longer fits
 // into several, and keeps the cursor at the character where it was: clearing to the end of the screen from there
-// leaves nothing of the line behind.
+// leaves nothing of the line behind. Wrapping (DECAWM) is off while the line is written, for a terminal that is
+// narrower already than it says.
 void Progress::draw(double elapsed_seconds) {
   const std::size_t columns = terminal_size(STDERR_FILENO).columns;
   const std::string text = line(elapsed_seconds, columns > 0 ? columns - 1 : 79);
   if (!terminal_) return log_info(text);
-  const std::string drawn = "\r" + text + "\033[J\r";
+  const std::string drawn = "\r\033[?7l" + text + "\033[?7h\033[J\r";
   std::fwrite(drawn.data(), 1, drawn.size(), stderr);
   std::fflush(stderr);
   drawn_ = true;

@@ -106,9 +106,9 @@ std::string bar_in(unsigned short columns, const std::string& label) {
         progress.update(2000);
       },
       columns);
-  const std::size_t end = text.find("\033[J\r");
-  EXPECT_TRUE(text.starts_with("\r")) << text;
-  return end == std::string::npos ? "" : text.substr(1, end - 1);
+  const std::string before = "\r\033[?7l";
+  EXPECT_TRUE(text.starts_with(before)) << text;
+  return text.substr(before.size(), text.find("\033[?7h\033[J\r") - before.size());
 }
 
 TEST(Progress, ABarFitsAnyTerminalAndSaysTheMostImportantFirst) {
