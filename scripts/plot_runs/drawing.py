@@ -145,8 +145,8 @@ class Panel:
             self.out.append(self.path(curve.validation, f"line{own} validation", dash))
             shown = curve.validation if len(curve.validation) <= 60 else curve.validation[-1:]
             for x, value in shown:
-                self.out.append(f'<circle cx="{self.x.place(x):.1f}" cy="{self.y.place(value):.1f}" r="{2 if crowded else 3}" class="dot{own}">'
-                                f'<title>{escape(curve.run.name)}, {self.axis} {number_text(x)}: {value:.4f}</title></circle>')
+                self.out.append(f'<circle cx="{self.x.place(x):.1f}" cy="{self.y.place(value):.1f}" r="{2 if crowded else 3}" '
+                                f'class="dot{own}"><title>{escape(curve.run.name)}, {self.axis} {number_text(x)}: {value:.4f}</title></circle>')
         self.out.append("</g>")
 
     def draw_marks(self) -> None:

@@ -12,7 +12,8 @@ PAPER = {"light": ("#fcfcfa", "#24292f", "#5c6166", "#e4e4e0"), "dark": ("#16191
 
 def rules(theme: str) -> str:
     paper, ink, quiet, grid = PAPER[theme]
-    lines = [f".paper{{fill:{paper}}}text{{fill:{ink}}}.quiet{{fill:{quiet}}}.grid{{stroke:{grid}}}.bound,.mark,.quiet-line{{stroke:{quiet}}}"]
+    lines = [f".paper{{fill:{paper}}}text{{fill:{ink}}}.quiet{{fill:{quiet}}}"
+             f".grid{{stroke:{grid}}}.bound,.mark,.quiet-line{{stroke:{quiet}}}"]
     for i, colour in enumerate(COLOURS[theme]):
         lines.append(f".line{i}{{stroke:{colour}}}.dot{i}{{fill:{colour}}}.name{i}{{fill:{colour}}}")
     return "".join(lines)
@@ -20,7 +21,8 @@ def rules(theme: str) -> str:
 
 def style(theme: str) -> str:
     fixed = ("text{font:13px system-ui,-apple-system,'Segoe UI','DejaVu Sans',Arial,sans-serif}"
-             "path,line{fill:none}.raw{stroke-width:1;stroke-opacity:.35}.smooth{stroke-width:1.6}.validation{stroke-width:2}.point{stroke-width:5}"
+             "path,line{fill:none}.raw{stroke-width:1;stroke-opacity:.35}.smooth{stroke-width:1.6}"
+             ".validation{stroke-width:2}.point{stroke-width:5}"
              ".bound{stroke-dasharray:6 4}.mark{stroke-dasharray:1 3}")
     if theme == "auto":
         return fixed + rules("light") + "@media(prefers-color-scheme:dark){" + rules("dark") + "}"
