@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 
 #include "base/error.h"
 #include "base/file_errors.h"
@@ -17,6 +18,9 @@
 
 namespace inkling {
 namespace {
+
+// Where the file system has no locks, a run counts as running while its log is no older than this.
+constexpr std::int64_t seconds_of_silence = 60;
 
 // The runs in a folder, the one that was written to last in front.
 std::vector<std::string> runs_in(const fs::path& folder) {
@@ -107,9 +111,17 @@ bool RunFiles::trains() {
   const fs::path path = folder_ / ".lock";
   lock_ = stamp_of(path);
   view_.holder.clear();
-  if (lock_.size == 0) return false;
   const int lock = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (lock < 0) return false;
+  if (::flock(lock, LOCK_UN) != 0 && has_no_locks(errno)) {  // gives back what was never taken, so it only asks
+    ::close(lock);
+    const std::int64_t silence = ::time(nullptr) - stamp_of(folder_ / "log.jsonl").seconds;
+    return silence < seconds_of_silence;
+  }
+  if (lock_.size == 0) {
+    ::close(lock);
+    return false;
+  }
   std::string line(256, '\0');
   line.resize(static_cast<std::size_t>(std::max<ssize_t>(::pread(lock, line.data(), line.size(), 0), 0)));
   view_.holder = line.substr(0, line.find('\n'));

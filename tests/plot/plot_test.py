@@ -289,6 +289,8 @@ class TerminalPictureTest(unittest.TestCase):
         self.assertEqual(texts["<&>"][0], round(14 + 8.4 * 6, 1))
         self.assertEqual(len(list(svg.iter(SVG + "circle"))), 2, "U+2803 has two dots")
         self.assertIn("日本 x", texts)
+        carried = self.draw("\x1b[35ma\nb\x1b[39mc")
+        self.assertEqual([t.get("class") for t in carried.iter(SVG + "text")], ["c5", "c5", "c"])
         self.assertEqual(texts["y"][0], round(14 + 8.4 * 6, 1))
         self.assertIn("prefers-color-scheme", next(svg.iter(SVG + "style")).text)
         self.assertNotIn("prefers-color-scheme", next(self.draw("a", "--theme", "dark").iter(SVG + "style")).text)

@@ -65,8 +65,9 @@ TEST(Frame, HostileNamesAndSamplesReachNoTerminal) {
   view.name = "runs/\033]0;title\a日本語 with a very long name that goes on and on 🦊🦊🦊 'and' \"quotes\"\n";
   view.state = RunState::broken;
   view.holder = "process \033[31m on \u202e host";
-  view.log.sample =
-      LoggedSample{500, "\033[2J\x07", std::string("日本語🦊\xff\xfe\u009b", 40) + std::string(5000, 'x')};
+  std::string text(5000, 'x');
+  for (int i = 0; i < 40; ++i) text += "日本語🦊\xff\xfe\u009b ";
+  view.log.sample = LoggedSample{500, "\033[2J\x07", text};
   view.log.events = {{400, "overfitting", 200}, {450, "\033c new kind"}, {500, "stopped_early", 200}};
   view.log.damaged = 3;
   expect_fits_everywhere(view);

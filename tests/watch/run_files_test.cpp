@@ -5,9 +5,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
+#include "tests/system_calls.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {
@@ -73,6 +77,19 @@ TEST(RunFiles, LookingNeverKeepsARunFromItsLock) {
   EXPECT_EQ(state_now(files), RunState::broken);
   const HeldLock lock(folder);  // expects to get it at once
   EXPECT_EQ(state_now(files), RunState::running);
+}
+
+TEST(RunFiles, WithoutLocksALogThatGrowsMeansARunThatTrains) {
+  const TemporaryFolder folder;
+  folder.write("run/.lock", "");
+  folder.write("run/log.jsonl", ten_steps);
+  RunFiles files(folder / "run");
+  EXPECT_EQ(state_now(files), RunState::stopped);
+  const SystemCalls watch([](std::string_view call, const std::string&) { return call == "flock" ? ENOLCK : 0; });
+  EXPECT_EQ(state_now(files), RunState::running);
+  const auto before = std::filesystem::last_write_time(folder / "run/log.jsonl") - std::chrono::hours(1);
+  std::filesystem::last_write_time(folder / "run/log.jsonl", before);
+  EXPECT_EQ(state_now(files), RunState::stopped);
 }
 
 TEST(RunFiles, CheckpointsAreListedAndWhatIsNoSettingCounts) {
