@@ -119,7 +119,8 @@ class Plot {
 
  private:
   static std::size_t place(double share, std::size_t count) {
-    return std::min(count - 1, static_cast<std::size_t>(std::max(0.0, share) * static_cast<double>(count)));
+    const double within = std::max(0.0, std::min(1.0, share));
+    return std::min(count - 1, static_cast<std::size_t>(within * static_cast<double>(count)));
   }
   double step_share(std::int64_t step) const {
     return static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(last_, 1));
@@ -205,7 +206,7 @@ std::vector<TextLine> draw_curve(const Curve& whole, CurveSize size, Charset cha
   const bool utf8 = charset == Charset::utf8;
   std::vector<TextLine> lines;
   for (std::size_t row = 0; row < rows; ++row) {
-    const std::string number = numbers[row].substr(0, margin - 1);
+    const std::string number = numbers[row].size() < margin ? numbers[row] : "";
     const std::string axis = number.empty() ? (utf8 ? "│" : "|") : (utf8 ? "┤" : "+");
     lines.push_back({{std::string(margin - 1 - number.size(), ' ') + number + " " + axis, Ink::faint}});
     for (Piece& piece : plot.line(row)) lines.back().push_back(std::move(piece));

@@ -1,7 +1,9 @@
 #include "watch/frame.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <string>
@@ -19,10 +21,9 @@ std::string loss_text(double loss) { return std::isfinite(loss) ? format_fixed(l
 // Three digits that count: 0.00196, 1.2e-05.
 std::string short_number(double value) {
   if (!std::isfinite(value)) return "not finite";
-  if (value == 0) return "0";
-  const int digits = 2 - static_cast<int>(std::floor(std::log10(std::abs(value))));
-  const double power = std::pow(10.0, digits);
-  return format_shortest(std::round(value * power) / power);
+  std::array<char, 32> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::general, 3);
+  return {digits.data(), end.ptr};
 }
 
 // Seconds for one step, over the last lines of the log; 0 where that is not known.

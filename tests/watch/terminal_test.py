@@ -161,9 +161,8 @@ class TmuxTest(unittest.TestCase):
         self.assertNotIn("30 %", "\n".join(self.screen()))
 
     def test_the_screen_before_comes_back_and_a_missing_run_is_waited_for(self):
-        self.start("sh", 60, 20)
-        self.keys("PS1='ready '; echo before", "Enter")
-        wait_for("the shell", lambda: "before" in self.screen())
+        self.start("echo before; exec sh", 60, 20)
+        wait_for("the shell", lambda: "before" in self.screen(), self.screen)
         self.keys(f"{BIN}/inkling-watch {self.run_folder}", "Enter")
         wait_for("the waiting", lambda: "waiting for" in "".join(self.screen()))
         write_run(self.run_folder)
