@@ -173,7 +173,7 @@ TEST(Curve, FirstStepsDoNotPressTheOthersFlat) {
     curve.training.push_back({step, step <= 20 ? 10.0 : step <= 500 ? 1.2 : 1.1});
   std::vector<std::string> lines;
   for (const TextLine& line : draw_curve(curve, {60, 22}, Charset::ascii)) lines.push_back(rendered(line, false));
-  EXPECT_TRUE(contains(lines[0], ".")) << "the first steps and 1.2 are at the upper edge";
+  EXPECT_TRUE(contains(lines[0], "....................")) << "the first steps and 1.2 are at the upper edge";
   EXPECT_TRUE(contains(lines[19], "....................")) << join(lines, "\n");
 }
 

@@ -73,10 +73,25 @@ TEST(RunFiles, TheLockTellsARunThatTrainsFromOneThatEndedAndOneThatCrashed) {
 TEST(RunFiles, LookingNeverKeepsARunFromItsLock) {
   const TemporaryFolder folder;
   folder.write("run/.lock", "process 4711 on host since today\n");
+  int calls = 0;
+  const SystemCalls watch([&](std::string_view call, const std::string&) {
+    if (call == "flock") ++calls;
+    return 0;
+  });
+  const auto calls_for = [&](RunFiles& files, RunState expected) {
+    calls = 0;
+    EXPECT_EQ(state_now(files), expected);
+    return calls;
+  };
   RunFiles files(folder / "run");
-  EXPECT_EQ(state_now(files), RunState::broken);
-  const HeldLock lock(folder);  // expects to get it at once
-  EXPECT_EQ(state_now(files), RunState::running);
+  EXPECT_EQ(calls_for(files, RunState::broken), 2) << "one asks whether there are locks, one tries it";
+  EXPECT_EQ(calls_for(files, RunState::broken), 1) << "a lock that was free is not tried again";
+  {
+    const HeldLock lock(folder);  // expects to get it at once
+    EXPECT_EQ(calls_for(files, RunState::running), 2);
+    lock.empty();
+    EXPECT_EQ(calls_for(files, RunState::stopped), 1) << "nor is that of an empty file";
+  }
 }
 
 TEST(RunFiles, WithoutLocksALogThatGrowsMeansARunThatTrains) {
