@@ -1,7 +1,9 @@
-// A live progress bar on a terminal, plain lines (at most one in ten seconds) elsewhere.
+// A live progress bar on a terminal, plain lines (at most one in ten seconds) elsewhere. The bar is one line that never
+// wraps: where the terminal is narrow it leaves out what matters least, down to the per cent alone.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,6 +24,7 @@ class Progress {
 
  private:
   void draw(double elapsed_seconds);
+  std::string line(double elapsed_seconds, std::size_t columns) const;  // the fullest that fits
 
   std::string label_;
   std::uint64_t total_;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,21 +12,25 @@
 #include <thread>
 
 #include "base/progress.h"
+#include "base/terminal_text.h"
 
 namespace inkling {
 namespace {
 
 bool terminals_exist() { return ::access("/dev/ptmx", R_OK | W_OK) == 0; }
 
-// What `action`, in a process of its own, writes to a stderr that is a terminal or a pipe.
+// What `action`, in a process of its own, writes to a stderr that is a terminal of so many columns (0: it does not
+// know) or a pipe.
 template <typename Action>
-std::string stderr_of(bool terminal, bool no_color, Action action) {
+std::string stderr_of(bool terminal, bool no_color, Action action, unsigned short columns = 0) {
   int reading = -1, writing = -1;
   if (terminal) {
     reading = ::posix_openpt(O_RDWR | O_NOCTTY);
     ::grantpt(reading);
     ::unlockpt(reading);
     writing = ::open(::ptsname(reading), O_RDWR | O_NOCTTY);
+    const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    ::ioctl(writing, TIOCSWINSZ, &size);
   } else {
     int ends[2];
     if (::pipe(ends) != 0) return "no pipe";
@@ -87,8 +92,35 @@ TEST(Progress, LongWorkShowsABarOnATerminalAndWipesIt) {
   const std::string text = stderr_of(true, true, work);
   EXPECT_NE(text.find("reading: [##########..........] 50 %, 2.0 MB, "), std::string::npos) << text;
   EXPECT_NE(text.find(" s left"), std::string::npos) << text;
-  EXPECT_TRUE(text.ends_with("\r\033[K")) << text;
+  EXPECT_TRUE(text.ends_with("\r\033[J")) << text;
   EXPECT_EQ(stderr_of(false, true, work), "") << "elsewhere the first line comes after ten seconds";
+}
+
+// What stands in the line after one update at 50 of 100 "stories", in a terminal of so many columns.
+std::string bar_in(unsigned short columns, const std::string& label) {
+  const std::string text = stderr_of(
+      true, true,
+      [&] {
+        Progress progress(label, 4000, "stories");
+        std::this_thread::sleep_for(std::chrono::milliseconds(1020));
+        progress.update(2000);
+      },
+      columns);
+  const std::string before = "\r\033[?7l";
+  EXPECT_TRUE(text.starts_with(before)) << text;
+  return text.substr(before.size(), text.find("\033[?7h\033[J\r") - before.size());
+}
+
+TEST(Progress, ABarFitsAnyTerminalAndSaysTheMostImportantFirst) {
+  if (!terminals_exist()) GTEST_SKIP() << "no /dev/ptmx";
+  for (const unsigned short columns : {4, 20, 40, 80}) {
+    const std::string bar = bar_in(columns, "日本語の物語を数える");
+    EXPECT_LT(columns_of(bar), columns) << bar;  // the last column stays free: behind it a terminal may wrap
+    EXPECT_NE(bar.find(columns == 4 ? "50" : "50 %"), std::string::npos) << bar;
+    EXPECT_EQ(bar.find(" left") != std::string::npos, columns >= 20) << bar;
+    EXPECT_EQ(bar.find("語の") != std::string::npos, columns >= 40) << bar;
+    EXPECT_EQ(bar.find("[####") != std::string::npos, columns >= 80) << bar;
+  }
 }
 
 }  // namespace

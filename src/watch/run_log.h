@@ -1,0 +1,81 @@
+// What a run has reported in its log.jsonl (docs/formats.md), followed while it grows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace inkling {
+
+// A number that the log does not have, or has as null because it was not finite, is NaN.
+struct LoggedStep {
+  std::int64_t step = 0;
+  double loss, learning_rate, grad_norm, tokens_per_second;
+  double seconds;  // of training until this step
+};
+
+struct LoggedEvaluation {
+  std::int64_t step = 0;
+  double loss;           // on the validation split, nats per token
+  double best_possible;  // the lowest that can be expected there
+};
+
+struct LoggedSample {
+  std::int64_t step = 0;
+  std::string prompt, text;
+};
+
+struct LoggedEvent {
+  std::int64_t step = 0;
+  std::string name;                            // "overfitting", "stopped_early"
+  std::optional<std::int64_t> best_step = {};  // since when the validation loss has not fallen
+};
+
+struct RunLog {
+  std::vector<LoggedStep> steps;
+  std::vector<LoggedEvaluation> evaluations;
+  std::vector<LoggedEvent> events;
+  std::optional<LoggedSample> sample;  // the newest
+  std::size_t damaged = 0;             // lines that are no JSON object with a step
+
+  std::int64_t last_step() const;  // 0 before the first line
+  const LoggedEvaluation* best_evaluation() const;
+  bool has_stopped_early() const;
+
+  void add(std::string_view line);  // without its end; fields and kinds of line that are not known are passed over
+};
+
+// Reads what has been appended since the last look, and all anew where a resumed run has put another file in its place.
+// It only ever reads.
+class LogFollower {
+ public:
+  explicit LogFollower(std::filesystem::path path) : path_(std::move(path)) {}
+  ~LogFollower();
+  LogFollower(const LogFollower&) = delete;
+  LogFollower& operator=(const LogFollower&) = delete;
+
+  // Adds to `log`, which it was given before, and returns whether it has changed. A last line without an end is still
+  // being written and waits. No file yet is an empty log. Throws Error input if it is no file, Error environment if it
+  // cannot be read.
+  bool update(RunLog& log);
+
+  double last_written() const { return last_written_; }  // seconds since 1970; 0 before the first line
+
+ private:
+  bool open_again();  // whether another file was opened
+  void close();
+  void take(std::string_view bytes, RunLog& log);
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;  // stays open, so that no other file can get the same number
+  std::uint64_t offset_ = 0;
+  std::string begun_;  // the last line as far as it has been written
+  bool too_long_ = false;
+  double last_written_ = 0;
+};
+
+}  // namespace inkling
