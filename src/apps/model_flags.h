@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "config/schema.h"
 #include "runtime/device.h"
 
 namespace inkling {
@@ -22,19 +23,19 @@ struct ModelFlags {
 // The flags that come before a program's own.
 inline void add_model_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("RUN_OR_CHECKPOINT", flags.place, "a run folder, a checkpoint or a model folder")->required();
-  app.add_option("--checkpoint", flags.checkpoint, "of a run: best (default), newest or a step")->type_name("WHICH");
+  app.add_option("--checkpoint", flags.checkpoint, "which one of a run (default: best)")->type_name("best|newest|STEP");
 }
 
 // The flags that come after them.
 inline void add_runtime_flags(CLI::App& app, ModelFlags& flags) {
   const auto add = [&](const char* name, const std::string& setting, const char* about) {
     const auto keep = [&flags, setting](const std::string& value) { flags.runtime.push_back(setting + "=" + value); };
-    app.add_option_function<std::string>(name, keep, about)->group("Where it runs");
+    app.add_option_function<std::string>(name, keep, about)->type_name(values_as_type(setting))->group("Where it runs");
   };
-  add("--device", "runtime.device", "auto, cpu, cuda or cuda:N");
-  add("--dtype", "runtime.dtype", "auto, float32 or bfloat16");
+  add("--device", "runtime.device", "auto: a GPU if there is one");
+  add("--dtype", "runtime.dtype", "numbers it computes in");
   add("--threads", "runtime.threads", "CPU threads; auto is one per physical core");
-  add("--kernels", "runtime.kernels", "auto, fused or reference");
+  add("--kernels", "runtime.kernels", "our operations or LibTorch's");
 }
 
 // Puts a refusal of "--set runtime.threads=x" or of runtime.device into the words of the flags that were typed.
