@@ -1,6 +1,7 @@
 # What `cmake --install` puts below its prefix, and what CPack packs. Nothing in it names a folder of the build, so that
 # the prefix can be moved. Programs that need LibTorch are in lib/inkling/; under their names in bin/ is the launcher,
 # which finds LibTorch where pip has put it.
+include(cmake/interface.cmake)
 get_property(plain_programs GLOBAL PROPERTY INKLING_PLAIN_PROGRAMS)
 get_property(torch_programs GLOBAL PROPERTY INKLING_TORCH_PROGRAMS)
 install(TARGETS ${plain_programs} RUNTIME DESTINATION bin)

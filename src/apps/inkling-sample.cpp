@@ -70,8 +70,8 @@ void add_flags(CLI::App& app, Flags& flags) {
   add_count(app, "--max-tokens", settings.max_tokens, 1, "tokens to generate at most");
   add_number(app, "--temperature", sampling.temperature, "0 takes the likeliest token, 1 is as the model says");
   add_count(app, "--top-k", sampling.top_k, 0, "choose among the N likeliest tokens; 0 is off");
-  add_number(app, "--top-p", sampling.top_p, "among the likeliest tokens that together reach P; 1: off");
-  add_number(app, "--min-p", sampling.min_p, "leave out tokens below P times the likeliest; 0 is off");
+  add_number(app, "--top-p", sampling.top_p, "the likeliest tokens that reach X together; 1 is off");
+  add_number(app, "--min-p", sampling.min_p, "leave out tokens below X times the likeliest; 0 is off");
   add_number(app, "--repetition-penalty", sampling.repetition_penalty,
              "make tokens of the context less likely; 1 is off");
   several(app.add_option("--stop", settings.stops, "end before this text"), "TEXT");
@@ -100,12 +100,11 @@ int sample(int argc, char** argv) {
       "otherwise from the beginning of a document).",
       "inkling-sample");
   app.footer(
-      "Examples:\n  inkling-sample runs/shakespeare --prompt \"O Romeo\" --top-p 0.95\n"
-      "  inkling-sample runs/fables --count 3 --seed 7\n\n"
+      "Example:\n  inkling-sample runs/shakespeare --prompt \"O Romeo\" --count 3 --seed 7\n\n"
       "A prompt ends before the last new line of its file. A token is chosen after, in\n"
       "this order: repetition penalty, temperature, top-k, top-p, min-p; those left out\n"
       "are what the model's generation_config.json says. Sample n of a prompt depends\n"
-      "on the seed and n alone.\n\n"
+      "on the seed and n alone.\n"
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it,\n"
       "130 interrupted.");
   Flags flags;
