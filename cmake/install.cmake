@@ -25,4 +25,34 @@ install(FILES ${CMAKE_BINARY_DIR}/inkling-config-version.cmake DESTINATION lib/c
 file(GLOB grammars ${CMAKE_SOURCE_DIR}/data/*.grammar)
 install(FILES ${grammars} DESTINATION share/inkling/data)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs DESTINATION share/inkling)
+if(EXISTS "${INKLING_GPT2_TOKENIZER}")
+  install(FILES ${INKLING_GPT2_TOKENIZER}/encoder.json ${INKLING_GPT2_TOKENIZER}/vocab.bpe DESTINATION share/inkling/gpt2)
+endif()
+# scripts/package gathers the licences of what is linked in.
+install(DIRECTORY ${CMAKE_BINARY_DIR}/licences DESTINATION share/doc/inkling OPTIONAL)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/THIRD_PARTY.md DESTINATION share/doc/inkling)
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/inkling RENAME copyright)
+install(FILES ${CMAKE_SOURCE_DIR}/docs/install.md DESTINATION share/doc/inkling)
+
+# All that is installed, for scripts/package.
+add_custom_target(installed DEPENDS ${plain_programs} ${torch_programs} inkling-launch inkling_library inkling_core
+                  interface $<TARGET_NAME_IF_EXISTS:inkling_cuda>)
+
+set(CPACK_PACKAGE_NAME inkling)
+set(CPACK_PACKAGE_VENDOR "The inkling developers")
+set(CPACK_PACKAGE_CONTACT "The inkling developers <inkling@example.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "trains small GPTs on your own text")
+string(CONCAT CPACK_PACKAGE_DESCRIPTION
+       "inkling trains a small transformer on your own text and writes new text\n"
+       "with it. Its programs need LibTorch ${INKLING_TORCH_VERSION}, which comes with Python's package\n"
+       "torch, and say how to install it where it is missing.")
+set(CPACK_PACKAGE_CHECKSUM SHA256)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS python3-venv)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion, cmake")
+# The distribution's own libraries become dependencies; LibTorch's, found in these folders, belong to no package.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${INKLING_TORCH}/lib ${CUDAToolkit_ROOT}/lib)
+include(CPack)

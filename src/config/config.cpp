@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 #include "base/paths.h"
 #include "base/strings.h"
 #include "config/checks.h"
@@ -182,7 +183,11 @@ void check_path(const fs::path& path) {
                            run ? ", here " + (path / "config.yaml").string() : ""));
   }
   if (fs::exists(status)) return;
-  const auto nearest = nearest_beside(path, ".yaml");
+  auto nearest = nearest_beside(path, ".yaml");
+  const fs::path installed = installed_share() / path;  // configs/fables.yaml, as the documents write it
+  if (!nearest && path.is_relative() && fs::exists(installed, ignored)) nearest = installed;
+  const fs::path of_that_name = installed_share() / "configs" / path.filename().replace_extension(".yaml");
+  if (!nearest && fs::exists(of_that_name, ignored)) nearest = of_that_name;
   throw Error::input(str(path.string(), ": there is no such file; ",
                          nearest ? "did you mean " + nearest->string() + "?"
                                  : "give the path of a YAML file, such as configs/fables.yaml"));

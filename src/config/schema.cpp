@@ -117,7 +117,8 @@ void add_setting(Json& section, const Setting& setting) {
   old["description"] = str("The old name of ", name_of(setting.key), ".");
   old["deprecated"] = true;
   section["properties"][name_of(setting.old_key)] = old;
-  section["allOf"].push_back({{"not", {{"required", {name_of(setting.key), name_of(setting.old_key)}}}}});
+  section["allOf"].push_back(
+      {{"not", {{"type", "object"}, {"required", {name_of(setting.key), name_of(setting.old_key)}}}}});
 }
 
 // The schema of a section with what stands in it, and the sections nested in it.
