@@ -25,6 +25,7 @@ install(FILES ${CMAKE_BINARY_DIR}/inkling-config-version.cmake DESTINATION lib/c
 file(GLOB grammars ${CMAKE_SOURCE_DIR}/data/*.grammar)
 install(FILES ${grammars} DESTINATION share/inkling/data)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs DESTINATION share/inkling)
+install(PROGRAMS ${CMAKE_SOURCE_DIR}/scripts/fetch-shakespeare DESTINATION share/inkling/scripts)
 if(EXISTS "${INKLING_GPT2_TOKENIZER}")
   install(FILES ${INKLING_GPT2_TOKENIZER}/encoder.json ${INKLING_GPT2_TOKENIZER}/vocab.bpe DESTINATION share/inkling/gpt2)
 endif()

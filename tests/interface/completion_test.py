@@ -86,6 +86,25 @@ class Completion(unittest.TestCase):
         self.completes("inkling-eval runs/tale --config m", "mine.yaml")
         self.completes("inkling-train not")
 
+    def test_installed_configs_where_there_is_none(self):
+        with tempfile.TemporaryDirectory() as held:
+            prefix, here = Path(held) / "prefix", Path(held) / "here"
+            for name in ("bin/inkling-train", "share/inkling/configs/a.yaml", "share/inkling/configs/b.yaml"):
+                (prefix / name).parent.mkdir(parents=True, exist_ok=True)
+                (prefix / name).write_text("")
+            (prefix / "bin/inkling-train").chmod(0o755)
+            here.mkdir()
+            shell = self.kind(BUILD / "share", here, prefix / "bin")
+            self.assertEqual(shell.completions("inkling-train "),
+                             [f"{prefix}/share/inkling/configs/{name}.yaml" for name in "ab"])
+
+    def test_names_with_spaces(self):
+        run = Path(self.held.name) / "runs/my run"
+        run.mkdir()
+        (run / "config.yaml").write_text("")
+        self.completes("inkling-sample runs/m", "runs/my run")
+        (run / "config.yaml").unlink()
+
     def test_files_and_folders(self):
         self.completes("inkling-sample runs/tale --prompt-file n", "notes.txt")
         self.completes("inkling-train mine.yaml --out b", "books")
