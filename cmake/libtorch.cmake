@@ -3,6 +3,9 @@
 if(NOT EXISTS ${INKLING_TORCH}/lib/libtorch_cpu.so)
   message(FATAL_ERROR "no LibTorch in INKLING_TORCH='${INKLING_TORCH}': build with scripts/build, which installs it")
 endif()
+file(STRINGS ${INKLING_TORCH}/version.py INKLING_TORCH_VERSION REGEX "^__version__")
+string(REGEX REPLACE ".*'([0-9.]+).*" "\\1" INKLING_TORCH_VERSION "${INKLING_TORCH_VERSION}")
+set(INKLING_TORCH_VERSION ${INKLING_TORCH_VERSION} PARENT_SCOPE)  # for cmake/install.cmake
 add_library(libtorch INTERFACE)
 target_include_directories(libtorch SYSTEM INTERFACE ${INKLING_TORCH}/include
                            ${INKLING_TORCH}/include/torch/csrc/api/include)

@@ -29,7 +29,7 @@ struct Flags {
 
 void add_flags(CLI::App& app, Flags& flags) {
   add_model_flags(app, flags.model);
-  app.add_option("--text", flags.texts, "score this text; - is standard input; repeatable")
+  app.add_option("--text", flags.texts, "score this text; - is standard input")
       ->type_name("FILE")
       ->take_all()
       ->allow_extra_args(false);
@@ -37,7 +37,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--stride", flags.stride, "advance windows by N tokens (default: block_size)")->type_name("N");
   app.add_flag("--each", flags.each, "also a line for each document or question");
   app.add_flag("--json", flags.json, "JSON, one object a line");
-  app.add_option("--config", flags.config, "settings whose data: is scored")->type_name("FILE");
+  app.add_option("--config", flags.config, "settings whose data: is scored")->type_name("CONFIG");
   add_set_flag(app, flags.overrides, "override one, as data.source=other.txt");
   add_runtime_flags(app, flags.model);
 }
@@ -95,11 +95,10 @@ int evaluate(int argc, char** argv) {
   CLI::App app("Says how well a model predicts its validation split, a text, or right answers.", "inkling-eval");
   app.footer(
       "Text is scored in windows of block_size, stories of a grammar one by one and\n"
-      "compared with the best possible loss. docs/formats.md defines every number.\n"
+      "compared with the best possible loss. docs/formats.md defines every number.\n\n"
       "Exit codes: 0 done, 1 internal error (which a loss below the best possible one\n"
       "is), 2 bad input, 3 the machine cannot do it.");
   Flags flags;
-  app.get_formatter()->column_width(24);
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;
   check_flags(flags);

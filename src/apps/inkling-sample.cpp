@@ -54,7 +54,7 @@ void add_number(CLI::App& app, const std::string& name, double& value, const std
     if (reading.value) return {};
     throw Error::input(str(name, " is ", quote(text), ", which ", reading.problem));
   };
-  app.add_option(name, value, about)->check(check, "")->capture_default_str();
+  app.add_option(name, value, about)->check(check, "")->type_name("X")->capture_default_str();
 }
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -64,23 +64,21 @@ void add_flags(CLI::App& app, Flags& flags) {
     option->type_name(type)->take_all()->allow_extra_args(false);
   };
   add_model_flags(app, flags.model);
-  several(app.add_option("--prompt", flags.prompts, "text to go on from; - reads standard input; may be repeated"),
-          "TEXT");
-  several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text; may be repeated"), "FILE");
+  several(app.add_option("--prompt", flags.prompts, "text to go on from; - reads standard input"), "TEXT");
+  several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text"), "FILE");
   add_count(app, "--count", settings.count, 1, "samples for each prompt");
   add_count(app, "--max-tokens", settings.max_tokens, 1, "tokens to generate at most");
-  add_number(app, "--temperature", sampling.temperature, "0 always takes the likeliest token, 1 is as the model says");
-  add_count(app, "--top-k", sampling.top_k, 0, "choose among the K likeliest tokens; 0 is off");
-  add_number(app, "--top-p", sampling.top_p, "choose among the likeliest tokens that together reach P; 1 is off");
-  add_number(app, "--min-p", sampling.min_p, "leave out tokens below P times the likeliest one; 0 is off");
+  add_number(app, "--temperature", sampling.temperature, "0 takes the likeliest token, 1 is as the model says");
+  add_count(app, "--top-k", sampling.top_k, 0, "choose among the N likeliest tokens; 0 is off");
+  add_number(app, "--top-p", sampling.top_p, "the likeliest tokens that reach X together; 1 is off");
+  add_number(app, "--min-p", sampling.min_p, "leave out tokens below X times the likeliest; 0 is off");
   add_number(app, "--repetition-penalty", sampling.repetition_penalty,
              "make tokens of the context less likely; 1 is off");
-  several(app.add_option("--stop", settings.stops, "end before this text; may be repeated"), "TEXT");
+  several(app.add_option("--stop", settings.stops, "end before this text"), "TEXT");
   add_count(app, "--seed", settings.seed, 0, "another seed, another text");
-  app.add_flag("--ignore-end", settings.ignore_end,
-               "go on where the model ends a document; that place shows as a new line");
-  app.add_flag("--json", flags.json, "one JSON object a line: prompt, text, tokens, finish, seed, sample");
-  app.add_flag("--no-cache", flags.no_cache, "encode the whole context for every token: slow, to check the cache");
+  app.add_flag("--ignore-end", settings.ignore_end, "go on, after a new line, where the model ends a document");
+  app.add_flag("--json", flags.json, "one JSON object a line: prompt, text, tokens and more");
+  app.add_flag("--no-cache", flags.no_cache, "encode the context for each token, to check the cache");
   add_runtime_flags(app, flags.model);
 }
 
@@ -98,17 +96,17 @@ void take_defaults(const CLI::App& app, const GenerationConfig& defaults, Sampli
 
 int sample(int argc, char** argv) {
   CLI::App app(
-      "Generates text that goes on from a prompt (standard input where none is given and it is not a terminal;\n"
+      "Generates text that goes on from a prompt (standard input where none is given and it is not a terminal; "
       "otherwise from the beginning of a document).",
       "inkling-sample");
   app.footer(
-      "Examples:\n  inkling-sample runs/shakespeare --prompt \"O Romeo\" --temperature 0.8 --top-p 0.95\n"
-      "  inkling-sample runs/fables --count 3 --seed 7\n\n"
-      "One new line at the end of a file or of standard input is not part of the prompt. The steps from the\n"
-      "model's answer to a token are, in this order: repetition penalty, temperature, top-k, top-p, min-p.\n"
-      "Flags that are left out are what the model's generation_config.json says.\n"
-      "Sample n of a prompt depends on the seed and n alone, whatever else is generated.\n\n"
-      "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it, 130 interrupted.");
+      "Example:\n  inkling-sample runs/shakespeare --prompt \"O Romeo\" --count 3 --seed 7\n\n"
+      "A prompt ends before the last new line of its file. A token is chosen after, in\n"
+      "this order: repetition penalty, temperature, top-k, top-p, min-p; those left out\n"
+      "are what the model's generation_config.json says. Sample n of a prompt depends\n"
+      "on the seed and n alone.\n"
+      "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it,\n"
+      "130 interrupted.");
   Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;

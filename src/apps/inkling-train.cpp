@@ -1,6 +1,7 @@
 // inkling-train CONFIG: tokenizes the text if needed, trains, saves checkpoints and a log. Run again, it goes on where
 // it stopped.
 #include "config/config.h"
+#include "config/schema.h"
 #include "program.h"
 #include "train/initial_model.h"
 #include "train/train.h"
@@ -9,13 +10,20 @@ int main(int argc, char** argv) {
   return inkling::run_program([&] {
     CLI::App app("Trains a GPT as a YAML file says. Run the same command again to go on after a stop.",
                  "inkling-train");
+    app.footer(
+        "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it,\n"
+        "4 training diverged, 75 stopped by a signal after saving (run again to go on).");
     inkling::ConfigFlags flags;
     inkling::TrainOptions options;
     inkling::add_config_flags(app, flags);
-    app.add_option("--out", options.out, "the run folder (default: runs/<name of CONFIG>)");
+    app.add_option("--out", options.out, "the run folder (default: runs/NAME_OF_CONFIG)")->type_name("FOLDER");
     app.add_flag("--fresh", options.fresh, "start over in a new folder next to the old one; nothing is deleted");
     app.set_version_flag("--settings", inkling::config_reference, "print every setting as Markdown, and stop");
-    app.add_option("--profile", options.profile, "record ten steps in this file, for ui.perfetto.dev");
+    app.add_flag_callback(
+        "--schema", [] { throw CLI::CallForVersion(inkling::config_schema(), 0); },
+        "print the settings' JSON schema, for editors, and stop");
+    app.add_option("--profile", options.profile, "record ten steps in this file, for ui.perfetto.dev")
+        ->type_name("FILE");
     app.add_flag("--accept-changes", options.accept_changes, "resume although settings changed that alter the result");
     if (!inkling::parse_flags(app, argc, argv)) return 0;
     const inkling::Config config = inkling::load_config(flags.config, flags.overrides);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "config/schema.h"
 #include "runtime/device.h"
 
 namespace inkling {
@@ -22,27 +23,28 @@ struct ModelFlags {
 // The flags that come before a program's own.
 inline void add_model_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("RUN_OR_CHECKPOINT", flags.place, "a run folder, a checkpoint or a model folder")->required();
-  app.add_option("--checkpoint", flags.checkpoint, "of a run: best (default), newest or a step")->type_name("WHICH");
+  app.add_option("--checkpoint", flags.checkpoint, "which one of a run (default: best)")->type_name("best|newest|STEP");
 }
 
 // A flag for a setting of runtime.
 inline void add_runtime_flag(CLI::App& app, ModelFlags& flags, const std::string& setting, const std::string& about) {
-  const auto keep = [&flags, setting](const std::string& value) {
-    flags.runtime.push_back("runtime." + setting + "=" + value);
-  };
-  app.add_option_function<std::string>("--" + setting, keep, about)->group("Where it runs");
+  const std::string path = "runtime." + setting;
+  const auto keep = [&flags, path](const std::string& value) { flags.runtime.push_back(path + "=" + value); };
+  app.add_option_function<std::string>("--" + setting, keep, about)
+      ->type_name(values_as_type(path))
+      ->group("Where it runs");
 }
 
 // The flags that come after them: all, or those of a program that chooses dtype and kernels itself.
 inline void add_device_flags(CLI::App& app, ModelFlags& flags) {
-  add_runtime_flag(app, flags, "device", "auto, cpu, cuda or cuda:N");
+  add_runtime_flag(app, flags, "device", "auto: a GPU if there is one");
   add_runtime_flag(app, flags, "threads", "CPU threads; auto is one per physical core");
 }
 
 inline void add_runtime_flags(CLI::App& app, ModelFlags& flags) {
   add_device_flags(app, flags);
-  add_runtime_flag(app, flags, "dtype", "auto, float32 or bfloat16");
-  add_runtime_flag(app, flags, "kernels", "auto, fused or reference");
+  add_runtime_flag(app, flags, "dtype", "numbers it computes in");
+  add_runtime_flag(app, flags, "kernels", "our operations or LibTorch's");
 }
 
 // Puts a refusal of "--set runtime.threads=x" or of runtime.device into the words of the flags that were typed.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "base/file_errors.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "help.h"
 #include "version.h"
 
 namespace inkling {
@@ -78,7 +80,7 @@ inline void add_set_flag(CLI::App& app, std::vector<std::string>& overrides, con
 
 inline void add_config_flags(CLI::App& app, ConfigFlags& flags) {
   app.add_option("CONFIG", flags.config, "the run's settings, a YAML file")->required();
-  add_set_flag(app, flags.overrides, "override one setting, as section.key=value; may be repeated");
+  add_set_flag(app, flags.overrides, "override one setting, as section.key=value");
   app.add_flag("--print-config", flags.print_config, "print the settings with every default, and stop");
   app.add_flag("--dry-run", flags.dry_run, "check everything, write nothing");
 }
@@ -113,6 +115,10 @@ inline bool parse_flags(CLI::App& app, int argc, char** argv) {
   app.add_flag_callback(
       "--version", [&] { throw CLI::CallForVersion(version_text(app.get_name()), 0); },
       "print the versions and what this machine has, and stop");
+  app.add_flag_callback("--interface", [&] { throw CLI::CallForVersion(program_details::interface_text(app), 0); })
+      ->group("");  // not shown
+  app.set_help_flag("-h,--help", "print this, and stop");
+  app.formatter(std::make_shared<program_details::HelpFormatter>());
   app.allow_extras();  // so that an unknown flag is reported by us and before a missing argument
   std::string problem;
   try {

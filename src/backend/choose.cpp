@@ -4,6 +4,7 @@
 
 #include "backend/cpu/backend.h"
 #include "base/error.h"
+#include "base/own_folder.h"
 #include "base/strings.h"
 
 namespace inkling {
@@ -25,10 +26,7 @@ const Backend& load_cuda_library() {
 
 }  // namespace
 
-std::filesystem::path cuda_library_path() {
-  std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "libinkling_cuda.so";
-}
+std::filesystem::path cuda_library_path() { return own_folder() / "libinkling_cuda.so"; }
 
 const Backend& choose_backend(const Runtime& runtime) {
   if (runtime.kernels == Kernels::reference) return composed_backend();

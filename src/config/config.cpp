@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 #include "base/paths.h"
 #include "base/strings.h"
 #include "config/checks.h"
@@ -182,10 +183,35 @@ void check_path(const fs::path& path) {
                            run ? ", here " + (path / "config.yaml").string() : ""));
   }
   if (fs::exists(status)) return;
-  const auto nearest = nearest_beside(path, ".yaml");
+  auto nearest = nearest_beside(path, ".yaml");
+  const fs::path installed = installed_share() / path;  // configs/fables.yaml, as the documents write it
+  if (!nearest && path.is_relative() && fs::exists(installed, ignored)) nearest = installed;
+  const fs::path of_that_name = installed_share() / "configs" / path.filename().replace_extension(".yaml");
+  if (!nearest && fs::exists(of_that_name, ignored)) nearest = of_that_name;
   throw Error::input(str(path.string(), ": there is no such file; ",
                          nearest ? "did you mean " + nearest->string() + "?"
                                  : "give the path of a YAML file, such as configs/fables.yaml"));
+}
+
+// The shipped configs name their grammars as data/fables.grammar, which must also be found where they are installed,
+// from any working folder. So a source that is not where the person stands is looked for from the config's folder, and
+// from the folder around that one. A person who types a source on the command line means the working folder.
+void find_sources_beside(const fs::path& config_path, Config& config) {
+  std::error_code ignored;
+  const fs::path folder = fs::absolute(config_path, ignored).lexically_normal().parent_path();
+  for (const auto& [key, sources] : {std::pair{"data.source", &config.data.source},
+                                     std::pair{"data.validation_source", &config.data.validation_source}}) {
+    if (config.written.flags.contains(key)) continue;
+    for (std::string& source : *sources) {
+      if (fs::path(source).is_absolute() || fs::exists(source, ignored)) continue;
+      for (const fs::path& place : {folder / source, folder.parent_path() / source}) {
+        if (!fs::exists(place, ignored)) continue;
+        log_info(str(key, ": ", source, " is not here, so it is ", place.string()));
+        source = place.string();
+        break;
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -193,7 +219,9 @@ void check_path(const fs::path& path) {
 Config load_config(const fs::path& path, std::span<const std::string> overrides) {
   check_path(path);
   try {
-    return parse_config(read_small_file_or_pipe(path), path.string(), overrides);
+    Config config = parse_config(read_small_file_or_pipe(path), path.string(), overrides);
+    find_sources_beside(path, config);
+    return config;
   } catch (const Error& error) {
     if (path.extension() == ".yaml" || path.extension() == ".yml") throw;
     throw Error(error.kind(),

@@ -240,7 +240,9 @@ void fields(Fields& f, Config& c) {
 }  // namespace
 
 const Setting* Settings::find(const std::string& key) const {
-  const auto has_it = [&](const Setting& setting) { return setting.key == key || setting.old_key == key; };
+  const auto has_it = [&](const Setting& setting) {
+    return setting.key == key || (setting.old_key == key && !key.empty());
+  };
   const auto found = std::find_if(settings.begin(), settings.end(), has_it);
   return found == settings.end() ? nullptr : &*found;
 }

@@ -16,18 +16,6 @@ std::vector<std::string> split_key(const std::string& key) {
   return words;
 }
 
-std::string_view on_resume_word(OnResume on_resume) {
-  switch (on_resume) {
-    case OnResume::free:
-      return "applies";
-    case OnResume::ask:
-      return "asks";
-    case OnResume::refuse:
-      return "refused";
-  }
-  return "";
-}
-
 std::string default_for_reference(const Setting& setting) {
   return setting.key == "data.source" ? "required" : "`" + value_as_yaml(setting) + "`";
 }

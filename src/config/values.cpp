@@ -247,4 +247,16 @@ std::string describe_allowed(const Setting& setting) {
   return std::visit([&](const auto& allowed) { return describe(allowed, setting.takes_auto); }, setting.allowed);
 }
 
+std::string_view on_resume_word(OnResume on_resume) {
+  switch (on_resume) {
+    case OnResume::free:
+      return "applies";
+    case OnResume::ask:
+      return "asks";
+    case OnResume::refuse:
+      return "refused";
+  }
+  return "";
+}
+
 }  // namespace inkling

@@ -29,4 +29,7 @@ std::string shown(std::string_view text);
 // Tells people what is allowed: "a whole number from 1 to 1000", "one of auto, float32, bfloat16".
 std::string describe_allowed(const Setting& setting);
 
+// "applies", "asks" or "refused": what a change on a resume means.
+std::string_view on_resume_word(OnResume on_resume);
+
 }  // namespace inkling

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 #include "base/progress.h"
 #include "base/strings.h"
 #include "bpe/encoder.h"
@@ -176,7 +177,9 @@ std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeVocabulary vocabulary, std::opt
 std::filesystem::path tokenizer_source(const std::string& from) {
   if (from != "gpt2") return from;
   const char* const elsewhere = std::getenv("INKLING_GPT2_TOKENIZER");
-  std::filesystem::path folder = elsewhere != nullptr ? elsewhere : INKLING_GPT2_TOKENIZER;
+  const std::filesystem::path share = installed_share();
+  std::filesystem::path folder = share.empty() ? INKLING_GPT2_TOKENIZER : share / "gpt2";
+  if (elsewhere != nullptr) folder = elsewhere;
   if (std::filesystem::exists(folder)) return folder;
   throw Error::environment(str("GPT-2's tokenizer is not in ", folder.string(),
                                ": run scripts/environment, or name a folder with its vocab.json and merges.txt in ",

@@ -21,6 +21,40 @@ Config parse(const std::string& yaml, const std::vector<std::string>& flags = {}
   return parse_config(yaml, "run.yaml", flags);
 }
 
+TEST(Config, AnEmptyNameIsNoSetting) {
+  EXPECT_TRUE(contains(input_error([] { parse("data: {source: a.txt}", {"=b.txt"}); }), "there is no setting \"\""));
+  EXPECT_TRUE(contains(input_error([] { parse("data: {source: a.txt}\n\"\": b.txt"); }), "there is no setting \"\""));
+}
+
+// The working folder is another one for as long as this lives.
+class StandingIn {
+ public:
+  explicit StandingIn(const fs::path& folder) : before_(fs::current_path()) { fs::current_path(folder); }
+  ~StandingIn() { fs::current_path(before_); }
+  StandingIn(const StandingIn&) = delete;
+  StandingIn& operator=(const StandingIn&) = delete;
+
+ private:
+  fs::path before_;
+};
+
+TEST(Config, FindsASourceFromTheFolderAroundTheConfigWhereTheWorkingFolderLacksIt) {
+  const TemporaryFolder installed, here;
+  const std::string config =
+      installed.write("configs/a.yaml", "data: {source: [data/a.txt, b.txt], validation_source: c.txt}");
+  const std::string a = installed.write("data/a.txt", "a"), b = installed.write("configs/b.txt", "b");
+  const StandingIn standing(here.path());
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(load_config(config, {}).data.source, (Paths{a, b}));
+  EXPECT_EQ(load_config(config, {}).data.validation_source, Paths{"c.txt"});  // is nowhere, which reading it will say
+  here.write("data/a.txt", "another");
+  EXPECT_EQ(load_config(config, {}).data.source, (Paths{"data/a.txt", b}));
+  const std::vector<std::string> typed{"data.source=b.txt"};
+  EXPECT_EQ(load_config(config, typed).data.source, Paths{"b.txt"});
+  const StandingIn inside(installed / "configs");
+  EXPECT_EQ(load_config("a.yaml", {}).data.source, (Paths{a, "b.txt"}));
+}
+
 TEST(Config, HoldsWhatTheFileSaysAndDefaultsElsewhere) {
   const Config config = parse(
       "data:\n  source: my.txt\n  tokenizer:\n    kind: \"byte\"\n  val_fraction: .25\n"

@@ -1,0 +1,65 @@
+// libinkling_core.so: the half of the library that needs LibTorch.
+#include "base/strings.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/load_model.h"
+#include "config/config.h"
+#include "generate/generator.h"
+#include "library/open_model.h"
+#include "runtime/device.h"
+
+namespace inkling {
+namespace {
+
+RuntimeConfig runtime_config(const LoadOptions& options) {
+  const std::vector<std::string> settings = {"runtime.device=" + options.device, "runtime.dtype=" + options.dtype,
+                                             str("runtime.threads=", options.threads ? str(*options.threads) : "auto")};
+  return parse_config("data: {source: none}", "options", settings).runtime;  // only its section runtime is used
+}
+
+SamplingSettings sampling_settings(const SampleOptions& options, const GenerationConfig& defaults) {
+  SamplingSettings sampling;
+  const auto take = [](auto& setting, const auto& asked, const auto& usual) {
+    if (asked || usual) setting = asked ? *asked : *usual;
+  };
+  take(sampling.temperature, options.temperature, defaults.temperature);
+  take(sampling.top_k, options.top_k, defaults.top_k);
+  take(sampling.top_p, options.top_p, defaults.top_p);
+  take(sampling.min_p, options.min_p, defaults.min_p);
+  take(sampling.repetition_penalty, options.repetition_penalty, defaults.repetition_penalty);
+  return sampling;
+}
+
+struct Core : OpenModel {
+  explicit Core(LoadedModel model) : loaded(std::move(model)) {}
+
+  std::vector<std::string> samples(const std::string& prompt, std::uint64_t count,
+                                   const SampleOptions& options) override {
+    const GenerationSettings settings{.count = count,
+                                      .max_tokens = options.max_tokens,
+                                      .sampling = sampling_settings(options, loaded.generation),
+                                      .stops = options.stops,
+                                      .seed = options.seed,
+                                      .ignore_end = options.ignore_end};
+    check_settings(settings);
+    const auto watch = [&](std::size_t, const Sample&, std::string_view added, bool) {
+      return !options.on_text || added.empty() || options.on_text(added);
+    };
+    std::vector<std::string> texts;
+    const std::vector<std::string> prompts{prompt};
+    for (Sample& sample : generate(loaded, prompts, settings, watch)) texts.push_back(std::move(sample.text));
+    return texts;
+  }
+
+  LoadedModel loaded;
+};
+
+}  // namespace
+
+OpenModel* inkling_open_model(const std::filesystem::path& folder, const LoadOptions& options) {
+  const Runtime runtime = resolve_runtime(runtime_config(options), Use::inference);
+  LoadedModel model = load_model(find_checkpoint(folder, options.checkpoint), runtime);
+  require_tokenizer(model);
+  return std::make_unique<Core>(std::move(model)).release();
+}
+
+}  // namespace inkling
