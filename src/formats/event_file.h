@@ -16,7 +16,7 @@ namespace inkling {
 // most limits[i].
 struct Histogram {
   double smallest = 0, largest = 0, count = 0, sum = 0, sum_of_squares = 0;
-  std::vector<double> limits, counts;  // of the buckets
+  std::vector<double> limits = {}, counts = {};  // of the buckets
 };
 
 // The values of one step, each under its tag. A slash in a tag parts the group from the name within it: "loss/train".
