@@ -141,17 +141,17 @@ std::string values_event(double wall_time, std::int64_t step, const SummaryValue
   return event(wall_time, step, 5, values.message());
 }
 
-EventsUpTo events_up_to(const InputFile& file, std::int64_t step) {
+std::uint64_t events_up_to(const InputFile& file, std::int64_t step) {
   constexpr std::size_t longest_beginning = 24;  // of an event, with time and step
-  EventsUpTo found;
-  while (const auto place = find_record(file, found.bytes)) {
+  std::uint64_t bytes = 0;
+  while (const auto place = find_record(file, bytes)) {
     std::string beginning(std::min<std::uint64_t>(place->length, longest_beginning), '\0');
     file.read_exactly(place->data, std::as_writable_bytes(std::span(beginning)));
     const auto its_step = step_of(beginning);
     if (!its_step || *its_step > step) break;
-    found = {.bytes = place->end(), .events = found.events + 1};
+    bytes = place->end();
   }
-  return found;
+  return bytes;
 }
 
 }  // namespace inkling

@@ -38,12 +38,8 @@ std::string version_event(double wall_time);  // which every file begins with
 std::string restart_event(double wall_time, std::int64_t step);
 std::string values_event(double wall_time, std::int64_t step, const SummaryValues& values);
 
-// What the beginning of an event file holds.
-struct EventsUpTo {
-  std::uint64_t bytes = 0;   // up to the first event that is of a later step, or is not whole
-  std::uint64_t events = 0;  // the file's version among them
-};
-// Reads a file that the functions above have written, whose steps do not fall.
-EventsUpTo events_up_to(const InputFile& file, std::int64_t step);
+// Returns how many bytes at the beginning of a file that these functions have written hold whole events up to `step`.
+// The steps in it do not fall, but for that of the version, which counts as 0.
+std::uint64_t events_up_to(const InputFile& file, std::int64_t step);
 
 }  // namespace inkling

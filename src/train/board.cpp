@@ -4,7 +4,7 @@
 
 #include <cmath>
 #include <optional>
-#include <sstream>
+#include <string_view>
 
 #include "base/strings.h"
 #include "train/histogram.h"
@@ -14,10 +14,13 @@ namespace {
 
 // Returns Markdown that shows the text as it is, spaces and all.
 std::string as_written(const std::string& text) {
-  std::istringstream lines(text);
-  std::string markdown;
-  for (std::string line; std::getline(lines, line);) markdown += "    " + line + "\n";
-  return markdown;
+  constexpr std::string_view code = "    ";
+  std::string markdown(code);
+  for (const char character : text) {
+    markdown += character;
+    if (character == '\n') markdown += code;
+  }
+  return markdown + "\n";
 }
 
 double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }

@@ -56,22 +56,13 @@ void cut_off(const fs::path& path, std::uint64_t bytes) {
 bool is_event_file(const fs::path& file) { return number_of(file.filename().string()).has_value(); }
 
 void drop_events_after(const fs::path& run, std::int64_t steps_done) {
-  bool is_changed = false;
   for (const std::string& name : names_in(run)) {
     const fs::path path = run / name;
     if (!is_event_file(path)) continue;
     const InputFile file(path);
-    const EventsUpTo kept = events_up_to(file, steps_done);
-    const bool holds_steps = kept.events > 1;  // more than its version
-    if (holds_steps && kept.bytes == file.size()) continue;
-    is_changed = true;
-    if (holds_steps) {
-      cut_off(path, kept.bytes);
-    } else if (::unlink(path.c_str()) != 0) {
-      throw_write_error("remove", path, errno);
-    }
+    const std::uint64_t kept = events_up_to(file, steps_done);
+    if (kept < file.size()) cut_off(path, kept);
   }
-  if (is_changed) sync_folder(run);
 }
 
 EventFile::EventFile(const fs::path& run, std::int64_t steps_done) : path_(run / next_name(run)) {

@@ -15,8 +15,9 @@ namespace inkling {
 // Whether this is the name of an event file that inkling writes.
 bool is_event_file(const std::filesystem::path& file);
 
-// Cuts off what belongs to steps after `steps_done` (-1: everything), and removes files that hold nothing else. Other
-// programs' event files stay as they are. Puts this on the disk. Throws Error environment if it cannot.
+// Cuts off what belongs to steps after `steps_done` (-1: everything), and puts this on the disk. A file of which
+// nothing is left stays: a TensorBoard that has it open would wait for it and read no other. Other programs' event
+// files stay as they are. Throws Error environment if it cannot.
 void drop_events_after(const std::filesystem::path& run, std::int64_t steps_done);
 
 class EventFile {

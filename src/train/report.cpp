@@ -43,8 +43,8 @@ void drop_lines_after(const std::filesystem::path& path, std::int64_t steps_done
   if (kept != text) write_file(path, kept);
 }
 
-// Returns the text with its later lines indented, without empty ones at its end and without what would steer a terminal:
-// a model may write anything.
+// Returns the text with its later lines indented, without empty ones at its end and without what would steer a
+// terminal: a model may write anything.
 std::string for_terminal(std::string text) {
   while (text.ends_with('\n')) text.pop_back();
   std::string shown;

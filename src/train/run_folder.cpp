@@ -28,7 +28,7 @@ bool is_unused(const fs::path& run) {
     const bool trace = name == ".lock" || name == "config.yaml";
     const bool empty =
         (name == "checkpoints" && names_in(path).empty()) || (name == "log.jsonl" && InputFile(path).size() == 0);
-    const bool no_step = is_event_file(path) && events_up_to(InputFile(path), 0).bytes == InputFile(path).size();
+    const bool no_step = is_event_file(path) && events_up_to(InputFile(path), 0) == InputFile(path).size();
     if (!trace && !empty && !no_step) return false;
   }
   return true;

@@ -74,24 +74,21 @@ class Run {
     const auto seconds = [before = state_.seconds, start = Clock::now()] {  // of training, in all parts of the run
       return before + std::chrono::duration<double>(Clock::now() - start).count();
     };
-    while (state_.step < config_.training.max_steps) {
+    for (bool ends = false; !ends;) {
       trainer_.step(state_.step, train_tokens_, order_);
       ++state_.step;
       profile.step_done();
       state_.seconds = seconds();
       report_->step_done(state_.step, config_.training.batch_size * config_.model.block_size);
       const bool last = state_.step == config_.training.max_steps;
-      const bool logged = state_.step == 1 || last || is_time(config_.logging.interval);
-      if (logged || !trainer_.runs_ahead()) read_results(logged);
-      if (board_ && is_time(config_.logging.histograms)) board_->show_histograms(state_.step, trainer_.arena());
+      report_step(last);
       const bool evaluated = last || is_time(config_.evaluation.interval);
       const bool best = evaluated && evaluate();
       if (last || is_time(config_.sampling.interval)) sample(stop);
-      const bool ends = last || (evaluated && stops_early());
+      ends = last || (evaluated && stops_early());
       const bool stopping = stop.requested();  // asked once a step, so that what is said is what was done
       if (best || ends || stopping || is_time(config_.checkpoint.interval)) save();
-      if (ends) break;
-      if (stopping) {
+      if (stopping && !ends) {
         report_->say(
             str("stopped by a signal after step ", state_.step, " and saved; run the same command again to go on"));
         return exit_stopped;
@@ -113,6 +110,12 @@ class Run {
     if (!config_.logging.tensorboard) return drop_events_after(folder_.path(), steps_done);
     board_.emplace(folder_.path(), steps_done);
     if (!plan_.resume) board_->show_settings(print_config(plan_.asked));
+  }
+
+  void report_step(bool last) {
+    const bool logged = state_.step == 1 || last || is_time(config_.logging.interval);
+    if (logged || !trainer_.runs_ahead()) read_results(logged);
+    if (board_ && is_time(config_.logging.histograms)) board_->show_histograms(state_.step, trainer_.arena());
   }
 
   void read_results(bool logged) {
@@ -165,7 +168,7 @@ class Run {
   // A model that cannot write yet goes on training.
   void sample(const StopSignal& stop) {
     const SamplingConfig& sampling = config_.sampling;
-    if (sampling.interval == 0) return;
+    if (sampling.interval == 0 || stop.requested()) return;
     const Writer writer = {.model = trainer_.model(), .runtime = plan_.runtime, .tokenizer = *plan_.dataset.tokenizer};
     try {
       const auto samples = draw_samples(sampling, writer, [&] { return stop.requested(); });

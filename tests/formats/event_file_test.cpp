@@ -73,7 +73,7 @@ TEST(Events, AreEncodedFieldByField) {
 
 class EventSteps : public testing::Test {
  protected:
-  EventsUpTo up_to(const std::string& contents, std::int64_t step) const {
+  std::uint64_t up_to(const std::string& contents, std::int64_t step) const {
     return events_up_to(InputFile(folder_.write("events", contents)), step);
   }
 
@@ -89,29 +89,29 @@ class EventSteps : public testing::Test {
 TEST_F(EventSteps, EndWhereALaterOneBegins) {
   const std::string version = version_event(1.0), small = at(1), large = at(1'000'000'000),
                     restart = restart_event(1, 2);
-  EXPECT_EQ(up_to("", 5).bytes, 0u);
-  EXPECT_EQ(up_to(version + small, 0).bytes, version.size());
-  EXPECT_EQ(up_to(version + small, 0).events, 1u);
-  EXPECT_EQ(up_to(version + small + small + large, 1).events, 3u);
-  EXPECT_EQ(up_to(version + small + restart + small, 1).bytes, version.size() + small.size());
-  EXPECT_EQ(up_to(version + large, 999'999'999).events, 1u);
-  EXPECT_EQ(up_to(version + large, 1'000'000'000).bytes, version.size() + large.size());
+  EXPECT_EQ(up_to("", 5), 0u);
+  EXPECT_EQ(up_to(version + small, -1), 0u);
+  EXPECT_EQ(up_to(version + small, 0), version.size());
+  EXPECT_EQ(up_to(version + small + small + large, 1), version.size() + 2 * small.size());
+  EXPECT_EQ(up_to(version + small + restart + small, 1), version.size() + small.size());
+  EXPECT_EQ(up_to(version + large, 999'999'999), version.size());
+  EXPECT_EQ(up_to(version + large, 1'000'000'000), version.size() + large.size());
 }
 
 TEST_F(EventSteps, EndWhereTheFileIsCutOffOrDamaged) {
   const std::string version = version_event(1.0), event = at(3);
   for (std::size_t length = 0; length < event.size(); ++length) {
-    EXPECT_EQ(up_to(version + event.substr(0, length), 9).bytes, version.size()) << length;
+    EXPECT_EQ(up_to(version + event.substr(0, length), 9), version.size()) << length;
   }
   for (std::size_t byte = 0; byte < 12; ++byte) {  // the length and its sum
     std::string damaged = event;
     damaged[byte] = static_cast<char>(damaged[byte] ^ 0x40);
-    EXPECT_EQ(up_to(version + damaged + event, 9).bytes, version.size()) << byte;
+    EXPECT_EQ(up_to(version + damaged + event, 9), version.size()) << byte;
   }
-  EXPECT_EQ(up_to(version + std::string(4096, '\0'), 9).bytes, version.size());
-  EXPECT_EQ(up_to(version + record_of("") + event, 9).bytes, version.size());
-  EXPECT_EQ(up_to(version + record_of("\x08\x01 no event of ours"), 9).bytes, version.size());
-  EXPECT_EQ(up_to(version + record_of("\t12345678\x10" + std::string(12, '\xff')), 9).bytes, version.size());
+  EXPECT_EQ(up_to(version + std::string(4096, '\0'), 9), version.size());
+  EXPECT_EQ(up_to(version + record_of("") + event, 9), version.size());
+  EXPECT_EQ(up_to(version + record_of("\x08\x01 no event of ours"), 9), version.size());
+  EXPECT_EQ(up_to(version + record_of("\t12345678\x10" + std::string(12, '\xff')), 9), version.size());
 }
 
 }  // namespace
