@@ -18,14 +18,20 @@
 
 namespace inkling {
 
+// Evaluations in a row that show overfitting until it is said (train/overfitting.h).
+inline constexpr std::int64_t overfitting_seen = 3;
+
 // What state.json holds: everything the next step depends on that is not a tensor.
 struct TrainingState {
   std::int64_t step = 0;                // steps done; the next one has this number
   std::optional<double> best_val_loss;  // nats per token; always finite
   std::int64_t best_step = -1;
-  std::string data_hash;           // Dataset::hash of the data it was trained on
-  double seconds = 0;              // training time so far
-  std::int64_t skipped_steps = 0;  // steps whose gradient was not finite: no update was made
+  std::optional<double> train_loss_at_best;  // of the same evaluation; always finite
+  std::int64_t evaluations_since_best = 0;
+  std::int64_t overfitting_in_a_row = 0;  // evaluations, up to overfitting_seen
+  std::string data_hash;                  // Dataset::hash of the data it was trained on
+  double seconds = 0;                     // training time so far
+  std::int64_t skipped_steps = 0;         // steps whose gradient was not finite: no update was made
   std::int64_t skipped_in_a_row = 0;
   Resolved resolved;  // what `auto` became
 };

@@ -50,11 +50,14 @@ std::string resolved_text(const Resolved& resolved) {
 }
 
 std::string state_text(const TrainingState& state) {
-  return str("{\n  \"format\": ", json_text(state_mark), ",\n  \"version\": ", state_version,
-             ",\n  \"step\": ", state.step, ",\n  \"best_val_loss\": ", json_number(state.best_val_loss),
-             ",\n  \"best_step\": ", state.best_step, ",\n  \"data_hash\": ", json_text(state.data_hash),
-             ",\n  \"seconds\": ", json_number(state.seconds), ",\n  \"skipped_steps\": ", state.skipped_steps,
-             ",\n  \"skipped_in_a_row\": ", state.skipped_in_a_row, ",\n  ", resolved_text(state.resolved));
+  return str(
+      "{\n  \"format\": ", json_text(state_mark), ",\n  \"version\": ", state_version, ",\n  \"step\": ", state.step,
+      ",\n  \"best_val_loss\": ", json_number(state.best_val_loss), ",\n  \"best_step\": ", state.best_step,
+      ",\n  \"train_loss_at_best\": ", json_number(state.train_loss_at_best),
+      ",\n  \"evaluations_since_best\": ", state.evaluations_since_best,
+      ",\n  \"overfitting_in_a_row\": ", state.overfitting_in_a_row, ",\n  \"data_hash\": ", json_text(state.data_hash),
+      ",\n  \"seconds\": ", json_number(state.seconds), ",\n  \"skipped_steps\": ", state.skipped_steps,
+      ",\n  \"skipped_in_a_row\": ", state.skipped_in_a_row, ",\n  ", resolved_text(state.resolved));
 }
 
 std::string files_text(const fs::path& folder) {
@@ -104,12 +107,23 @@ Resolved resolved_from(const JsonFields& fields) {
   return resolved;
 }
 
+// What older versions do not tell: how the evaluations went since the best one.
+void read_evaluations(const JsonFields& fields, TrainingState& state) {
+  const auto count = [&](std::string_view name, std::int64_t largest) {
+    return fields.has(name) ? fields.whole(name, 0, largest) : 0;
+  };
+  state.train_loss_at_best = fields.optional_real("train_loss_at_best");
+  state.evaluations_since_best = count("evaluations_since_best", state.step);
+  state.overfitting_in_a_row = count("overfitting_in_a_row", overfitting_seen);
+}
+
 TrainingState state_from(const JsonFields& fields) {
   TrainingState state;
   state.step = fields.whole("step", 0, max_steps);
   state.best_val_loss = fields.optional_real("best_val_loss");
   state.best_step = fields.whole("best_step", -1, state.step);
   if (!state.best_val_loss) state.best_step = -1;  // version 1 took a first loss of NaN for the best
+  read_evaluations(fields, state);
   state.data_hash = fields.text("data_hash");
   state.seconds = fields.real("seconds");
   if (state.seconds < 0) fields.refuse("seconds is below 0");
@@ -165,7 +179,11 @@ StateFile read_state(const fs::path& folder) {
 TrainingState load_state(const fs::path& folder) { return read_state(folder).state; }
 
 bool note_validation_loss(TrainingState& state, double loss) {
-  if (!std::isfinite(loss) || (state.best_val_loss && loss >= *state.best_val_loss)) return false;
+  if (!std::isfinite(loss) || (state.best_val_loss && loss >= *state.best_val_loss)) {
+    ++state.evaluations_since_best;
+    return false;
+  }
+  state.evaluations_since_best = 0;
   state.best_val_loss = loss;
   state.best_step = state.step;
   return true;

@@ -28,6 +28,7 @@ class FitChecker {
     if (!config_.model.init_from) check_model();
     check_steps();
     check_learning_rates();
+    check_histograms();
   }
 
   void check_model() const {
@@ -191,6 +192,13 @@ class FitChecker {
            str(stated("schedule.min_learning_rate", format_shortest(lowest)), " is above ",
                stated("optimizer.learning_rate", format_shortest(highest)),
                "; write a smaller min_learning_rate, usually a tenth of it"));
+  }
+
+  void check_histograms() const {
+    if (config_.logging.histograms == 0 || config_.logging.tensorboard) return;
+    refuse({"logging.histograms"}, str("logging.histograms is ", config_.logging.histograms,
+                                       ", and only TensorBoard's files hold histograms; write tensorboard: true "
+                                       "beside it, or leave it out"));
   }
 
   const Config& config_;

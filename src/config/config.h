@@ -132,11 +132,17 @@ struct ScheduleConfig {
 // (with the fused kernels only), or all of a block but its input.
 enum class Recompute { none, gelu, block };
 
+// What ends training before its last step.
+struct StopConfig {
+  std::int64_t patience = 0;  // evaluations in a row without a better validation loss; 0: never
+};
+
 struct TrainingConfig {
   std::int64_t max_steps = 5000, batch_size = 12;
   std::optional<std::int64_t> micro_batch_size = {};  // divides batch_size; auto: as many windows as fit into memory
   Recompute recompute = Recompute::none;
   std::uint64_t seed = 1;
+  StopConfig stop_when;
 };
 
 struct EvaluationConfig {
@@ -150,6 +156,17 @@ struct CheckpointConfig {
 
 struct LoggingConfig {
   std::int64_t interval = 10;
+  bool tensorboard = false;
+  std::int64_t histograms = 0;  // steps; 0: none
+};
+
+// Samples that are drawn while the model trains, each time with the same random numbers.
+struct SamplingConfig {
+  std::int64_t interval = 0;         // steps; 0: none
+  std::vector<std::string> prompts;  // none: one sample from the beginning of a document
+  std::uint64_t max_tokens = 200;    // of each sample, prompt not counted
+  SamplingSettings settings;         // temperature, top_k and top_p
+  std::uint64_t seed = 1;
 };
 
 struct DeviceChoice {
@@ -210,6 +227,7 @@ struct Config {
   EvaluationConfig evaluation;
   CheckpointConfig checkpoint;
   LoggingConfig logging;
+  SamplingConfig sampling;
   RuntimeConfig runtime;
   WrittenPlaces written;
 };

@@ -188,12 +188,17 @@ void micro_batch_field(Fields& f, Training& c) {
   f.add("micro_batch_size", c.micro_batch_size, whole_or_0(1, 100'000), ask, "Windows that go through the model together; it divides `batch_size`, and the gradients add up over the batch. `auto` takes as many as fit into memory: the whole batch, where it fits.");
 }
 
+void fields(Fields& f, StopConfig& c) {
+  f.add("patience", c.patience, whole(0, 1'000'000), free, "Evaluations in a row without a better validation loss after which training ends; 0 never ends it.");
+}
+
 void fields(Fields& f, TrainingConfig& c) {
   f.add("max_steps", c.max_steps, whole(0, 1'000'000'000), free, "Steps to train; each takes one batch. 0 saves the model as initialised.");
   f.add("batch_size", c.batch_size, whole(1, 100'000), ask, "Windows of `block_size` tokens in one step.");
   micro_batch_field(f, c);
   f.add("recompute", c.recompute, its_words(), free, "What the backward pass computes again instead of keeping it: nothing; what the MLP's activation gave, a sixth to a quarter of what is kept, for little time (fused kernels only); or whole blocks, most of it, whose forward pass is then computed twice. The numbers stay the same (with `gelu` on a GPU: but for rounding).");
   f.add("seed", c.seed, whole(0, largest_seed), ask, "Decides initial weights, order of the windows and dropout.");
+  f.section("stop_when", c.stop_when, "What ends training before `max_steps`. The run is saved, and goes on when the setting or `max_steps` is raised.");
 }
 
 void fields(Fields& f, EvaluationConfig& c) {
@@ -208,6 +213,18 @@ void fields(Fields& f, CheckpointConfig& c) {
 
 void fields(Fields& f, LoggingConfig& c) {
   f.add("interval", c.interval, whole(1, 1'000'000'000), free, "Steps between two lines on the console and in `log.jsonl`.");
+  f.add("tensorboard", c.tensorboard, TrueOrFalse{}, free, "Whether the run also writes event files for TensorBoard into its folder: `tensorboard --logdir runs` shows them, while it trains too.");
+  f.add("histograms", c.histograms, whole(0, 1'000'000'000), free, "Steps between two histograms of all weights and gradients in these files; 0 makes none.");
+}
+
+void fields(Fields& f, SamplingConfig& c) {
+  f.add("interval", c.interval, whole(0, 1'000'000'000), free, "Steps between two times that the model writes, on the console, in `log.jsonl` and for TensorBoard; 0 is never.");
+  f.add("prompts", c.prompts, TextList{"a text", true}, free, "What it goes on from, one sample for each; `[]` is one from the beginning of a document.");
+  f.add("max_tokens", c.max_tokens, whole(1, 1'000'000), free, "Tokens of a sample at most, the prompt not counted.");
+  f.add("temperature", c.settings.temperature, real(0, 1000), free, "0 always takes the likeliest token, 1 is as the model says.");
+  f.add("top_k", c.settings.top_k, whole(0, 1'000'000'000), free, "Choose among the K likeliest tokens; 0 is off.");
+  f.add("top_p", c.settings.top_p, above(0, 1), free, "Choose among the likeliest tokens that together reach P; 1 is off.");
+  f.add("seed", c.seed, whole(0, largest_seed), free, "Another seed, other random numbers; they are the same each time, so that only the model changes.");
 }
 
 template <class Runtime>
@@ -233,6 +250,7 @@ void fields(Fields& f, Config& c) {
   f.section("evaluation", c.evaluation, "Looking at the loss on text that is not trained on.");
   f.section("checkpoint", c.checkpoint, "Saving the run, to resume it or to sample from it.");
   f.section("logging", c.logging, "What is reported while training.");
+  f.section("sampling", c.sampling, "Reading what the model writes while it trains, as `inkling-sample` would show it.");
   f.section("runtime", c.runtime, "The machine's part.");
 }
 // clang-format on

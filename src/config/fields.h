@@ -37,7 +37,8 @@ struct Text {
   std::string form;  // for people: "a path"
 };
 struct TextList {
-  std::string form;  // of each text
+  std::string form;         // of each text
+  bool may_be_any = false;  // even empty, or with control characters, as a prompt may be
 };
 struct PatternList {};  // of attention, one for each layer in turn
 using Allowed = std::variant<TrueOrFalse, WholeRange, RealRange, OneOf, DeviceName, Text, TextList, PatternList>;

@@ -103,16 +103,21 @@ Value read_as(const OneOf& choice, const Setting& setting, const YamlNode& node)
                          "? It takes ", describe_allowed(setting)));
 }
 
-// Returns the text, which may be anything printable but not empty.
-std::string free_text(const Setting& setting, const YamlNode& node) {
+// Returns the text, which may be anything in UTF-8.
+std::string any_text(const Setting& setting, const YamlNode& node) {
   if (!is_scalar(node)) refuse_value(setting, node, kind_in_words(node.kind));
   if (node.kind == YamlNode::Kind::plain && looks_like_no_text(node.text)) {
     throw Error::input(str(node.place, ": ", setting.key, " takes text, and YAML reads ", node.text,
                            " as something else; write \"", node.text, "\" in quotes"));
   }
-  const std::string& text = node.text;
+  if (find_invalid_utf8(node.text)) refuse_value(setting, node, "is not UTF-8 text");
+  return node.text;
+}
+
+// Returns the text, which may be anything printable but not empty.
+std::string free_text(const Setting& setting, const YamlNode& node) {
+  const std::string text = any_text(setting, node);
   if (text.empty()) refuse_value(setting, node, "has no value");
-  if (find_invalid_utf8(text)) refuse_value(setting, node, "is not UTF-8 text");
   const auto control = std::find_if(text.begin(), text.end(), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7f;
   });
@@ -132,11 +137,12 @@ Value read_as(const Text&, const Setting& setting, const YamlNode& node) {
   return is_auto(setting, text) ? Value(Auto{}) : Value(text);
 }
 
-Value read_as(const TextList&, const Setting& setting, const YamlNode& node) {
+Value read_as(const TextList& list, const Setting& setting, const YamlNode& node) {
   if (node.kind == YamlNode::Kind::section) refuse_value(setting, node, "is a section");
-  if (node.kind != YamlNode::Kind::list) return std::vector<std::string>{free_text(setting, node)};
+  const auto read = list.may_be_any ? any_text : free_text;
+  if (node.kind != YamlNode::Kind::list) return std::vector<std::string>{read(setting, node)};
   std::vector<std::string> texts;
-  for (const YamlNode& item : node.items) texts.push_back(free_text(setting, item));
+  for (const YamlNode& item : node.items) texts.push_back(read(setting, item));
   return texts;
 }
 

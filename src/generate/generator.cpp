@@ -31,10 +31,10 @@ std::vector<std::vector<Token>> encoded(const Tokenizer& tokenizer, std::span<co
   return all;
 }
 
-// The tokens at which a text ends: those of the model's folder, and the separator.
-std::vector<Token> ends_of(const LoadedModel& model) {
-  std::vector<Token> ends = model.generation.ends;
-  if (const auto separator = model.tokenizer->separator()) ends.push_back(*separator);
+// The tokens at which a text ends: the writer's own, and the separator.
+std::vector<Token> ends_of(const Writer& writer) {
+  std::vector<Token> ends = writer.ends;
+  if (const auto separator = writer.tokenizer.separator()) ends.push_back(*separator);
   return ends;
 }
 
@@ -48,18 +48,18 @@ std::int64_t longest_text(const std::vector<std::vector<Token>>& prompts, std::u
 
 class Generation {
  public:
-  Generation(const LoadedModel& model, std::span<const std::string> prompts, const GenerationSettings& settings,
+  Generation(const Writer& writer, std::span<const std::string> prompts, const GenerationSettings& settings,
              const Watcher& watcher)
-      : tokenizer_(require_tokenizer(model)),
-        ends_(ends_of(model)),
+      : tokenizer_(writer.tokenizer),
+        ends_(ends_of(writer)),
         settings_(settings),
         watcher_(watcher),
         prompts_(encoded(tokenizer_, prompts)),
         longest_(longest_text(prompts_, settings.max_tokens)),
         samples_(prompts.size() * settings.count),
         max_rows_(std::min(static_cast<std::int64_t>(std::max<std::size_t>(samples_.size(), 1)),
-                           rows_together(*model.model, model.runtime, longest_, cache_bytes(model.runtime.device)))),
-        decoder_(make_decoder(*model.model, model.runtime,
+                           rows_together(writer.model, writer.runtime, longest_, cache_bytes(writer.runtime.device)))),
+        decoder_(make_decoder(writer.model, writer.runtime,
                               {.sampling = settings.sampling,
                                .vocab_size = static_cast<std::uint64_t>(tokenizer_.vocab_size()),
                                .max_rows = max_rows_,
@@ -177,7 +177,17 @@ std::vector<Sample> generate(const LoadedModel& model, std::span<const std::stri
                              const GenerationSettings& settings, const Watcher& watcher) {
   check_settings(settings);
   if (!model.generation.refused.empty()) throw Error::input(model.generation.refused);
-  return Generation(model, prompts, settings, watcher).run();
+  const Writer writer = {.model = *model.model,
+                         .runtime = model.runtime,
+                         .tokenizer = require_tokenizer(model),
+                         .ends = model.generation.ends};
+  return Generation(writer, prompts, settings, watcher).run();
+}
+
+std::vector<Sample> generate(const Writer& writer, std::span<const std::string> prompts,
+                             const GenerationSettings& settings, const Watcher& watcher) {
+  check_settings(settings);
+  return Generation(writer, prompts, settings, watcher).run();
 }
 
 }  // namespace inkling

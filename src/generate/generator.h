@@ -17,7 +17,7 @@ struct GenerationSettings {
   std::uint64_t count = 1;         // samples for each prompt
   std::uint64_t max_tokens = 500;  // of each sample, prompt not counted
   SamplingSettings sampling;
-  std::vector<std::string> stops;  // a sample ends before the first of these
+  std::vector<std::string> stops = {};  // a sample ends before the first of these
   std::uint64_t seed = 1;
   bool ignore_end = false;  // go on after the separator between documents, which then reads as a new line
   bool cache = true;        // false: encode the whole context for every token, to check the cache
@@ -46,11 +46,21 @@ struct Sample {
 // is of it by then; `index` is prompt * count + number. It returns false to end all samples there.
 using Watcher = std::function<bool(std::size_t index, const Sample& sample, std::string_view added, bool finished)>;
 
+// What writes: a model that was loaded, or one that is being trained.
+struct Writer {
+  const Model& model;
+  const Runtime& runtime;
+  const Tokenizer& tokenizer;
+  std::vector<Token> ends = {};  // tokens at which a text ends, beside the tokenizer's separator
+};
+
 // Returns the samples in the order of their index. Sample n of a prompt is a function of (model, machine and its
 // runtime settings, prompt, n, seed and the other settings); nothing else in the same call has any influence. The
 // random number for the token at place i of a text (prompt included) is random_unit(random_key(seed, Purpose::sampling,
 // n), i). Throws Error input as check_settings() and encode_prompt() do, and without a tokenizer.
 std::vector<Sample> generate(const LoadedModel& model, std::span<const std::string> prompts,
+                             const GenerationSettings& settings, const Watcher& watcher = {});
+std::vector<Sample> generate(const Writer& writer, std::span<const std::string> prompts,
                              const GenerationSettings& settings, const Watcher& watcher = {});
 
 }  // namespace inkling

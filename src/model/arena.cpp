@@ -11,6 +11,11 @@ namespace inkling {
 
 constexpr std::int64_t alignment = 16;
 
+std::string_view group_name(ParameterGroup group) {
+  constexpr std::array<std::string_view, all_parameter_groups.size()> names = {"embedding", "matrix", "head", "vector"};
+  return names[static_cast<std::size_t>(group)];
+}
+
 ParameterLayout::ParameterLayout(const std::vector<ParameterSpec>& specs) {
   for (const ParameterGroup group : all_parameter_groups) {
     const std::int64_t begin = size_;

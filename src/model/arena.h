@@ -20,6 +20,7 @@ namespace inkling {
 enum class ParameterGroup { embedding, matrix, head, vector };
 inline constexpr std::array all_parameter_groups = {ParameterGroup::embedding, ParameterGroup::matrix,
                                                     ParameterGroup::head, ParameterGroup::vector};
+std::string_view group_name(ParameterGroup group);  // "embedding"
 
 struct ParameterSpec {
   std::string name;  // Hugging Face's: "h.0.attn.c_attn.weight"

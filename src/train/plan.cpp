@@ -13,6 +13,8 @@
 #include "text/build_tokenizer.h"
 #include "train/fit.h"
 #include "train/memory.h"
+#include "train/report.h"
+#include "train/samples.h"
 
 namespace inkling {
 namespace {
@@ -96,16 +98,35 @@ std::string describe_attention(const GptShape& shape) {
   return beyond.empty() ? words : str(words, "; ", join(beyond, ", "), " reaches beyond the block");
 }
 
+// Whether the run has come to its end, which it is told then: all its steps are done, or it has stopped early and
+// neither setting that ended it is raised.
+bool is_finished(const Resume& resume, const TrainingConfig& asked) {
+  const TrainingState& state = resume.state;
+  if (state.step >= asked.max_steps) {
+    log_info(str("this run is finished: ", state.step, " steps are done, and training.max_steps is ", asked.max_steps,
+                 ". Raise training.max_steps to go on, or give --fresh to start over"));
+    return true;
+  }
+  const std::int64_t patience = asked.stop_when.patience;
+  if (patience == 0 || state.evaluations_since_best < patience || asked.max_steps > resume.max_steps) return false;
+  log_info(str("this run stopped early, after ", state.step, " steps: ", describe_standstill(state),
+               ". Raise training.stop_when.patience or training.max_steps to go on, or give --fresh to start over"));
+  return true;
+}
+
+// A run that goes on after an early stop, because there are more steps to make, has all its patience again.
+void renew_patience(Resume& resume, const TrainingConfig& asked) {
+  const std::int64_t patience = asked.stop_when.patience;
+  if (patience > 0 && resume.state.evaluations_since_best >= patience) resume.state.evaluations_since_best = 0;
+}
+
 }  // namespace
 
 std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& options, const fs::path& run) {
   Config asked = written;
-  const auto resume = find_resume(run, asked, options.accept_changes);
-  if (resume && resume->state.step >= asked.training.max_steps) {
-    log_info(str("this run is finished: ", resume->state.step, " steps are done, and training.max_steps is ",
-                 asked.training.max_steps, ". Raise training.max_steps to go on, or give --fresh to start over"));
-    return std::nullopt;
-  }
+  auto resume = find_resume(run, asked, options.accept_changes);
+  if (resume && is_finished(*resume, asked.training)) return std::nullopt;
+  if (resume) renew_patience(*resume, asked.training);
   const Runtime resolved =
       resume ? resume_runtime(asked.runtime, resume->state.resolved) : resolve_runtime(asked.runtime);
   const auto initial = resume ? std::nullopt : find_initial_model(asked.model);
@@ -115,6 +136,8 @@ std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& optio
   if (initial && dataset.tokenizer && !has_its_tokenizer) require_same_tokens(*dataset.tokenizer, *initial);
   const fs::path model = resume ? resume->checkpoint : initial ? initial->folder : fs::path();
   if (!dataset.tokenizer && !model.empty() && holds_tokenizer(model)) dataset.tokenizer = load_tokenizer(model);
+  const bool waits_for_tokenizer = options.dry_run && dataset.train.tokens == 0;  // which is trained first
+  if (!waits_for_tokenizer) check_sampling(asked.sampling, dataset.tokenizer.get());
   reuse_cpu_memory();
   const GptShape shape = shape_from(asked.model, count_tokens(dataset, initial, resume));
   const Runtime runtime = runtime_for(shape, resolved);  // refuses here where the GPU's library is missing

@@ -43,6 +43,26 @@ void drop_lines_after(const std::filesystem::path& path, std::int64_t steps_done
   if (kept != text) write_file(path, kept);
 }
 
+// Returns the text with its later lines indented, without empty ones at its end and without what would steer a
+// terminal: a model may write anything.
+std::string for_terminal(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  std::string shown;
+  for (std::size_t offset = 0; offset < text.size();) {
+    const char32_t character = decode_utf8(text, offset);
+    if (character == '\n') {
+      shown += "\n    ";
+    } else if (character == '\t') {
+      shown += ' ';
+    } else if (character < 0x20 || (character >= 0x7f && character < 0xa0)) {
+      shown += "\\x" + hexadecimal(character, 2);
+    } else {
+      append_utf8(shown, character);
+    }
+  }
+  return shown;
+}
+
 }  // namespace
 
 Report::Report(const std::filesystem::path& log, std::int64_t steps_done, std::int64_t max_steps,
@@ -88,15 +108,18 @@ void Report::step_done(std::int64_t step, std::int64_t tokens) {
   if (bar_) bar_->update(static_cast<std::uint64_t>(step));
 }
 
-void Report::log_step(std::int64_t step, const StepResult& result, double total_seconds) {
-  const auto now = std::chrono::steady_clock::now();
-  const double seconds = std::chrono::duration<double>(now - since_).count();
+void Report::begin_interval() {
+  since_ = std::chrono::steady_clock::now();
+  tokens_since_ = 0;
+  steps_since_ = 0;
+}
+
+Pace Report::log_step(std::int64_t step, const StepResult& result, double total_seconds) {
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - since_).count();
   const double tokens_per_second = static_cast<double>(tokens_since_) / seconds;
   const double mfu = peak_flops_ > 0 ? tokens_per_second * flops_per_token_ / peak_flops_ : 0.0;
   seconds_per_step_ = seconds / static_cast<double>(steps_since_);
-  since_ = now;
-  tokens_since_ = 0;
-  steps_since_ = 0;
+  begin_interval();
 
   std::string line = str("step ", step, "/", max_steps_, "  loss ", format_fixed(result.loss, 4), "  lr ",
                          format_shortest(std::round(result.learning_rate * 1e8) / 1e8), "  grad norm ",
@@ -108,14 +131,16 @@ void Report::log_step(std::int64_t step, const StepResult& result, double total_
   if (result.skipped) line += "  (skipped: the gradient is not finite)";
   say(line);
 
+  const Pace pace = {.tokens_per_second = std::round(tokens_per_second), .mfu = std::round(mfu * 10000) / 10000};
   Json json = {{"step", step},
                {"loss", result.loss},
                {"learning_rate", result.learning_rate},
                {"grad_norm", result.grad_norm},
-               {"tokens_per_second", std::round(tokens_per_second)},
+               {"tokens_per_second", pace.tokens_per_second},
                {"seconds", std::round(total_seconds * 1000) / 1000}};
-  if (mfu > 0) json["mfu"] = std::round(mfu * 10000) / 10000;
+  if (mfu > 0) json["mfu"] = pace.mfu;
   append(json.dump());
+  return pace;
 }
 
 void Report::log_evaluation(std::int64_t step, double train_loss, const ValidationLoss& validation, bool is_best) {
@@ -130,9 +155,40 @@ void Report::log_evaluation(std::int64_t step, double train_loss, const Validati
   }
   say(line + (is_best ? "  (best so far)" : ""));
   append(json.dump());
-  since_ = std::chrono::steady_clock::now();  // evaluation time is not step time
-  tokens_since_ = 0;
-  steps_since_ = 0;
+  begin_interval();  // evaluation time is not step time
+}
+
+void Report::log_sample(std::int64_t step, const DrawnSample& sample, std::uint64_t seed) {
+  say(str("step ", step, "/", max_steps_, "  sample: ", for_terminal(sample.prompt + sample.text)));
+  append(Json({{"step", step}, {"sample", {{"prompt", sample.prompt}, {"text", sample.text}, {"seed", seed}}}}).dump());
+  begin_interval();
+}
+
+std::string Report::log_overfitting(const TrainingState& state) {
+  const std::string line =
+      str("overfitting: the validation loss has risen since step ", state.best_step, " (",
+          format_fixed(*state.best_val_loss, 4), "), while the training loss fell; more text, a smaller model or more ",
+          "model.dropout helps, and training.stop_when.patience ends such a run");
+  say(str("step ", state.step, "/", max_steps_, "  ", line));
+  append(Json({{"step", state.step}, {"event", "overfitting"}, {"since", state.best_step}}).dump());
+  return line;
+}
+
+std::string Report::log_early_stop(const TrainingState& state) {
+  const std::string line = str("stops early: ", describe_standstill(state), " (training.stop_when.patience)");
+  say(str("step ", state.step, "/", max_steps_, "  ", line));
+  Json json = {{"step", state.step}, {"event", "stopped_early"}, {"best_step", state.best_step}};
+  json["best_val_loss"] = state.best_val_loss ? Json(*state.best_val_loss) : Json();
+  append(json.dump());
+  return line;
+}
+
+std::string describe_standstill(const TrainingState& state) {
+  const std::int64_t count = state.evaluations_since_best;
+  const std::string evaluations = count == 1 ? "in the last evaluation" : str("in ", count, " evaluations");
+  if (!state.best_val_loss) return str("no validation loss was finite ", evaluations);
+  return str("the validation loss has not become better ", evaluations, ", since ",
+             format_fixed(*state.best_val_loss, 4), " at step ", state.best_step);
 }
 
 }  // namespace inkling

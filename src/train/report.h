@@ -8,6 +8,8 @@
 #include <string>
 
 #include "base/progress.h"
+#include "checkpoint/checkpoint.h"
+#include "train/samples.h"
 #include "train/trainer.h"
 
 namespace inkling {
@@ -16,6 +18,15 @@ struct ValidationLoss {
   double loss = 0;                                     // nats per token
   std::optional<double> best_possible = std::nullopt;  // on the same text, if a grammar wrote it
 };
+
+// How fast training has been since the last line.
+struct Pace {
+  double tokens_per_second = 0;
+  double mfu = 0;  // the share of the device's peak; 0: not known
+};
+
+// Returns "the validation loss has not become better in 3 evaluations, since 1.4712 at step 500".
+std::string describe_standstill(const TrainingState& state);
 
 class Report {
  public:
@@ -28,12 +39,17 @@ class Report {
   Report& operator=(const Report&) = delete;
 
   void step_done(std::int64_t step, std::int64_t tokens);  // moves the bar on a terminal
-  void log_step(std::int64_t step, const StepResult& result, double total_seconds);
+  Pace log_step(std::int64_t step, const StepResult& result, double total_seconds);
   void log_evaluation(std::int64_t step, double train_loss, const ValidationLoss& validation, bool is_best);
+  void log_sample(std::int64_t step, const DrawnSample& sample, std::uint64_t seed);
+  // What happened at a step, said and logged; each returns the line that was said.
+  std::string log_overfitting(const TrainingState& state);
+  std::string log_early_stop(const TrainingState& state);
   void sync();                        // puts every line so far on the disk; to be called before a checkpoint
   void say(const std::string& line);  // prints a plain line without breaking the bar
 
  private:
+  void begin_interval();  // of which the next pace is
   void append(const std::string& json_line);
 
   int log_ = -1;  // a file descriptor

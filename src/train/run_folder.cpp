@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "train/event_files.h"
 #include "train/initial_model.h"
 
 namespace inkling {
@@ -27,7 +28,8 @@ bool is_unused(const fs::path& run) {
     const bool trace = name == ".lock" || name == "config.yaml";
     const bool empty =
         (name == "checkpoints" && names_in(path).empty()) || (name == "log.jsonl" && InputFile(path).size() == 0);
-    if (!trace && !empty) return false;
+    const bool no_step = is_event_file(path) && events_up_to(InputFile(path), 0) == InputFile(path).size();
+    if (!trace && !empty && !no_step) return false;
   }
   return true;
 }
@@ -128,7 +130,7 @@ std::optional<Resume> find_resume(const fs::path& run, Config& config, bool acce
   }
   if (config.model.init_from) config = inherit_settings(std::move(config), before);
   check_changes(before, config, accept_changes);
-  return Resume{*newest, state};
+  return Resume{*newest, state, before.training.max_steps};
 }
 
 void check_changes(const Config& before, const Config& after, bool accept_changes) {

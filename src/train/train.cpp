@@ -15,10 +15,13 @@
 #include "runtime/cpu_memory.h"
 #include "runtime/device_facts.h"
 #include "runtime/profile.h"
+#include "train/board.h"
 #include "train/fit.h"
 #include "train/memory.h"
+#include "train/overfitting.h"
 #include "train/plan.h"
 #include "train/report.h"
+#include "train/samples.h"
 #include "train/signals.h"
 #include "train/trainer.h"
 
@@ -55,6 +58,7 @@ class Run {
     state_.resolved.micro_batch_size = config_.training.micro_batch_size.value();
     // Files change from here on, because all that could be wrong with a checkpoint has been looked for.
     write_file(folder.path() / "config.yaml", print_config(plan.asked));
+    open_board();
     report_.emplace(folder.path() / "log.jsonl", state_.step, config_.training.max_steps, flops_per_token(plan.shape),
                     peak_flops(plan.runtime.device, plan.runtime.dtype));
   }
@@ -70,19 +74,21 @@ class Run {
     const auto seconds = [before = state_.seconds, start = Clock::now()] {  // of training, in all parts of the run
       return before + std::chrono::duration<double>(Clock::now() - start).count();
     };
-    while (state_.step < config_.training.max_steps) {
+    for (bool ends = false; !ends;) {
       trainer_.step(state_.step, train_tokens_, order_);
       ++state_.step;
       profile.step_done();
       state_.seconds = seconds();
       report_->step_done(state_.step, config_.training.batch_size * config_.model.block_size);
       const bool last = state_.step == config_.training.max_steps;
-      const bool logged = state_.step == 1 || last || is_time(config_.logging.interval);
-      if (logged || !trainer_.runs_ahead()) read_results(logged);
-      const bool best = (last || is_time(config_.evaluation.interval)) && evaluate();
+      report_step(last);
+      const bool evaluated = last || is_time(config_.evaluation.interval);
+      const bool best = evaluated && evaluate();
+      if (last || is_time(config_.sampling.interval)) sample(stop);
+      ends = last || (evaluated && stops_early());
       const bool stopping = stop.requested();  // asked once a step, so that what is said is what was done
-      if (best || last || stopping || is_time(config_.checkpoint.interval)) save();
-      if (stopping && !last) {
+      if (best || ends || stopping || is_time(config_.checkpoint.interval)) save();
+      if (stopping && !ends) {
         report_->say(
             str("stopped by a signal after step ", state_.step, " and saved; run the same command again to go on"));
         return exit_stopped;
@@ -96,7 +102,21 @@ class Run {
   }
 
  private:
-  bool is_time(std::int64_t interval) const { return state_.step % interval == 0; }
+  bool is_time(std::int64_t interval) const { return interval > 0 && state_.step % interval == 0; }
+
+  // Also without TensorBoard, what its files hold of steps that are made again is dropped.
+  void open_board() {
+    const std::int64_t steps_done = plan_.resume ? state_.step : -1;
+    if (!config_.logging.tensorboard) return drop_events_after(folder_.path(), steps_done);
+    board_.emplace(folder_.path(), steps_done);
+    if (!plan_.resume) board_->show_settings(print_config(plan_.asked));
+  }
+
+  void report_step(bool last) {
+    const bool logged = state_.step == 1 || last || is_time(config_.logging.interval);
+    if (logged || !trainer_.runs_ahead()) read_results(logged);
+    if (board_ && is_time(config_.logging.histograms)) board_->show_histograms(state_.step, trainer_.arena());
+  }
 
   void read_results(bool logged) {
     const std::vector<StepResult> results = trainer_.results();
@@ -105,7 +125,12 @@ class Run {
       if (result.skipped) ++state_.skipped_steps;
       if (state_.skipped_in_a_row >= max_skipped_in_a_row) throw_diverged();
     }
-    if (logged) report_->log_step(state_.step, results.back(), state_.seconds);
+    if (!logged) return;
+    const Pace pace = report_->log_step(state_.step, results.back(), state_.seconds);
+    if (!board_) return;
+    board_->show_step(state_.step, results.back(), pace,
+                      {.process = peak_resident_bytes(), .training = held_bytes(plan_.runtime.device)});
+    board_->show_norms(state_.step, trainer_.norms());
   }
 
   [[noreturn]] void throw_diverged() const {
@@ -120,9 +145,41 @@ class Run {
     give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
     const ValidationLoss validation = validation_loss();
     const bool best = note_validation_loss(state_, validation.loss);
-    report_->log_evaluation(state_.step, trainer_.estimate_loss(train_tokens_), validation, best);
+    const double train_loss = trainer_.estimate_loss(train_tokens_);
     give_back_cpu_memory();
+    report_->log_evaluation(state_.step, train_loss, validation, best);
+    if (board_) board_->show_evaluation(state_.step, train_loss, validation);
+    if (note_overfitting(state_, train_loss, validation.loss)) show_event(report_->log_overfitting(state_));
     return best;
+  }
+
+  void show_event(const std::string& line) {
+    if (board_) board_->show_event(state_.step, line);
+  }
+
+  // Whether training stops before its last step, which is said then.
+  bool stops_early() {
+    const std::int64_t patience = config_.training.stop_when.patience;
+    if (patience == 0 || state_.evaluations_since_best < patience) return false;
+    show_event(report_->log_early_stop(state_));
+    return true;
+  }
+
+  // A model that cannot write yet goes on training.
+  void sample(const StopSignal& stop) {
+    const SamplingConfig& sampling = config_.sampling;
+    if (sampling.interval == 0 || stop.requested()) return;
+    const Writer writer = {.model = trainer_.model(), .runtime = plan_.runtime, .tokenizer = *plan_.dataset.tokenizer};
+    try {
+      const auto samples = draw_samples(sampling, writer, [&] { return stop.requested(); });
+      for (std::size_t i = 0; i < samples.size(); ++i) {
+        report_->log_sample(state_.step, samples[i], sampling.seed);
+        if (board_) board_->show_sample(state_.step, i + 1, samples[i]);
+      }
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::input) throw;
+      report_->say(str("step ", state_.step, ": no sample, because ", error.message()));
+    }
   }
 
   // Returns the loss on as many stories or windows as evaluation.batches batches hold: on whole stories, whose best
@@ -143,6 +200,7 @@ class Run {
   void save() {
     read_results(false);
     report_->sync();
+    if (board_) board_->sync();
     save_checkpoint(checkpoint_folder(folder_.path(), state_.step), plan_.asked, plan_.shape, trainer_.arena(),
                     trainer_.optimizer(), state_, plan_.dataset.tokenizer.get());
     prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
@@ -156,6 +214,7 @@ class Run {
   Trainer trainer_;
   TrainingState state_;
   std::optional<Report> report_;
+  std::optional<Board> board_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -107,6 +108,26 @@ std::vector<StepResult> Trainer::results() {
         {.loss = row[0], .learning_rate = learning_rates_[i], .grad_norm = norm, .skipped = !std::isfinite(norm)});
   }
   learning_rates_.clear();
+  return all;
+}
+
+std::vector<GroupNorms> Trainer::norms() const {
+  std::vector<GroupNorms> all;
+  std::vector<at::Tensor> squares;  // of each group, the gradient's and the weights'
+  for (const ParameterGroup group : all_parameter_groups) {
+    const auto [begin, end] = arena_->range(group);
+    if (begin == end) continue;
+    all.push_back({.name = group_name(group)});
+    for (const at::Tensor& flat : {arena_->gradients(), arena_->values()}) {
+      squares.push_back(model_->backend().sum_of_squares(flat.slice(0, begin, end)).to(at::kDouble));
+    }
+  }
+  const at::Tensor numbers = at::cat(squares).to(at::kCPU);
+  const double* square = numbers.const_data_ptr<double>();
+  for (GroupNorms& group : all) {
+    group.gradient = std::sqrt(*square++);
+    group.weights = std::sqrt(*square++);
+  }
   return all;
 }
 

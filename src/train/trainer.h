@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "backend/repeated.h"
@@ -23,6 +24,12 @@ struct StepResult {
   double learning_rate = 0;
   double grad_norm = 0;  // before clipping
   bool skipped = false;  // the gradient was not finite: weights and moments are as they were
+};
+
+// The Euclidean norms of a group of parameters.
+struct GroupNorms {
+  std::string_view name;             // "matrix"
+  double gradient = 0, weights = 0;  // the gradient's before clipping
 };
 
 // Returns the key of the dropout numbers of the micro-batch that begins with row `first` of step `step`.
@@ -50,8 +57,13 @@ class Trainer {
   // nothing that training reads.
   double estimate_loss(const TokenSequence& tokens);
 
+  // Returns the norms of the groups that the model has, after the last step. Two passes over the arena, and waits for a
+  // GPU; a step costs nothing more.
+  std::vector<GroupNorms> norms() const;
+
   ParameterArena& arena() { return *arena_; }
   Optimizer& optimizer() { return optimizer_; }
+  const ParameterArena& arena() const { return *arena_; }
   const Model& model() const { return *model_; }
 
  private:

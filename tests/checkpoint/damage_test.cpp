@@ -173,6 +173,9 @@ TEST_F(Damage, WrongFieldsOfTheStateAreShown) {
   refused("inkling-training-state", "other", "not a training state");
   refused("\"best_step\": 1", "\"best_step\": 4", "best_step is 4, and must be a whole number from -1 to 3");
   refused("\"best_step\": 1", "\"best_step\": -2", "best_step is -2");
+  refused("\"evaluations_since_best\": 0", "\"evaluations_since_best\": 4", "evaluations_since_best is 4");
+  refused("\"overfitting_in_a_row\": 0", "\"overfitting_in_a_row\": 4", "overfitting_in_a_row is 4");
+  refused("\"train_loss_at_best\": null", "\"train_loss_at_best\": \"x\"", "train_loss_at_best is \"x\"");
   refused("\"skipped_steps\": 0", "\"skipped_steps\": 4", "skipped_steps is 4");
   refused("\"skipped_in_a_row\": 0", "\"skipped_in_a_row\": 1", "skipped_in_a_row is 1");
   refused("\"micro_batch_size\": 0", "\"micro_batch_size\": 100001", "micro_batch_size is 100001");

@@ -23,6 +23,9 @@ void expect_same_state(const TrainingState& a, const TrainingState& b) {
   EXPECT_EQ(a.step, b.step);
   EXPECT_EQ(a.best_val_loss, b.best_val_loss);
   EXPECT_EQ(a.best_step, b.best_step);
+  EXPECT_EQ(a.train_loss_at_best, b.train_loss_at_best);
+  EXPECT_EQ(a.evaluations_since_best, b.evaluations_since_best);
+  EXPECT_EQ(a.overfitting_in_a_row, b.overfitting_in_a_row);
   EXPECT_EQ(a.data_hash, b.data_hash);
   EXPECT_EQ(a.seconds, b.seconds);
   EXPECT_EQ(a.skipped_steps, b.skipped_steps);
@@ -181,7 +184,10 @@ TEST(State, EveryNumberReturnsExactly) {
     if (*rc::gen::arbitrary<bool>()) {
       state.best_val_loss = *finite;
       state.best_step = up_to(state.step);
+      if (*rc::gen::arbitrary<bool>()) state.train_loss_at_best = *finite;
     }
+    state.evaluations_since_best = up_to(state.step);
+    state.overfitting_in_a_row = up_to(overfitting_seen);
     state.seconds = std::abs(*finite);
     state.skipped_steps = up_to(state.step);
     state.skipped_in_a_row = up_to(state.skipped_steps);
@@ -211,6 +217,23 @@ TEST(State, LossThatIsNotFiniteIsNeverTheBest) {
   EXPECT_EQ(best, (std::vector<bool>{false, false, true, false, false, false, true, false}));
   EXPECT_EQ(state.best_val_loss, 2.5);
   EXPECT_EQ(state.best_step, 7);
+  EXPECT_EQ(state.evaluations_since_best, 1);
+}
+
+TEST(State, OfAnOlderVersionHasNoEvaluationSinceTheBest) {
+  const TemporaryFolder folder;
+  TinyRun run;
+  run.state.train_loss_at_best = 1.5;
+  run.state.evaluations_since_best = 2;
+  run.state.overfitting_in_a_row = 1;
+  run.save(folder / "a");
+  for (const char* field : {"train_loss_at_best", "evaluations_since_best", "overfitting_in_a_row"}) {
+    edit(folder / "a/state.json", str("\"", field, "\""), str("\"not_", field, "\""));
+  }
+  seal_again(folder / "a/state.json");
+  run.state.train_loss_at_best.reset();
+  run.state.evaluations_since_best = run.state.overfitting_in_a_row = 0;
+  expect_same_state(load_state(folder / "a"), run.state);
 }
 
 TEST(State, ResumedAfterAnyLossTheSameOnesAreTheBest) {

@@ -26,27 +26,27 @@ TEST(UnknownKey, NamesTheNearestKnownOne) {
             "norm_epsilon)");
   EXPECT_EQ(message_of(data_section + "modl: {n_layer: 4}\n"),
             "run.yaml:2:1: there is no setting \"modl\"; did you mean model? (sections: data, model, optimizer, "
-            "schedule, training, evaluation, checkpoint, logging, runtime)");
+            "schedule, training, evaluation, checkpoint, logging, sampling, runtime)");
 }
 
 TEST(UnknownKey, IsSentToTheSectionItBelongsTo) {
   EXPECT_EQ(message_of_setting("logging", "learning_rate: 1e-3"),
             "run.yaml:3:3: there is no setting \"logging.learning_rate\"; did you mean optimizer.learning_rate? "
-            "(logging has: interval)");
+            "(logging has: interval, tensorboard, histograms)");
   EXPECT_EQ(message_of(data_section + "seed: 3\n"),
             "run.yaml:2:1: there is no setting \"seed\"; did you mean training.seed? (sections: data, model, "
-            "optimizer, schedule, training, evaluation, checkpoint, logging, runtime)");
+            "optimizer, schedule, training, evaluation, checkpoint, logging, sampling, runtime)");
 }
 
 TEST(UnknownKey, OfNanoGptIsTranslated) {
   EXPECT_EQ(message_of_setting("logging", "eval_interval: 10"),
             "run.yaml:3:3: there is no setting \"logging.eval_interval\"; did you mean evaluation.interval? "
-            "(logging has: interval)");
+            "(logging has: interval, tensorboard, histograms)");
 }
 
 TEST(UnknownKey, LikeNothingKnownListsWhatThereIs) {
   EXPECT_EQ(message_of_setting("logging", "xylophone: 10"),
-            "run.yaml:3:3: there is no setting \"logging.xylophone\" (logging has: interval)");
+            "run.yaml:3:3: there is no setting \"logging.xylophone\" (logging has: interval, tensorboard, histograms)");
 }
 
 TEST(DuplicateKey, IsRefusedWithBothPlaces) {
@@ -236,7 +236,7 @@ TEST(Section, ThatIsAValueIsRefused) {
             "tokenizer");
   EXPECT_EQ(message_of(data_section + "logging: [1]\n"),
             "run.yaml:2:10: logging is a section, but here it is a list; write logging: and its settings below, "
-            "indented: interval");
+            "indented: interval, tensorboard, histograms");
   EXPECT_EQ(message_of("- a\n- b\n"),
             "run.yaml:1:1: a config consists of sections; write \"data:\" and below it \"  source: my.txt\" (a space "
             "after the colon)");
@@ -260,13 +260,14 @@ TEST(Flag, ThatNamesNoSettingIsRefused) {
   EXPECT_EQ(message_of(data_section, {"model.n_layer"}),
             "--set model.n_layer: there is no \"=\"; write --set section.key=value");
   EXPECT_EQ(message_of(data_section, {"logging=1"}),
-            "--set logging=1: logging is a section; write --set logging.NAME=value with a NAME of interval");
+            "--set logging=1: logging is a section; write --set logging.NAME=value with a NAME of interval, "
+            "tensorboard, histograms");
   EXPECT_EQ(message_of(data_section, {"logging.intervall=1"}),
             "--set logging.intervall=1: there is no setting \"logging.intervall\"; did you mean logging.interval? "
-            "(logging has: interval)");
+            "(logging has: interval, tensorboard, histograms)");
   EXPECT_EQ(message_of(data_section, {"loging.every=1"}),
             "--set loging.every=1: there is no setting \"loging.every\"; did you mean logging? (sections: data, model, "
-            "optimizer, schedule, training, evaluation, checkpoint, logging, runtime)");
+            "optimizer, schedule, training, evaluation, checkpoint, logging, sampling, runtime)");
 }
 
 }  // namespace

@@ -439,6 +439,8 @@ training:
   micro_batch_size: auto
   recompute: none
   seed: 1
+  stop_when:
+    patience: 0
 evaluation:
   interval: 250
   batches: 20
@@ -447,6 +449,16 @@ checkpoint:
   keep: 1
 logging:
   interval: 10
+  tensorboard: false
+  histograms: 0
+sampling:
+  interval: 0
+  prompts: []
+  max_tokens: 200
+  temperature: 0.8
+  top_k: 0
+  top_p: 1
+  seed: 1
 runtime:
   device: auto
   dtype: auto
@@ -455,6 +467,24 @@ runtime:
   memory_limit_gib: auto
   deterministic: true
 )");
+}
+
+TEST(Prompts, MayBeAnyTextAndReadBackAsTheSame) {
+  const Config config =
+      parse("data: {source: a}\nsampling: {prompts: [\"\", \"ROMEO:\\n\", 'a \"b\" \\ c', \"\\t\\0\", héé]}");
+  const std::vector<std::string> expected = {"", "ROMEO:\n", "a \"b\" \\ c", std::string("\t\0", 2), "héé"};
+  EXPECT_EQ(config.sampling.prompts, expected);
+  EXPECT_EQ(parse(print_config(config)).sampling.prompts, expected);
+  EXPECT_EQ(parse("data: {source: a}\nsampling: {prompts: one}").sampling.prompts, std::vector<std::string>{"one"});
+  EXPECT_TRUE(contains(input_error([] { parse("data: {source: a}\nsampling: {prompts: {a: b}}"); }), "is a section"));
+  EXPECT_TRUE(contains(input_error([] { parse("data: {source: a}\nsampling: {prompts: [[a]]}"); }), "is a list"));
+}
+
+TEST(Histograms, AreForTensorBoardAlone) {
+  const std::string wanted = "data: {source: a}\nlogging: {histograms: 100";
+  EXPECT_EQ(parse(wanted + ", tensorboard: true}").logging.histograms, 100);
+  EXPECT_TRUE(
+      contains(input_error([&] { parse(wanted + "}"); }), "run.yaml:2:23: logging.histograms is 100, and only"));
 }
 
 TEST(CompareConfigs, ListsWhatChangedAndWhatThatMeans) {

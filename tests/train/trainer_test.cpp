@@ -109,6 +109,36 @@ TEST_F(Training, EachStepHasTheLearningRateOfItsNumber) {
   EXPECT_DOUBLE_EQ(results[2].learning_rate, half);  // of the way down
 }
 
+TEST_F(Training, NormsOfTheGroupsAreThoseOfTheirParametersAndTogetherTheWhole) {
+  const TokenSequence tokens = write_tokens(std::vector<Token>(100, 7));
+  for (const bool tied : {true, false}) {
+    config_.model.tie_embeddings = tied;
+    for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
+      const auto made = trainer(kernels);
+      made->step(0, tokens, order_);
+      const double whole = made->results().at(0).grad_norm;
+      double together = 0;
+      const std::vector<GroupNorms> norms = made->norms();
+      EXPECT_EQ(norms.size(), tied ? 3u : 4u);  // a tied head is the embedding
+      for (const GroupNorms& group : norms) {
+        double gradient = 0, weights = 0;
+        for (const Parameter& parameter : made->arena().parameters()) {
+          if (group_name(parameter.spec.group) != group.name) continue;
+          const auto square = [&](const at::Tensor& flat) {
+            return parameter.part_of(flat).to(at::kDouble).square().sum().item<double>();
+          };
+          gradient += square(made->arena().gradients());
+          weights += square(made->arena().values());
+        }
+        EXPECT_NEAR(group.gradient, std::sqrt(gradient), 1e-6 * std::sqrt(gradient)) << group.name;
+        EXPECT_NEAR(group.weights, std::sqrt(weights), 1e-6 * std::sqrt(weights)) << group.name;
+        together += group.gradient * group.gradient;
+      }
+      EXPECT_NEAR(std::sqrt(together), whole, 1e-6 * whole);
+    }
+  }
+}
+
 TEST_F(Training, DropoutFallsByTheKeyOfTheMicroBatch) {
   std::vector<Token> different;
   for (Token i = 0; i < 100; ++i) different.push_back(i % 50);

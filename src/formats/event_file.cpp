@@ -1,0 +1,157 @@
+#include "formats/event_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "formats/record_file.h"
+
+namespace inkling {
+namespace {
+
+// How the bytes after a field's number are to be read (protobuf.dev, "Encoding").
+enum class WireType : std::uint64_t { varint = 0, eight_bytes = 1, counted = 2, four_bytes = 5 };
+
+constexpr std::uint64_t data_type_string = 7;  // DT_STRING of tensorflow/core/framework/types.proto
+constexpr std::uint64_t session_started = 1;   // SessionLog.START
+
+void append_varint(std::string& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>((value & 0x7f) | 0x80);
+  out += static_cast<char>(value);
+}
+
+void append_key(std::string& out, std::uint64_t field, WireType type) {
+  append_varint(out, field << 3 | static_cast<std::uint64_t>(type));
+}
+
+template <typename Number>
+void append_bytes_of(std::string& out, Number number) {
+  std::array<char, sizeof number> bytes{};
+  std::memcpy(bytes.data(), &number, sizeof number);
+  out.append(bytes.data(), bytes.size());
+}
+
+void append_whole(std::string& out, std::uint64_t field, std::uint64_t value) {
+  append_key(out, field, WireType::varint);
+  append_varint(out, value);
+}
+
+void append_double(std::string& out, std::uint64_t field, double value) {
+  append_key(out, field, WireType::eight_bytes);
+  append_bytes_of(out, value);
+}
+
+// A text, or a message inside.
+void append_counted(std::string& out, std::uint64_t field, std::string_view bytes) {
+  append_key(out, field, WireType::counted);
+  append_varint(out, bytes.size());
+  out += bytes;
+}
+
+void append_doubles(std::string& out, std::uint64_t field, const std::vector<double>& values) {
+  std::string bytes;
+  for (const double value : values) append_bytes_of(bytes, value);
+  append_counted(out, field, bytes);
+}
+
+// Event: wall_time 1, step 2, file_version 3, summary 5, session_log 7.
+std::string event(double wall_time, std::int64_t step, std::uint64_t field, std::string_view content) {
+  std::string message;
+  append_double(message, 1, wall_time);
+  append_whole(message, 2, static_cast<std::uint64_t>(step));
+  append_counted(message, field, content);
+  return record_of(message);
+}
+
+// Summary.Value: tag 1, simple_value 2, histo 5, tensor 8, metadata 9; `content` holds what follows the tag.
+std::string summary_value(std::string_view tag, std::string_view content) {
+  std::string value, summary;
+  append_counted(value, 1, tag);
+  value += content;
+  append_counted(summary, 1, value);
+  return summary;
+}
+
+// Returns the step of an event of which `bytes` is the beginning; none if event() did not write it.
+std::optional<std::int64_t> step_of(std::string_view bytes) {
+  std::string before;
+  append_double(before, 1, 0.0);
+  append_key(before, 2, WireType::varint);
+  if (bytes.size() <= before.size() || bytes.front() != before.front() || bytes[before.size() - 1] != before.back()) {
+    return std::nullopt;
+  }
+  std::uint64_t step = 0;
+  for (std::size_t i = before.size(), bit = 0; i < bytes.size() && bit < 63; ++i, bit += 7) {
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    step |= static_cast<std::uint64_t>(byte & 0x7f) << bit;
+    if (byte < 0x80) return static_cast<std::int64_t>(step);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void SummaryValues::add_number(std::string_view tag, double value) {
+  std::string content;
+  append_key(content, 2, WireType::four_bytes);
+  append_bytes_of(content, static_cast<float>(value));
+  message_ += summary_value(tag, content);
+}
+
+// A tensor of one string (dtype 1, tensor_shape 2, string_val 8), which the plugin "text" shows.
+void SummaryValues::add_text(std::string_view tag, std::string_view markdown) {
+  std::string size, shape, tensor, plugin, metadata, content;
+  append_whole(size, 1, 1);        // TensorShapeProto.Dim: size 1
+  append_counted(shape, 2, size);  // TensorShapeProto: dim 2
+  append_whole(tensor, 1, data_type_string);
+  append_counted(tensor, 2, shape);
+  append_counted(tensor, 8, markdown);
+  append_counted(plugin, 1, "text");    // SummaryMetadata.PluginData: plugin_name 1
+  append_counted(metadata, 1, plugin);  // SummaryMetadata: plugin_data 1
+  append_counted(content, 9, metadata);
+  append_counted(content, 8, tensor);
+  message_ += summary_value(tag, content);
+}
+
+// HistogramProto: min 1, max 2, num 3, sum 4, sum_squares 5, bucket_limit 6, bucket 7.
+void SummaryValues::add_histogram(std::string_view tag, const Histogram& histogram) {
+  std::string proto, content;
+  append_double(proto, 1, histogram.smallest);
+  append_double(proto, 2, histogram.largest);
+  append_double(proto, 3, histogram.count);
+  append_double(proto, 4, histogram.sum);
+  append_double(proto, 5, histogram.sum_of_squares);
+  append_doubles(proto, 6, histogram.limits);
+  append_doubles(proto, 7, histogram.counts);
+  append_counted(content, 5, proto);
+  message_ += summary_value(tag, content);
+}
+
+std::string version_event(double wall_time) { return event(wall_time, 0, 3, "brain.Event:2"); }
+
+std::string restart_event(double wall_time, std::int64_t step) {
+  std::string log;
+  append_whole(log, 1, session_started);  // SessionLog: status 1
+  return event(wall_time, step, 7, log);
+}
+
+std::string values_event(double wall_time, std::int64_t step, const SummaryValues& values) {
+  return event(wall_time, step, 5, values.message());
+}
+
+std::uint64_t events_up_to(const InputFile& file, std::int64_t step) {
+  constexpr std::size_t longest_beginning = 24;  // of an event, with time and step
+  std::uint64_t bytes = 0;
+  while (const auto place = find_record(file, bytes)) {
+    std::string beginning(std::min<std::uint64_t>(place->length, longest_beginning), '\0');
+    file.read_exactly(place->data, std::as_writable_bytes(std::span(beginning)));
+    const auto its_step = step_of(beginning);
+    if (!its_step || *its_step > step) break;
+    bytes = place->end();
+  }
+  return bytes;
+}
+
+}  // namespace inkling
