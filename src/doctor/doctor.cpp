@@ -37,16 +37,9 @@ fs::path cache_folder() {
 
 std::vector<Disk> find_disks(const SystemFiles& files) {
   std::error_code ignored;
-  std::vector<Disk> disks;
-  const Disk runs = find_disk(files, "runs/", "runs"), data = find_disk(files, "data/", "data");
-  if (runs.path == data.path) {
-    disks.push_back(runs);
-    disks.back().use = "runs/ and data/";
-  } else {
-    disks.insert(disks.end(), {runs, data});
-  }
+  std::vector<Disk> disks = {find_disk(files, "runs/", "runs"), find_disk(files, "data/", "data")};
   disks.push_back(find_disk(files, "TMPDIR", fs::temp_directory_path(ignored)));
-  if (Disk cache = find_disk(files, "build's cache", cache_folder()); fs::exists(cache_folder(), ignored)) {
+  if (Disk cache = find_disk(files, "the build's cache", cache_folder()); fs::exists(cache_folder(), ignored)) {
     cache.is_writable = true;  // it is read; only building writes there
     disks.push_back(cache);
   }
@@ -118,10 +111,9 @@ void forecast_all(const std::vector<NamedConfig>& configs, bool measured, Speeds
   const DeviceChoice device = resolved_from(resolve_runtime({})).device;
   for (const auto& [path, config] : configs) {
     const ExpectedRun run = expect_run(config, device);
-    const std::string name = fs::path(path).stem().string();
     const bool can = run.why_not.empty();
     facts.forecasts.push_back(
-        forecast_run(run, name, can ? std::optional(speeds.of(run.runtime)) : std::nullopt, facts.processor));
+        forecast_run(run, path, can ? std::optional(speeds.of(run.runtime)) : std::nullopt, facts.processor));
     if (can && measured) measure(run, facts.forecasts.back());
   }
 }

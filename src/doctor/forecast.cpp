@@ -14,6 +14,25 @@
 namespace inkling::doctor {
 namespace {
 
+// Returns the mildest of a few settings with which the run fits into `limit`; "" if it fits with none of them.
+std::string find_settings_that_fit(const ExpectedRun& run, std::uint64_t limit) {
+  Config config = run.config;
+  GptShape shape = run.shape;
+  std::string flags;
+  const auto fits = [&] { return training_memory(config, shape, run.runtime, 1).total() <= limit; };
+  if (config.training.micro_batch_size) flags += " --set training.micro_batch_size=auto";
+  if (!fits() && config.training.recompute != Recompute::block) {
+    config.training.recompute = Recompute::block;
+    flags += " --set training.recompute=block";
+  }
+  constexpr std::int64_t least_block = 64;
+  if (!fits() && shape.block_size > least_block) {
+    while (!fits() && shape.block_size > least_block) shape.block_size /= 2;
+    flags += str(" --set model.block_size=", shape.block_size);
+  }
+  return fits() ? flags : "";
+}
+
 // Settles micro-batches and memory, or says why they cannot be settled.
 void settle_memory(ExpectedRun& run) {
   const std::uint64_t limit = memory_limit(run.config.runtime, run.runtime.device);
@@ -23,6 +42,7 @@ void settle_memory(ExpectedRun& run) {
   } catch (const Error& error) {
     run.lacks_memory = true;
     run.why_not = error.message();
+    run.fits_with = find_settings_that_fit(run, limit);
   }
   run.memory = training_memory(run.config, run.shape, run.runtime, size.value_or(1)).total();
 }
@@ -76,9 +96,14 @@ double estimate_run(const Config& config, const StepCosts& step) {
   return steps * step.total() + evaluations * batches * (step.arithmetic + step.passes) / 3.0;
 }
 
-Forecast forecast_run(const ExpectedRun& run, const std::string& name, const std::optional<Speed>& speed,
+Forecast forecast_run(const ExpectedRun& run, const std::string& path, const std::optional<Speed>& speed,
                       const Processor& processor) {
-  Forecast forecast{.name = name, .why_not = run.why_not, .lacks_memory = run.lacks_memory, .memory = run.memory};
+  Forecast forecast{.name = std::filesystem::path(path).stem().string(),
+                    .path = path,
+                    .why_not = run.why_not,
+                    .lacks_memory = run.lacks_memory,
+                    .fits_with = run.fits_with,
+                    .memory = run.memory};
   if (run.shape.vocab_size == 0) return forecast;
   const TrainingConfig& training = run.config.training;
   forecast.parameters = static_cast<std::uint64_t>(ParameterLayout(gpt_parameters(run.shape)).parameter_count());

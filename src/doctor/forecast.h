@@ -18,7 +18,8 @@ struct ExpectedRun {
   Runtime runtime;
   std::string why_not;  // what keeps it from being trained
   bool lacks_memory = false;
-  std::uint64_t memory = 0;  // bytes that training holds
+  std::string fits_with = {};  // " --set training.recompute=block", where memory lacks and that would do
+  std::uint64_t memory = 0;    // bytes that training holds
 };
 
 // Plans it with inkling-train's own functions. `device` is what runtime.device: auto means. Throws nothing for what
@@ -42,8 +43,9 @@ StepCosts estimate_step(const ExpectedRun& run, const Speed& speed, std::uint64_
 // A whole run's seconds: its steps, and evaluations on both splits, whose forward pass is a third of a step's.
 double estimate_run(const Config& config, const StepCosts& step);
 
-// What is known of a run without computing; `speed` is of its device and dtype, none if nothing was measured.
-Forecast forecast_run(const ExpectedRun& run, const std::string& name, const std::optional<Speed>& speed,
+// What is known of the run of the configuration at `path` without computing; `speed` is of its device and dtype, none
+// if nothing was measured.
+Forecast forecast_run(const ExpectedRun& run, const std::string& path, const std::optional<Speed>& speed,
                       const Processor& processor);
 
 // Makes some steps on random tokens for about `most_seconds`, and writes what they took to the forecast. Where a step

@@ -140,8 +140,9 @@ void judge_processor(const Facts& facts, std::vector<Problem>& problems) {
   if (one.threads == 1 && all.threads > 1 && all.flops < least_gain * one.flops) {
     warn(problems, "threads_gain_nothing",
          str(all.threads, " threads multiply at ", format_fixed(all.flops / one.flops, 2),
-             " times the speed of one: other programs, or another machine on this host, take the cores"),
-         "top");
+             " times the speed of one, because others take the cores; until they are done, one thread is faster, as "
+             "threads wait for the slowest of them"),
+         "inkling-train CONFIG --set runtime.threads=1");
   }
 }
 
@@ -149,11 +150,13 @@ void judge_memory(const Facts& facts, std::vector<Problem>& problems) {
   const std::uint64_t free = facts.memory.free().value_or(gibibyte);
   const bool is_group = facts.memory.group_free && facts.memory.group_free == facts.memory.free();
   const auto lacks = [](const Forecast& forecast) { return forecast.lacks_memory; };
+  const auto works = [](const Forecast& forecast) { return forecast.why_not.empty(); };
   const std::string more = is_group && facts.system.is_container
                                ? "docker update --memory 8g --memory-swap 8g CONTAINER"
                            : is_group ? "systemd-run --user --scope -p MemoryMax=8G inkling-train CONFIG"
                                       : "ps -eo pid,rss,comm --sort -rss | head";
-  if (!facts.forecasts.empty() && std::all_of(facts.forecasts.begin(), facts.forecasts.end(), lacks)) {
+  const std::vector<Forecast>& all = facts.forecasts;
+  if (std::any_of(all.begin(), all.end(), lacks) && std::none_of(all.begin(), all.end(), works)) {
     refuse(problems, "memory_too_small",
            str("no configuration fits into the ", format_bytes(free), " of memory that are free",
                is_group ? " below the control group's limit" : ""),
@@ -162,6 +165,12 @@ void judge_memory(const Facts& facts, std::vector<Problem>& problems) {
     warn(problems, "memory_low",
          str("only ", format_bytes(free), " of memory are free", is_group ? " below the control group's limit" : ""),
          more);
+  }
+  for (const Forecast& forecast : facts.forecasts) {
+    if (forecast.fits_with.empty()) continue;
+    warn(problems, "config_too_large",
+         str(forecast.name, " does not fit into the memory that is free; with these settings it does"),
+         str("inkling-train ", forecast.path, forecast.fits_with));
   }
   const Environment& environment = facts.environment;
   if (environment.address_space && facts.memory.total && *environment.address_space < 2 * *facts.memory.total) {
@@ -183,6 +192,7 @@ void judge_disks(const Facts& facts, std::vector<Problem>& problems) {
 
 void judge_load(const Facts& facts, std::vector<Problem>& problems) {
   constexpr double in_the_way = 0.25;  // of a core
+  constexpr double noticed = 0.05;     // of an inkling-train that is not stopped
   constexpr std::size_t most = 3;      // who are named
   std::size_t named = 0;
   double seen = 0.0;
@@ -190,7 +200,7 @@ void judge_load(const Facts& facts, std::vector<Problem>& problems) {
     seen += program.cores;
     const std::string who = str(program.name, " (process ", program.process, ")");
     const std::string sudo = program.is_ours ? "" : "sudo ";
-    if (!program.run_folder.empty()) {
+    if (!program.run_folder.empty() && program.cores >= noticed) {
       warn(problems, "another_run",
            str(who, " trains in ", program.run_folder, " and takes ", format_fixed(program.cores, 1),
                " cores; stopped so, it saves, and goes on where it was when started again"),

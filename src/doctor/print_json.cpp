@@ -126,7 +126,10 @@ Json json_of(const Choice& choice) {
 }
 
 Json json_of(const Forecast& forecast) {
-  Json object = {{"name", forecast.name}, {"why_not", forecast.why_not}};
+  Json object = {{"name", forecast.name},
+                 {"path", forecast.path},
+                 {"why_not", forecast.why_not},
+                 {"fits_with", forecast.fits_with}};
   if (forecast.parameters == 0) return object;
   object.update({{"parameters", forecast.parameters},
                  {"vocabulary", forecast.vocabulary},

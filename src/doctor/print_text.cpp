@@ -37,8 +37,8 @@ std::string format_parameters(std::uint64_t count) {
 
 std::string describe_processor(const Processor& processor, const System& system) {
   std::string words = processor.model.empty() ? "unknown" : processor.model;
-  words += str("; ", count_of(processor.cores, "core"), ", ", count_of(processor.usable_threads, "thread"), " for us");
-  if (processor.threads > processor.usable_threads) words += str(" of ", processor.threads);
+  words += str("; ", count_of(processor.cores, "core"), ", ", count_of(processor.usable_threads, "thread"));
+  if (processor.threads > processor.usable_threads) words += str(" of the machine's ", processor.threads);
   if (processor.quota) words += str(", ", format_fixed(*processor.quota, 1), " cores' worth of time (control group)");
   for (const CacheSize& cache : processor.caches) words += str("; L", cache.level, " ", format_bytes(cache.bytes));
   return words + (system.is_virtual ? "; virtual" : "");
@@ -68,10 +68,21 @@ std::string describe_memory_of(const SystemMemory& memory) {
   return words + str("; swap ", format_bytes(memory.swap_total), ", ", format_bytes(memory.swap_free), " free");
 }
 
-std::string describe_disk(const Disk& disk) {
-  std::string words = str(format_bytes(disk.free), " free of ", format_bytes(disk.total));
-  if (!disk.kind.empty()) words += str(" (", disk.kind, ")");
-  return words + str(" in ", disk.path, disk.is_writable ? "" : ", not writable");
+// One entry for what is on the same disk.
+void print_disks(const std::vector<Disk>& disks, Page& page) {
+  const auto same = [](const Disk& a, const Disk& b) {
+    return a.total == b.total && a.free == b.free && a.kind == b.kind && a.is_writable == b.is_writable;
+  };
+  for (auto disk = disks.begin(); disk != disks.end(); ++disk) {
+    if (std::any_of(disks.begin(), disk, [&](const Disk& before) { return same(before, *disk); })) continue;
+    std::vector<std::string> uses;
+    for (auto other = disk; other != disks.end(); ++other) {
+      if (same(*disk, *other)) uses.push_back(str(other->use, " (", other->path, ")"));
+    }
+    page.entry("disk", str(format_bytes(disk->free), " free of ", format_bytes(disk->total),
+                           disk->kind.empty() ? "" : str(" (", disk->kind, ")"),
+                           disk->is_writable ? "" : ", not writable", ", for ", join(uses, ", ")));
+  }
 }
 
 std::string describe_libraries(const Libraries& libraries) {
@@ -100,7 +111,7 @@ void print_machine(const Facts& facts, Page& page) {
   page.entry("processor", describe_processor(facts.processor, system));
   page.entry("instructions", describe_instructions(facts.instructions));
   page.entry("memory", describe_memory_of(facts.memory));
-  for (const Disk& disk : facts.disks) page.entry(disk.use, describe_disk(disk));
+  print_disks(facts.disks, page);
   print_graphics(facts.graphics, page);
   page.entry("software", describe_libraries(facts.libraries));
   page.entry("LibTorch in", facts.libraries.torch_folder);

@@ -1,5 +1,6 @@
 // find_system() and find_processor(), find_instruction_sets() of machine.h.
 #include <algorithm>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -16,6 +17,15 @@ std::uint64_t size_of(const std::string& text) {
   if (text.empty()) return 0;
   const std::uint64_t unit = text.back() == 'K' ? 1024 : text.back() == 'M' ? 1024 * 1024 : 1;
   return static_cast<std::uint64_t>(whole_number(text.substr(0, text.size() - (unit > 1 ? 1 : 0))).value_or(0)) * unit;
+}
+
+// The word number `index`, from 0: "6.1.0-18-amd64" of "Linux version 6.1.0-18-amd64 (…".
+std::string word_of_line(const std::string& line, int index) {
+  std::istringstream words(line);
+  std::string word;
+  while (index-- >= 0 && words >> word) {
+  }
+  return words ? word : "";
 }
 
 std::vector<CacheSize> find_caches(const SystemFiles& files) {
@@ -88,7 +98,7 @@ System find_system(const SystemFiles& files) {
   const std::string groups = files.text("proc/1/cgroup").value_or("");
   return {.distribution = files.field("etc/os-release", "PRETTY_NAME"),
           .family = like.find("ubuntu") != std::string::npos ? "ubuntu" : id,
-          .kernel = files.line("proc/sys/kernel/osrelease"),
+          .kernel = word_of_line(files.line("proc/version"), 2),
           .is_virtual = files.text("proc/cpuinfo").value_or("").find(" hypervisor") != std::string::npos,
           .is_container = files.has(".dockerenv") || files.has("run/.containerenv") ||
                           groups.find("docker") != std::string::npos || groups.find("kubepods") != std::string::npos};
