@@ -35,10 +35,24 @@ fs::path cache_folder() {
   return (caches.empty() ? fs::path(variable("HOME")) / ".cache" : fs::path(caches)) / "inkling";
 }
 
+// Nobody makes a missing folder for temporary files, as runs/ and data/ are made.
+Disk find_temporary_disk(const SystemFiles& files) {
+  const char* const asked = std::getenv("TMPDIR");
+  const fs::path folder = asked == nullptr || *asked == '\0' ? "/tmp" : asked;
+  Disk disk = find_disk(files, "TMPDIR", folder);
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    disk.path = folder.string();
+    disk.is_writable = false;
+    disk.why_not = "there is no such folder";
+  }
+  return disk;
+}
+
 std::vector<Disk> find_disks(const SystemFiles& files) {
   std::error_code ignored;
   std::vector<Disk> disks = {find_disk(files, "runs/", "runs"), find_disk(files, "data/", "data")};
-  disks.push_back(find_disk(files, "TMPDIR", fs::temp_directory_path(ignored)));
+  disks.push_back(find_temporary_disk(files));
   if (Disk cache = find_disk(files, "the build's cache", cache_folder()); fs::exists(cache_folder(), ignored)) {
     cache.is_writable = true;  // it is read; only building writes there
     disks.push_back(cache);
@@ -136,6 +150,9 @@ std::vector<std::string> shipped_configs(const fs::path& program) {
 }
 
 Facts examine(const Examination& examination) {
+  std::error_code gone;
+  if (fs::current_path(gone).empty())
+    throw Error::environment("the folder that this shell is in has been removed: cd to another one");
   const std::vector<NamedConfig> configs = load_all(examination);
   Facts facts = find_machine();
   try {

@@ -70,7 +70,7 @@ void judge_disk(const Disk& disk, std::vector<Problem>& problems) {
   const auto report = is_temporary ? warn : refuse;  // nothing that trains writes there
   if (!disk.is_writable) {
     return report(problems, "disk_not_writable",
-                  str(disk.use, " cannot be written in ", disk.path, ": ", disk.why_not, "; work in another folder"),
+                  str(disk.use, " cannot be written in ", disk.path, ": ", disk.why_not, "; take another folder"),
                   elsewhere);
   }
   const bool counts_files = disk.all_files > 0;
@@ -127,7 +127,8 @@ void judge_processor(const Facts& facts, std::vector<Problem>& problems) {
     refuse(problems, "nothing_computes", facts.choices.why_none, "inkling-train --version");
   }
   const Processor& processor = facts.processor;
-  if (processor.quota && *processor.quota < facts.choices.threads) {
+  const bool has_quota_problem = processor.quota && *processor.quota < facts.choices.threads;
+  if (has_quota_problem) {
     const int threads = std::max(1, static_cast<int>(std::floor(*processor.quota)));
     warn(problems, "cpu_quota",
          str("a control group allows ", format_fixed(*processor.quota, 1), " cores' worth of time, and auto takes ",
@@ -135,13 +136,13 @@ void judge_processor(const Facts& facts, std::vector<Problem>& problems) {
          str("inkling-train CONFIG --set runtime.threads=", threads));
   }
   judge_clock(processor, problems);
-  if (!facts.speed || facts.speed->products.size() < 2) return;
+  if (!facts.speed || facts.speed->products.size() < 2 || has_quota_problem) return;
   const ProductSpeed &one = facts.speed->products.front(), &all = facts.speed->products.back();
   if (one.threads == 1 && all.threads > 1 && all.flops < least_gain * one.flops) {
     warn(problems, "threads_gain_nothing",
          str(all.threads, " threads multiply at ", format_fixed(all.flops / one.flops, 2),
-             " times the speed of one, because others take the cores; until they are done, one thread is faster, as "
-             "threads wait for the slowest of them"),
+             " times the speed of one; while others take the cores, one thread is faster, because threads wait for "
+             "the slowest of them"),
          "inkling-train CONFIG --set runtime.threads=1");
   }
 }
@@ -186,7 +187,12 @@ void judge_memory(const Facts& facts, std::vector<Problem>& problems) {
 }
 
 void judge_disks(const Facts& facts, std::vector<Problem>& problems) {
-  for (const Disk& disk : facts.disks) judge_disk(disk, problems);
+  for (auto disk = facts.disks.begin(); disk != facts.disks.end(); ++disk) {
+    const auto is_same = [&](const Disk& before) {
+      return before.total == disk->total && before.free == disk->free && before.is_writable == disk->is_writable;
+    };
+    if (std::none_of(facts.disks.begin(), disk, is_same)) judge_disk(*disk, problems);  // a disk is mended once
+  }
   judge_room_for_checkpoints(facts, problems);
 }
 

@@ -149,7 +149,7 @@ std::vector<std::string> cells_of(const Forecast& forecast, bool is_measured) {
   const bool is_known = forecast.parameters > 0, is_estimated = forecast.step_seconds > 0;
   std::vector<std::string> cells = {
       forecast.name, is_known ? format_parameters(forecast.parameters) : "",
-      is_known ? format_bytes(forecast.memory) : "", is_estimated ? format_time(forecast.step_seconds) : "",
+      forecast.memory > 0 ? format_bytes(forecast.memory) : "", is_estimated ? format_time(forecast.step_seconds) : "",
       is_estimated ? format_time(forecast.measured_run.value_or(forecast.run_seconds)) : "no"};
   if (is_measured && forecast.measured_step) {
     cells.push_back(format_time(*forecast.measured_step));

@@ -107,6 +107,14 @@ TEST(Judge, AFullOrForbiddenDiskStopsTraining) {
   expect_only(facts, "disk_not_writable", "cd \"$HOME\"", Severity::cannot);
 }
 
+TEST(Judge, ADiskThatHoldsTwoThingsIsMendedOnce) {
+  Facts facts = healthy();
+  facts.disks.front().free = 1000;
+  facts.disks.push_back(facts.disks.front());
+  facts.disks.back().use = "data/";
+  expect_only(facts, "disk_full", "du -xh . | sort -h | tail", Severity::cannot);
+}
+
 TEST(Judge, ADiskInMemoryOrOnANetworkIsOnlyAWarning) {
   Facts facts = healthy();
   facts.disks.front().kind = "tmpfs";
@@ -247,6 +255,9 @@ TEST(Judge, ThreadsThatGainNothingAreSeenInTheMeasurement) {
   Facts facts = healthy();
   facts.speed->products = {{1, 100e9}, {4, 101e9}};
   expect_only(facts, "threads_gain_nothing", "inkling-train CONFIG --set runtime.threads=1");
+  facts.processor.quota = 1.0;  // which explains it
+  expect_only(facts, "cpu_quota", "inkling-train CONFIG --set runtime.threads=1");
+  facts.processor.quota = {};
   facts.speed->products = {{1, 100e9}};
   EXPECT_EQ(names(facts), std::vector<std::string>{});
 }
