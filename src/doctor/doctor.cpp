@@ -150,9 +150,6 @@ std::vector<std::string> shipped_configs(const fs::path& program) {
 }
 
 Facts examine(const Examination& examination) {
-  std::error_code gone;
-  if (fs::current_path(gone).empty())
-    throw Error::environment("the folder that this shell is in has been removed: cd to another one");
   const std::vector<NamedConfig> configs = load_all(examination);
   Facts facts = find_machine();
   try {
