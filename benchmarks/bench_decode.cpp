@@ -7,10 +7,10 @@
 #include "backend/choose.h"
 #include "config/config.h"
 #include "generate/decoder.h"
-#include "limits.h"
 #include "operation_times.h"
 #include "program.h"
 #include "results.h"
+#include "runtime/speed.h"
 
 namespace {
 

@@ -23,13 +23,13 @@
 #include "backend/choose.h"
 #include "backend/heads.h"
 #include "config/config.h"
-#include "limits.h"
 #include "model/model.h"
 #include "ops/operations.h"
 #include "optim/optimizer.h"
 #include "program.h"
 #include "results.h"
 #include "runtime/cpu_memory.h"
+#include "runtime/speed.h"
 
 namespace {
 

@@ -5,21 +5,20 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros_like.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/random.h"
 #include "config/config.h"
-#include "limits.h"
+#include "doctor/random_tokens.h"
 #include "operation_times.h"
 #include "program.h"
 #include "results.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/device.h"
 #include "runtime/device_facts.h"
+#include "runtime/speed.h"
+#include "runtime/system_memory.h"
 #include "train/fit.h"
 #include "train/memory.h"
 #include "train/trainer.h"
@@ -27,7 +26,6 @@
 namespace {
 
 using namespace inkling;
-namespace fs = std::filesystem;
 
 struct Flags {
   std::string config;
@@ -35,20 +33,6 @@ struct Flags {
   std::int64_t steps = 50;
   std::uint64_t vocab_size = 0;
   bool json = false;
-};
-
-// Removes the token file when the program ends.
-struct RandomTokens {
-  fs::path path = fs::temp_directory_path() / str("inkling-bench-", getpid(), ".bin");
-
-  RandomTokens(std::uint64_t vocab_size, std::uint64_t count) {
-    TokenShardWriter writer(path, token_width_for(vocab_size));
-    std::vector<Token> tokens(count);
-    for (std::uint64_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>(random_below(1, i, vocab_size));
-    writer.append(tokens);
-    writer.commit();
-  }
-  ~RandomTokens() { fs::remove(path); }
 };
 
 // The products of one step's linear layers and head: forward, gradient of the input, gradient of the weight. Each layer
@@ -108,22 +92,6 @@ class MatrixProducts {
   std::int64_t micro_batches_;
 };
 
-std::uint64_t vocabulary(const Config& config, std::uint64_t asked) {
-  if (asked > 0) return asked;
-  if (config.data.vocab_size > 0) return config.data.vocab_size;
-  if (config.data.tokenizer.from == "gpt2") return 50257;
-  switch (config.data.tokenizer.kind) {
-    case TokenizerKind::byte:
-      return 256;
-    case TokenizerKind::sentencepiece:
-    case TokenizerKind::bpe:
-      return config.data.tokenizer.vocab_size;
-    case TokenizerKind::character:
-      break;
-  }
-  return 65;
-}
-
 struct Times {
   std::vector<double> steps, products;       // ms
   std::map<std::string, double> operations;  // ms of a step, of a few more steps
@@ -133,8 +101,8 @@ struct Times {
 // Steps and products take turns in blocks, so that both see the same minutes of a shared machine.
 Times measure(const Config& config, const Flags& flags, const Runtime& runtime, const GptShape& shape,
               std::int64_t rows) {
-  const RandomTokens random(static_cast<std::uint64_t>(shape.vocab_size), 200000 + static_cast<std::uint64_t>(rows));
-  const TokenSequence tokens({random.path}, static_cast<std::uint64_t>(shape.vocab_size));
+  const TokenSequence tokens =
+      random_tokens(static_cast<std::uint64_t>(shape.vocab_size), 200000 + static_cast<std::uint64_t>(rows));
   const WindowOrder order(WindowKind::random, 1, tokens.count(), static_cast<std::uint64_t>(shape.block_size));
   Trainer trainer(config, shape, runtime);
   initialize(trainer.arena(), shape, config.training.seed);
@@ -180,7 +148,8 @@ int bench(int argc, char** argv) {
   reuse_cpu_memory();  // as train() does
   Config config = load_config(flags.config, flags.overrides);
   const Runtime runtime = resolve_runtime(config.runtime);
-  const GptShape shape = shape_from(config.model, vocabulary(config, flags.vocab_size));
+  const GptShape shape =
+      shape_from(config.model, flags.vocab_size > 0 ? flags.vocab_size : expected_vocabulary(config.data));
   config.training.micro_batch_size =
       fitting_micro_batch_size(config, shape, runtime, memory_limit(config.runtime, runtime.device));
   const Times times = measure(config, flags, runtime, shape, *config.training.micro_batch_size * shape.block_size);

@@ -1,5 +1,6 @@
 #include "kernels/cpu_kernels.h"
 
+#include <array>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -32,6 +33,12 @@ std::span<const CpuKernels* const> all_cpu_kernels() {
     return found;
   }();
   return runnable;
+}
+
+std::span<const std::string_view> compiled_instruction_sets() {
+  static const std::array<std::string_view, 3> names = {avx512::kernels.name, avx2::kernels.name,
+                                                        baseline::kernels.name};
+  return names;
 }
 
 const CpuKernels& cpu_kernels_named(std::string_view name) {

@@ -132,6 +132,9 @@ const CpuKernels& cpu_kernels();
 // Every instruction set that this processor can run, the best first.
 std::span<const CpuKernels* const> all_cpu_kernels();
 
+// The names of all that were compiled, the best first, whether this processor can run them or not.
+std::span<const std::string_view> compiled_instruction_sets();
+
 // One of all_cpu_kernels() by its name. Error environment, which names them, where it is none of them.
 const CpuKernels& cpu_kernels_named(std::string_view name);
 

@@ -18,6 +18,7 @@
 #include "base/strings.h"
 #include "config/config.h"
 #include "kernels/cpu_kernels.h"
+#include "runtime/device_facts.h"
 
 namespace inkling {
 namespace {
@@ -46,14 +47,6 @@ std::string load_cuda() {
   return str("LibTorch finds no GPU", error == 0 || describe == nullptr ? "" : str(": ", describe(error)));
 }
 
-// The first number of the GPU's compute capability: 9 for Hopper. 0 where CUDA does not say.
-int compute_capability(at::Device device) {
-  constexpr int major = 75;  // cudaDevAttrComputeCapabilityMajor
-  const auto get = of_cuda<int(int*, int, int)>("cudaDeviceGetAttribute");
-  int value = 0;
-  return get != nullptr && get(&value, major, device.index()) == 0 ? value : 0;
-}
-
 at::Device resolve_device(const std::optional<DeviceChoice>& wanted) {
   if (wanted && !wanted->cuda) return at::kCPU;
   const std::string& why_not = why_no_cuda();
@@ -76,7 +69,7 @@ at::Device resolve_device(const std::optional<DeviceChoice>& wanted) {
 
 at::ScalarType resolve_dtype(const std::optional<Dtype>& wanted, at::Device device) {
   if (wanted) return *wanted == Dtype::float32 ? at::kFloat : at::kBFloat16;
-  return device.is_cuda() ? fastest_dtype(compute_capability(device)) : at::kFloat;
+  return device.is_cuda() ? fastest_dtype(compute_capability(device).major) : at::kFloat;
 }
 
 Kernels resolve_kernels(const std::optional<Kernels>& wanted, at::Device device, at::ScalarType dtype, Use use) {

@@ -1,6 +1,7 @@
 #include "runtime/device_facts.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
+#include <dlfcn.h>
 
 #include <array>
 #include <filesystem>
@@ -17,6 +18,25 @@ std::optional<DeviceMemory> device_memory(at::Device device) {
   if (device.is_cpu()) return std::nullopt;
   const auto [free, total] = c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index());
   return DeviceMemory{free, total};
+}
+
+ComputeCapability compute_capability(at::Device device) {
+  constexpr int major = 75, minor = 76;  // cudaDevAttrComputeCapability…
+  const auto get = reinterpret_cast<int (*)(int*, int, int)>(dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
+  ComputeCapability found;
+  if (get == nullptr || get(&found.major, major, device.index()) != 0 ||
+      get(&found.minor, minor, device.index()) != 0) {
+    return {};
+  }
+  return found;
+}
+
+std::string gpu_name(at::Device device) {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW);  // which CUDA has loaded before
+  if (driver == nullptr) return "";
+  const auto get = reinterpret_cast<int (*)(char*, int, int)>(dlsym(driver, "cuDeviceGetName"));
+  char name[256] = "";
+  return get != nullptr && get(name, sizeof name - 1, device.index()) == 0 ? name : "";
 }
 
 bool reports_lack_of_memory(at::Device device) { return !device.is_cpu(); }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace inkling {
 
@@ -14,6 +15,15 @@ struct DeviceMemory {
 
 // Returns the memory of a GPU; none for the CPU, where train/fit asks the system.
 std::optional<DeviceMemory> device_memory(at::Device device);
+
+// The compute capability of a GPU: 9 and 0 for Hopper. Zeros where CUDA does not say, or is not loaded.
+struct ComputeCapability {
+  int major = 0, minor = 0;
+};
+ComputeCapability compute_capability(at::Device device);
+
+// "NVIDIA H100 80GB HBM3", as the driver calls a GPU; "" where it does not say.
+std::string gpu_name(at::Device device);
 
 // Whether a tensor that does not fit is an error there. On the CPU the system ends the process instead.
 bool reports_lack_of_memory(at::Device device);

@@ -25,7 +25,4 @@ std::int64_t fitting_micro_batch_size(const Config& config, const GptShape& shap
 std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime,
                           std::int64_t micro_batch_size);
 
-// Returns the most resident memory of this process so far, in bytes.
-std::uint64_t peak_resident_bytes();
-
 }  // namespace inkling

@@ -15,6 +15,7 @@
 #include "runtime/cpu_memory.h"
 #include "runtime/device_facts.h"
 #include "runtime/profile.h"
+#include "runtime/system_memory.h"
 #include "train/board.h"
 #include "train/fit.h"
 #include "train/memory.h"

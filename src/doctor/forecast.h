@@ -1,0 +1,56 @@
+// What training a configuration takes on this machine: estimated from a few measured limits of the machine, or timed.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "config/config.h"
+#include "doctor/facts.h"
+#include "model/model.h"
+
+namespace inkling::doctor {
+
+// A run as inkling-train would plan it, without its data.
+struct ExpectedRun {
+  Config config;  // with training.micro_batch_size a number, unless it does not fit
+  GptShape shape;
+  Runtime runtime;
+  std::string why_not;  // what keeps it from being trained
+  bool lacks_memory = false;
+  std::string fits_with = {};  // " --set training.recompute=block", where memory lacks and that would do
+  std::uint64_t memory = 0;    // bytes that training holds
+};
+
+// Plans it with inkling-train's own functions. `device` is what runtime.device: auto means. Throws nothing for what
+// the machine lacks or the configuration wants from it, which why_not says; it is Error input for settings that go
+// together with nothing.
+ExpectedRun expect_run(const Config& config, const DeviceChoice& device);
+
+// The seconds of one step in two parts: its arithmetic, and the memory that is read and written beside it.
+//   arithmetic: flops_per_token() of each token (Chowdhery et al. 2022), at the speed of a large product
+//   memory:     what the forward pass keeps is written and read there, read backwards, and its gradient is written and
+//               read: five times its bytes, but only where the caches hold less; AdamW reads four numbers of a weight
+//               and writes three, and the gradient's norm reads one: eight
+// Nothing is counted for products that run below the speed of a large one, nor for starting operations.
+struct StepCosts {
+  double arithmetic = 0.0, passes = 0.0, update = 0.0;  // seconds
+  double total() const { return arithmetic + passes + update; }
+};
+std::uint64_t largest_cache(const Processor& processor);
+StepCosts estimate_step(const ExpectedRun& run, const Speed& speed, std::uint64_t cache);
+
+// A whole run's seconds: its steps, and evaluations on both splits, whose forward pass is a third of a step's.
+double estimate_run(const Config& config, const StepCosts& step);
+
+// What is known of the run of the configuration at `path` without computing; `speed` is of its device and dtype, none
+// if nothing was measured.
+Forecast forecast_run(const ExpectedRun& run, const std::string& path, const std::optional<Speed>& speed,
+                      const Processor& processor);
+
+// Makes some steps on random tokens for about `most_seconds`, and writes what they took to the forecast. Where a step
+// would take too long, it is made with fewer windows, and its time is scaled. Writes nothing but a passing temporary
+// file. Throws OutOfMemory, and Error environment if that file cannot be written.
+void measure_run(const ExpectedRun& run, Forecast& forecast, double most_seconds);
+
+}  // namespace inkling::doctor

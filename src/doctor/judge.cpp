@@ -1,0 +1,232 @@
+#include "doctor/judge.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/strings.h"
+
+namespace inkling::doctor {
+namespace {
+
+constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20, gibibyte = std::uint64_t{1} << 30;
+constexpr std::uint64_t too_little_disk = 64 * mebibyte;  // a small run's checkpoints
+constexpr double noticed_clock = 0.9;  // share of the fastest clock below which a run is clearly slower
+constexpr double least_gain = 1.15;    // of all threads over one, where there are two or more
+
+void warn(std::vector<Problem>& problems, std::string name, std::string text, std::string command) {
+  problems.push_back({Severity::warning, std::move(name), std::move(text), std::move(command)});
+}
+
+void refuse(std::vector<Problem>& problems, std::string name, std::string text, std::string command) {
+  problems.push_back({Severity::cannot, std::move(name), std::move(text), std::move(command)});
+}
+
+void judge_instructions(const InstructionSets& sets, const System& system, std::vector<Problem>& problems) {
+  const std::string reset = "unset INKLING_INSTRUCTION_SET";
+  if (sets.in_use.empty()) return refuse(problems, "instruction_set_missing", sets.why_none, reset);
+  if (!sets.supported.empty() && sets.in_use != sets.supported.front()) {
+    return warn(problems, "instruction_set_lowered",
+                str("INKLING_INSTRUCTION_SET asks for ", sets.in_use, ", and this processor has ",
+                    sets.supported.front(), ", which is faster"),
+                reset);
+  }
+  if (sets.in_use == "baseline" && system.is_virtual) {
+    warn(problems, "instruction_set_hidden",
+         "this virtual machine shows no AVX2, which most processors have; give it the host's processor",
+         "qemu-system-x86_64 -cpu host");
+  }
+}
+
+void judge_clock(const Processor& processor, std::vector<Problem>& problems) {
+  const std::string clocks = "/sys/devices/system/cpu/cpu*/cpufreq/";
+  if (processor.clock_limit && *processor.clock_limit < noticed_clock) {
+    warn(
+        problems, "clock_limited",
+        str("the processor may only run at ", format_fixed(100 * *processor.clock_limit, 0), " % of its fastest clock"),
+        str("echo ", processor.fastest_clock, " | sudo tee ", clocks, "scaling_max_freq"));
+  }
+  if (!processor.governor.empty()) {
+    warn(problems, "clock_governor", str("the governor ", processor.governor, " keeps the processor's clock low"),
+         str("echo performance | sudo tee ", clocks, "scaling_governor"));
+  }
+  if (processor.is_turbo_off) {
+    warn(problems, "turbo_off", "the processor's turbo clock is switched off",
+         "echo 0 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo");
+  }
+  if (processor.is_on_battery) {
+    warn(problems, "on_battery", "the machine runs on its battery, which slows most of them down; plug it in, or",
+         "powerprofilesctl set performance");
+  }
+}
+
+std::string show_largest(const Disk& disk) {
+  const bool no_files = disk.all_files > 0 && disk.free_files == 0;
+  return no_files ? "du --inodes -x . | sort -n | tail" : "du -xh . | sort -h | tail";
+}
+
+void judge_disk(const Disk& disk, std::vector<Problem>& problems) {
+  const bool is_temporary = disk.use == "TMPDIR";
+  const std::string elsewhere = is_temporary ? "export TMPDIR=/var/tmp" : "cd \"$HOME\"";
+  const auto report = is_temporary ? warn : refuse;  // nothing that trains writes there
+  if (!disk.is_writable) {
+    return report(problems, "disk_not_writable",
+                  str(disk.use, " cannot be written in ", disk.path, ": ", disk.why_not, "; take another folder"),
+                  elsewhere);
+  }
+  const bool counts_files = disk.all_files > 0;
+  if (disk.total > 0 && (disk.free < too_little_disk || (counts_files && disk.free_files == 0))) {
+    return report(
+        problems, "disk_full",
+        disk.free < too_little_disk
+            ? str("the disk for ", disk.use, " is full, ", format_bytes(disk.free), " are left in ", disk.path)
+            : str("the disk for ", disk.use, " can hold no more files (", disk.path, ")"),
+        is_temporary ? elsewhere : show_largest(disk));
+  }
+  if (is_temporary) return;
+  if (disk.kind == "tmpfs" || disk.kind == "ramfs") {
+    warn(problems, "disk_is_memory",
+         str(disk.use, " would be in memory (", disk.path, " is a ", disk.kind,
+             "): they take it from training and are gone when the machine stops"),
+         elsewhere);
+  }
+  if (disk.kind.starts_with("nfs") || disk.kind == "cifs" || disk.kind == "smb3" || disk.kind == "fuse.sshfs") {
+    warn(problems, "disk_on_network",
+         str(disk.use, " would be on a network disk (", disk.kind,
+             "), where locks may not hold and a checkpoint is replaced in two steps"),
+         elsewhere);
+  }
+}
+
+void judge_room_for_checkpoints(const Facts& facts, std::vector<Problem>& problems) {
+  if (facts.disks.empty() || facts.disks.front().total == 0 || facts.disks.front().free < too_little_disk) return;
+  const std::uint64_t free = facts.disks.front().free;
+  for (const Forecast& forecast : facts.forecasts) {
+    if (!forecast.why_not.empty() || forecast.disk <= free) continue;
+    warn(problems, "disk_too_small",
+         str("the checkpoints of ", forecast.name, " take ", format_bytes(forecast.disk), ", and ", format_bytes(free),
+             " are free in ", facts.disks.front().path),
+         show_largest(facts.disks.front()));
+  }
+}
+
+}  // namespace
+
+std::vector<Problem> judge(const Facts& facts) {
+  std::vector<Problem> problems;
+  for (const auto part : {judge_processor, judge_memory, judge_disks, judge_graphics, judge_software, judge_load}) {
+    part(facts, problems);
+  }
+  std::stable_partition(problems.begin(), problems.end(),
+                        [](const Problem& problem) { return problem.severity == Severity::cannot; });
+  return problems;
+}
+
+void judge_processor(const Facts& facts, std::vector<Problem>& problems) {
+  judge_instructions(facts.instructions, facts.system, problems);
+  if (!facts.choices.why_none.empty() && !facts.instructions.in_use.empty()) {
+    refuse(problems, "nothing_computes", facts.choices.why_none, "inkling-train --version");
+  }
+  const Processor& processor = facts.processor;
+  const bool has_quota_problem = processor.quota && *processor.quota < facts.choices.threads;
+  if (has_quota_problem) {
+    const int threads = std::max(1, static_cast<int>(std::floor(*processor.quota)));
+    warn(problems, "cpu_quota",
+         str("a control group allows ", format_fixed(*processor.quota, 1), " cores' worth of time, and auto takes ",
+             facts.choices.threads, " threads, which then wait for each other"),
+         str("inkling-train CONFIG --set runtime.threads=", threads));
+  }
+  judge_clock(processor, problems);
+  if (!facts.speed || facts.speed->products.size() < 2 || has_quota_problem) return;
+  const ProductSpeed &one = facts.speed->products.front(), &all = facts.speed->products.back();
+  if (one.threads == 1 && all.threads > 1 && all.flops < least_gain * one.flops) {
+    warn(problems, "threads_gain_nothing",
+         str(all.threads, " threads multiply at ", format_fixed(all.flops / one.flops, 2),
+             " times the speed of one; while others take the cores, one thread is faster, because threads wait for "
+             "the slowest of them"),
+         "inkling-train CONFIG --set runtime.threads=1");
+  }
+}
+
+void judge_memory(const Facts& facts, std::vector<Problem>& problems) {
+  const std::uint64_t free = facts.memory.free().value_or(gibibyte);
+  const bool is_group = facts.memory.group_free && facts.memory.group_free == facts.memory.free();
+  const auto lacks = [](const Forecast& forecast) { return forecast.lacks_memory; };
+  const auto works = [](const Forecast& forecast) { return forecast.why_not.empty(); };
+  const std::string more = is_group && facts.system.is_container
+                               ? "docker update --memory 8g --memory-swap 8g CONTAINER"
+                           : is_group ? "systemd-run --user --scope -p MemoryMax=8G inkling-train CONFIG"
+                                      : "ps -eo pid,rss,comm --sort -rss | head";
+  const std::vector<Forecast>& all = facts.forecasts;
+  if (std::any_of(all.begin(), all.end(), lacks) && std::none_of(all.begin(), all.end(), works)) {
+    refuse(problems, "memory_too_small",
+           str("no configuration fits into the ", format_bytes(free), " of memory that are free",
+               is_group ? " below the control group's limit" : ""),
+           more);
+  } else if (free < gibibyte) {
+    warn(problems, "memory_low",
+         str("only ", format_bytes(free), " of memory are free", is_group ? " below the control group's limit" : ""),
+         more);
+  }
+  for (const Forecast& forecast : facts.forecasts) {
+    if (forecast.fits_with.empty()) continue;
+    warn(problems, "config_too_large",
+         str(forecast.name, " does not fit into the memory that is free; with these settings it does"),
+         str("inkling-train ", forecast.path, forecast.fits_with));
+  }
+  const Environment& environment = facts.environment;
+  if (environment.address_space && facts.memory.total && *environment.address_space < 2 * *facts.memory.total) {
+    warn(problems, "limit_of_addresses",
+         str("this shell allows a program ", format_bytes(*environment.address_space), " of addresses"),
+         "ulimit -v unlimited");
+  }
+  if (environment.file_size && *environment.file_size < 8 * gibibyte) {
+    warn(problems, "limit_of_files",
+         str("this shell ends programs that write a file of more than ", format_bytes(*environment.file_size)),
+         "ulimit -f unlimited");
+  }
+}
+
+void judge_disks(const Facts& facts, std::vector<Problem>& problems) {
+  for (auto disk = facts.disks.begin(); disk != facts.disks.end(); ++disk) {
+    const auto is_same = [&](const Disk& before) {
+      return before.total == disk->total && before.free == disk->free && before.is_writable == disk->is_writable;
+    };
+    if (std::none_of(facts.disks.begin(), disk, is_same)) judge_disk(*disk, problems);  // a disk is mended once
+  }
+  judge_room_for_checkpoints(facts, problems);
+}
+
+void judge_load(const Facts& facts, std::vector<Problem>& problems) {
+  constexpr double in_the_way = 0.25;  // of a core
+  constexpr double noticed = 0.05;     // of an inkling-train that is not stopped
+  constexpr std::size_t most = 3;      // who are named
+  std::size_t named = 0;
+  double seen = 0.0;
+  for (const Program& program : facts.load.programs) {
+    seen += program.cores;
+    const std::string who = str(program.name, " (process ", program.process, ")");
+    const std::string sudo = program.is_ours ? "" : "sudo ";
+    if (!program.run_folder.empty() && program.cores >= noticed) {
+      warn(problems, "another_run",
+           str(who, " trains in ", program.run_folder, " and takes ", format_fixed(program.cores, 1),
+               " cores; stopped so, it saves, and goes on where it was when started again"),
+           str(sudo, "kill -INT ", program.process));
+    } else if (program.cores >= in_the_way && named < most) {
+      ++named;
+      warn(problems, "busy_program", str(who, " takes ", format_fixed(program.cores, 1), " cores"),
+           str(sudo, "renice -n 19 -p ", program.process));
+    }
+  }
+  if (const double rest = facts.load.busy - seen; rest > 2 * in_the_way) {
+    warn(problems, "short_programs",
+         str("programs that come and go, or cannot be seen from here, take ", format_fixed(rest, 1), " cores"), "top");
+  }
+  if (facts.load.stolen > in_the_way) {
+    warn(problems, "stolen_time",
+         str("other virtual machines on this host took ", format_fixed(facts.load.stolen, 1),
+             " cores just now; times vary, so measure more than once"),
+         "inkling-doctor --measure");
+  }
+}
+
+}  // namespace inkling::doctor

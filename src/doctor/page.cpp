@@ -1,0 +1,116 @@
+#include "doctor/page.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/strings.h"
+
+namespace inkling::doctor {
+namespace {
+
+constexpr std::size_t label_width = 15;
+
+// One line of text, in which every character takes one column.
+std::string in_one_line(std::string_view text) {
+  std::string plain(text);
+  while (const auto bad = find_invalid_utf8(plain)) plain[*bad] = '?';
+  for (char& byte : plain) {
+    if (static_cast<unsigned char>(byte) < ' ' || byte == '\x7f') byte = ' ';
+  }
+  return plain;
+}
+
+// `text` without its first `count` characters, which are moved to the end of `line`.
+void move_characters(std::string& text, std::size_t count, std::string& line) {
+  std::size_t end = 0;
+  while (count-- > 0 && end < text.size()) {
+    do {
+      ++end;
+    } while (end < text.size() && continues_character(text[end]));
+  }
+  line += text.substr(0, end);
+  text.erase(0, end);
+}
+
+// The words of `text` in lines of at most `width` characters; a longer word is cut.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines(1);
+  std::string rest = in_one_line(text);
+  while (!rest.empty()) {
+    std::size_t space = rest.find(' ');
+    std::string word = rest.substr(0, space);
+    rest.erase(0, space == std::string::npos ? rest.size() : space + 1);
+    if (word.empty()) continue;
+    const std::size_t taken = count_characters(lines.back());
+    if (taken > 0 && taken + 1 + count_characters(word) > width) lines.emplace_back();
+    if (!lines.back().empty()) lines.back() += ' ';
+    while (count_characters(word) > width) {
+      move_characters(word, width, lines.back());
+      lines.emplace_back();
+    }
+    lines.back() += word;
+  }
+  return lines;
+}
+
+std::string spaces(std::size_t width, std::string_view beside) {
+  const std::size_t taken = count_characters(beside);
+  return std::string(width > taken ? width - taken : 0, ' ');
+}
+
+// A cell that is too long loses its middle.
+std::string fitted(const std::string& cell, std::size_t width) {
+  std::string rest = in_one_line(cell), front;
+  const std::size_t length = count_characters(rest);
+  if (length <= width) return rest;
+  const std::size_t kept = width - 3, head = kept / 2;
+  move_characters(rest, head, front);
+  std::string dropped;
+  move_characters(rest, length - kept, dropped);
+  return front + "..." + rest;
+}
+
+}  // namespace
+
+void Page::heading(std::string_view text) {
+  text_ += text_.empty() ? "" : "\n";
+  for (const std::string& line : wrapped(text, columns)) text_ += line + "\n";
+}
+
+void Page::entry(std::string_view label, std::string_view text) {
+  std::string front = str("  ", fitted(std::string(label), label_width));
+  front += spaces(label_width + 4, front);
+  for (const std::string& line : wrapped(text, columns - label_width - 4)) {
+    text_ += front + line + "\n";
+    front.assign(label_width + 4, ' ');
+  }
+}
+
+void Page::note(std::string_view text, std::string_view mark) {
+  std::string front = mark.empty() ? "  " : str("  ", mark, " ");
+  const std::size_t indent = count_characters(front);
+  for (const std::string& line : wrapped(text, columns - indent)) {
+    text_ += front + line + "\n";
+    front.assign(indent, ' ');
+  }
+}
+
+void Page::command(std::string_view text) {
+  constexpr std::string_view front = "    $ ", below = "      ";
+  const std::vector<std::string> lines = wrapped(text, columns - front.size() - 2);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    text_ += str(i == 0 ? front : below, lines[i], i + 1 < lines.size() ? " \\" : "", "\n");
+  }
+}
+
+void Page::row(std::span<const std::string> cells, std::span<const std::size_t> widths) {
+  std::string line = "  ";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string cell = fitted(cells[i], widths[i]);
+    line += i == 0 ? cell + spaces(widths[i], cell) : spaces(widths[i], cell) + cell;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  text_ += line + "\n";
+}
+
+}  // namespace inkling::doctor

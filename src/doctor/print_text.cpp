@@ -1,0 +1,234 @@
+// as_text() of print.h.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/strings.h"
+#include "doctor/page.h"
+#include "doctor/print.h"
+
+namespace inkling::doctor {
+namespace {
+
+std::string count_of(std::int64_t count, std::string_view one) { return str(count, " ", one, count == 1 ? "" : "s"); }
+
+// "GFLOP/s" with three digits that mean something.
+std::string format_flops(double flops) {
+  const bool is_large = flops >= 1e13;
+  const double value = flops / (is_large ? 1e12 : 1e9);
+  return str(format_fixed(value, value < 10 ? 1 : 0), is_large ? " TFLOP/s" : " GFLOP/s");
+}
+
+std::string format_time(double seconds) {
+  constexpr double minute = 60, hour = 60 * minute, day = 24 * hour, year = 365 * day;
+  const auto digits = [](double value) { return value < 9.95 ? 1 : 0; };
+  const auto with_unit = [&](double value, const char* unit) { return str(format_fixed(value, digits(value)), unit); };
+  if (seconds < 0.9995) return with_unit(1000 * seconds, " ms");
+  if (seconds < 2 * minute) return with_unit(seconds, " s");
+  if (seconds < 2 * hour) return with_unit(seconds / minute, " min");
+  if (seconds < 2 * day) return with_unit(seconds / hour, " h");
+  return seconds < 2 * year ? with_unit(seconds / day, " days") : with_unit(seconds / year, " years");
+}
+
+std::string format_parameters(std::uint64_t count) {
+  const double millions = static_cast<double>(count) / 1e6;
+  return str(format_fixed(millions, millions < 9.95 ? 2 : millions < 99.5 ? 1 : 0), " M");
+}
+
+std::string describe_processor(const Processor& processor, const System& system) {
+  std::string words = processor.model.empty() ? "unknown" : processor.model;
+  words += str("; ", count_of(processor.cores, "core"), ", ", count_of(processor.usable_threads, "thread"));
+  if (processor.threads > processor.usable_threads) words += str(" of the machine's ", processor.threads);
+  if (processor.quota) words += str(", ", format_fixed(*processor.quota, 1), " cores' worth of time (control group)");
+  for (const CacheSize& cache : processor.caches) words += str("; L", cache.level, " ", format_bytes(cache.bytes));
+  return words + (system.is_virtual ? "; virtual" : "");
+}
+
+std::string describe_instructions(const InstructionSets& sets) {
+  std::vector<std::string> missing, others;
+  for (const std::string& name : sets.compiled) {
+    const bool is_supported = std::count(sets.supported.begin(), sets.supported.end(), name) > 0;
+    if (!is_supported) missing.push_back(name);
+    if (is_supported && name != sets.in_use) others.push_back(name);
+  }
+  std::string words = sets.in_use.empty() ? "none" : sets.in_use;
+  if (!others.empty()) words += str("; could also use ", join(others, ", "));
+  if (!missing.empty()) words += str("; this processor lacks ", join(missing, ", "));
+  return words;
+}
+
+std::string describe_memory_of(const SystemMemory& memory) {
+  std::string words = memory.total ? str(format_bytes(*memory.total), ", ") : "";
+  words += memory.available ? str(format_bytes(*memory.available), " free") : "how much is free is unknown";
+  if (memory.group_limit) {
+    words += str("; a control group allows ", format_bytes(*memory.group_limit), ", of which ",
+                 format_bytes(memory.group_free.value_or(0)), " are free");
+  }
+  if (memory.swap_total == 0) return words + "; no swap";
+  return words + str("; swap ", format_bytes(memory.swap_total), ", ", format_bytes(memory.swap_free), " free");
+}
+
+// One entry for what is on the same disk.
+void print_disks(const std::vector<Disk>& disks, Page& page) {
+  const auto same = [](const Disk& a, const Disk& b) {
+    return a.total == b.total && a.free == b.free && a.kind == b.kind && a.is_writable == b.is_writable;
+  };
+  for (auto disk = disks.begin(); disk != disks.end(); ++disk) {
+    if (std::any_of(disks.begin(), disk, [&](const Disk& before) { return same(before, *disk); })) continue;
+    std::vector<std::string> uses;
+    for (auto other = disk; other != disks.end(); ++other) {
+      if (same(*disk, *other)) uses.push_back(str(other->use, " (", other->path, ")"));
+    }
+    page.entry("disk", str(format_bytes(disk->free), " free of ", format_bytes(disk->total),
+                           disk->kind.empty() ? "" : str(" (", disk->kind, ")"),
+                           disk->is_writable ? "" : ", not writable", ", for ", join(uses, ", ")));
+  }
+}
+
+std::string describe_libraries(const Libraries& libraries) {
+  std::vector<std::string> words;
+  for (const Library& library : libraries.all) words.push_back(str(library.name, " ", library.version));
+  return join(words, ", ");
+}
+
+void print_graphics(const Graphics& graphics, Page& page) {
+  for (const Gpu& gpu : graphics.gpus) {
+    page.entry("GPU", str(gpu.name, ", compute capability ", gpu.major, ".", gpu.minor, ", ", format_bytes(gpu.memory),
+                          ", ", format_bytes(gpu.free), " free; driver ",
+                          graphics.driver_version.empty() ? "unknown" : graphics.driver_version));
+  }
+  if (!graphics.gpus.empty()) return;
+  std::string words = str("none that can be used: ", graphics.why_none);
+  if (!graphics.devices.empty()) words += str("; in the machine: ", join(graphics.devices, ", "));
+  if (!graphics.driver_version.empty()) words += str("; NVIDIA's driver ", graphics.driver_version);
+  page.entry("GPU", words);
+}
+
+void print_machine(const Facts& facts, Page& page) {
+  const System& system = facts.system;
+  page.entry("system", str(system.distribution.empty() ? "unknown" : system.distribution, ", Linux ", system.kernel,
+                           system.is_container ? ", in a container" : ""));
+  page.entry("processor", describe_processor(facts.processor, system));
+  page.entry("instructions", describe_instructions(facts.instructions));
+  page.entry("memory", describe_memory_of(facts.memory));
+  print_disks(facts.disks, page);
+  print_graphics(facts.graphics, page);
+  page.entry("software", describe_libraries(facts.libraries));
+  page.entry("LibTorch in", facts.libraries.torch_folder);
+  for (const Variable& variable : facts.environment.variables) {
+    page.entry("variable", str(variable.name, "=", variable.value));
+  }
+}
+
+void print_load(const Load& load, Page& page) {
+  page.heading("Busy just now");
+  for (const Program& program : load.programs) {
+    page.entry(str("process ", program.process),
+               str(program.name, ", ", format_fixed(program.cores, 1), " cores",
+                   program.run_folder.empty() ? "" : str(", trains in ", program.run_folder)));
+  }
+  if (load.stolen >= 0.05) page.entry("other machines", str(format_fixed(load.stolen, 1), " cores (stolen time)"));
+  page.entry("in all", str(format_fixed(load.busy, 1), " cores busy, load average ", format_fixed(load.average, 1)));
+}
+
+void print_speed(const Speed& speed, Page& page) {
+  page.heading("Speed, measured just now");
+  std::vector<std::string> words;
+  for (const ProductSpeed& product : speed.products) {
+    words.push_back(speed.products.size() == 1 && speed.device != "cpu"
+                        ? format_flops(product.flops)
+                        : str(format_flops(product.flops), " with ", count_of(product.threads, "thread")));
+  }
+  page.entry("products", str(join(words, ", "), " (large matrices in ", speed.dtype, " on ", speed.device, ")"));
+  page.entry("memory", str(format_fixed(speed.memory / 1e9, 1), " GB/s read"));
+}
+
+constexpr std::array<std::size_t, 7> widths = {26, 8, 10, 9, 10, 9, 6};
+
+std::vector<std::string> cells_of(const Forecast& forecast, bool is_measured) {
+  const bool is_known = forecast.parameters > 0, is_estimated = forecast.step_seconds > 0;
+  std::vector<std::string> cells = {
+      forecast.name, is_known ? format_parameters(forecast.parameters) : "",
+      forecast.memory > 0 ? format_bytes(forecast.memory) : "", is_estimated ? format_time(forecast.step_seconds) : "",
+      is_estimated ? format_time(forecast.measured_run.value_or(forecast.run_seconds)) : "no"};
+  if (is_measured && forecast.measured_step) {
+    cells.push_back(format_time(*forecast.measured_step));
+    cells.push_back(format_fixed(*forecast.measured_step / forecast.step_seconds, 2));
+  }
+  return cells;
+}
+
+// What the table cannot say in a row.
+void print_notes(const std::vector<Forecast>& forecasts, Page& page) {
+  for (const Forecast& forecast : forecasts) {
+    if (!forecast.why_not.empty()) page.note(str(forecast.name, ": ", forecast.why_not), "-");
+    if (forecast.measured_step && forecast.measured_windows < forecast.batch_size) {
+      page.note(str(forecast.name, ": timed with ", forecast.measured_windows, " of its ", forecast.batch_size,
+                    " windows a step, and scaled"),
+                "-");
+    }
+    if (forecast.why_not.empty() && forecast.micro_batch_size > 0 && forecast.micro_batch_size < forecast.batch_size) {
+      page.note(
+          str(forecast.name, ": ", forecast.micro_batch_size, " of its ", forecast.batch_size, " windows at a time"),
+          "-");
+    }
+  }
+}
+
+void print_forecasts(const Facts& facts, Page& page) {
+  if (facts.forecasts.empty()) return;
+  const bool is_measured = std::any_of(facts.forecasts.begin(), facts.forecasts.end(),
+                                       [](const Forecast& forecast) { return forecast.measured_step.has_value(); });
+  page.heading("Training here");
+  std::vector<std::string> titles = {"configuration", "weights", "memory", "a step", "whole run"};
+  if (is_measured) titles.insert(titles.end(), {"timed", "ratio"});
+  page.row(titles, widths);
+  for (const Forecast& forecast : facts.forecasts) page.row(cells_of(forecast, is_measured), widths);
+  page.note(
+      str("\"a step\" is ESTIMATED: operations for each token at the speed of products above, and the memory that a "
+          "step moves at the speed of memory. ",
+          is_measured ? "\"timed\" is the median of real steps on random tokens, \"ratio\" timed over estimated; "
+                        "the whole run follows what was timed. "
+                      : "--measure times real steps instead. ",
+          "The run has its evaluations; preparing data and saving are left out."));
+  print_notes(facts.forecasts, page);
+}
+
+void print_choices(const Choices& choices, Page& page) {
+  if (choices.all.empty()) return;
+  page.heading("What auto means here (runtime.…)");
+  for (const Choice& choice : choices.all) page.entry(choice.setting, str(choice.value, ": ", choice.reason));
+}
+
+void print_problems(const std::vector<Problem>& problems, Page& page) {
+  const auto fatal = static_cast<std::int64_t>(std::count_if(
+      problems.begin(), problems.end(), [](const Problem& problem) { return problem.severity == Severity::cannot; }));
+  const auto warnings = static_cast<std::int64_t>(problems.size()) - fatal;
+  page.heading(problems.empty() ? "No problems were found." : "Problems, each with the command that mends it");
+  for (const Problem& problem : problems) {
+    page.note(problem.text, problem.severity == Severity::cannot ? "X" : "!");
+    page.command(problem.command);
+  }
+  if (fatal > 0) {
+    page.heading(str("Training cannot work here before ", count_of(fatal, "problem"), " marked X ",
+                     fatal == 1 ? "is" : "are", " mended."));
+  } else if (warnings > 0) {
+    page.heading(str("Training works here; ", count_of(warnings, "thing"), " could be better."));
+  }
+}
+
+}  // namespace
+
+std::string as_text(const Facts& facts, const std::vector<Problem>& problems) {
+  Page page;
+  page.heading("This machine");
+  print_machine(facts, page);
+  print_load(facts.load, page);
+  if (facts.speed) print_speed(*facts.speed, page);
+  print_choices(facts.choices, page);
+  print_forecasts(facts, page);
+  print_problems(problems, page);
+  return page.text();
+}
+
+}  // namespace inkling::doctor

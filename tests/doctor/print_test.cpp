@@ -1,0 +1,128 @@
+// What is shown: never wider than 80 columns, and the same facts as text and as JSON.
+#include "doctor/print.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/strings.h"
+#include "doctor/page.h"
+#include "tests/doctor/invented_facts.h"
+
+namespace inkling::doctor {
+namespace {
+
+std::size_t widest(const std::string& text) {
+  std::size_t most = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    most = std::max(most, static_cast<std::size_t>(count_characters(line)));
+  }
+  return most;
+}
+
+// Facts whose texts are these, wherever a machine decides them.
+Facts with_texts(const std::string& text) {
+  Facts facts = healthy();
+  facts.system.distribution = facts.processor.model = facts.graphics.why_none = facts.graphics.driver_version = text;
+  facts.disks.front().path = facts.disks.front().kind = facts.libraries.torch_folder = text;
+  facts.disks.front().is_writable = false;
+  facts.libraries.openmp = {text, text};
+  facts.environment.variables = {{"LD_LIBRARY_PATH", text}, {"MKL_CBWR", text}};
+  facts.load.programs = {{.process = 4711, .name = text, .cores = 1, .run_folder = text}};
+  facts.forecasts.front().name = facts.forecasts.front().path = facts.forecasts.front().why_not = text;
+  facts.forecasts.front().fits_with = text;
+  facts.choices.all.front().reason = text;
+  return facts;
+}
+
+TEST(Text, IsNeverWiderThan80ColumnsWhateverTheMachineSays) {
+  rc::check([] {
+    const auto bytes = *rc::gen::container<std::string>(rc::gen::oneOf(
+        rc::gen::arbitrary<char>(), rc::gen::element<char>(' ', '/', 'a', '\n', '\t', '\x1b', '\xc3', '\xa4')));
+    const Facts facts = with_texts(bytes);
+    const std::string text = as_text(facts, judge(facts));
+    RC_ASSERT(widest(text) <= Page::columns);
+    RC_ASSERT(!find_invalid_utf8(text));
+    RC_ASSERT(text.find('\x1b') == std::string::npos);
+  });
+  const Facts facts = with_texts(std::string(500, 'x') + " " + std::string(79, 'y'));
+  EXPECT_EQ(widest(as_text(facts, judge(facts))), Page::columns);
+}
+
+TEST(Text, SaysEachProblemWithItsCommandAndWhetherTrainingWorks) {
+  Facts facts = healthy();
+  EXPECT_TRUE(contains(as_text(facts, judge(facts)), "No problems were found."));
+  facts.environment.locale = "C";
+  const std::string warned = as_text(facts, judge(facts));
+  EXPECT_TRUE(contains(warned, "    $ export LC_ALL=C.UTF-8\n"));
+  EXPECT_TRUE(contains(warned, "Training works here; 1 thing could be better."));
+  facts.disks.front().free = 0;
+  EXPECT_TRUE(contains(as_text(facts, judge(facts)), "Training cannot work here before 1 problem marked X is mended."));
+}
+
+TEST(Text, ALongCommandCanBeCopiedAsItStands) {
+  Page page;
+  const std::string command = "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
+  page.command(command);
+  std::string joined = page.text();
+  const std::size_t cut = joined.find(" \\\n      ");
+  ASSERT_NE(cut, std::string::npos) << joined;
+  joined.replace(cut, 9, " ");
+  EXPECT_EQ(joined, "    $ " + command + "\n");
+}
+
+TEST(Text, AnEstimateIsCalledOne) {
+  Facts facts = healthy();
+  EXPECT_TRUE(contains(as_text(facts, {}), "ESTIMATED"));
+  EXPECT_FALSE(contains(as_text(facts, {}), "timed over"));
+  facts.forecasts.front().measured_step = 0.045;
+  facts.forecasts.front().measured_fastest = 0.04;
+  facts.forecasts.front().measured_slowest = 0.05;
+  facts.forecasts.front().measured_run = 180;
+  facts.forecasts.front().measured_windows = 6;
+  const std::string text = as_text(facts, {});
+  EXPECT_TRUE(contains(text, "1.50"));
+  EXPECT_TRUE(contains(text, "timed with 6 of its 12 windows"));
+}
+
+TEST(Json, HasTheFactsOfTheText) {
+  Facts facts = healthy();
+  facts.environment.locale = "C";
+  facts.graphics.gpus = {{.name = "NVIDIA H100", .memory = 80, .free = 79, .major = 9, .minor = 0}};
+  const auto json = nlohmann::json::parse(as_json(facts, judge(facts)));
+  const std::string text = as_text(facts, judge(facts));
+  EXPECT_EQ(json["works"], true);
+  EXPECT_EQ(json["memory"]["total"], 16ULL << 30);
+  EXPECT_TRUE(contains(text, "16.0 GiB"));
+  for (const char* place :
+       {"/processor/model", "/gpu/usable/0/name", "/disks/0/path", "/instruction_sets/in_use", "/auto/0/value",
+        "/configs/0/name", "/problems/0/command", "/libraries/torch_folder", "/system/distribution"}) {
+    const std::string value = json[nlohmann::json::json_pointer(place)];
+    EXPECT_TRUE(contains(text, value));
+  }
+  EXPECT_EQ(json["gpu"]["usable"][0]["compute_capability"], "9.0");
+  EXPECT_EQ(json["speed"]["products"][1]["threads"], 4);
+  EXPECT_EQ(json["configs"][0]["estimated"]["step_seconds"], 0.03);
+  EXPECT_EQ(json["problems"][0]["severity"], "warning");
+}
+
+TEST(Json, IsJsonWhateverTheMachineSays) {
+  rc::check([](const std::string& text) {
+    const Facts facts = with_texts(text);
+    RC_ASSERT(nlohmann::json::accept(as_json(facts, judge(facts))));
+  });
+}
+
+TEST(Json, SaysWhenTrainingCannotWork) {
+  Facts facts = healthy();
+  facts.disks.front().free = 0;
+  EXPECT_EQ(nlohmann::json::parse(as_json(facts, judge(facts)))["works"], false);
+  facts.speed.reset();
+  EXPECT_TRUE(nlohmann::json::parse(as_json(facts, judge(facts)))["speed"].is_null());
+}
+
+}  // namespace
+}  // namespace inkling::doctor
