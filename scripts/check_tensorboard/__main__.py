@@ -18,7 +18,7 @@ training: {max_steps: 40, batch_size: 8, micro_batch_size: 4}
 evaluation: {interval: 10, batches: 2}
 checkpoint: {interval: 7, keep: 100}
 logging: {interval: 1, tensorboard: true, histograms: 20}
-sampling: {interval: 8, prompts: ["Line 3", "", "# <b>*a*\\n"], max_tokens: 30}
+sampling: {interval: 8, prompts: ["Line 3", "", "# <b>*a*\\n\\n 7.  a"], max_tokens: 30}
 runtime: {device: cpu, threads: 1}
 """
 # The fields of log.jsonl and their tags.
@@ -107,6 +107,9 @@ def check_values(tally: Tally, run: Path) -> None:
     shown = {step: [board.text(f"sample/{i + 1}", step) for i in range(3)] for step in samples}
     tally.judge("samples as in log.jsonl", first_difference(shown, samples))
     tally.judge("settings", None if board.text("settings", 0) == (run / "config.yaml").read_text() else "another text")
+
+    charts = {"loss": ["loss/.*"], "gradient norm": ["gradient_norm/.*"], "weight norm": ["weight_norm/.*"]}
+    tally.judge("charts of several curves", first_difference(board.charts(), charts))
 
     weights = latest_weights(run)
     whole = float(np.sqrt(sum(np.sum(np.square(values, dtype=np.float64)) for values in weights.values())))

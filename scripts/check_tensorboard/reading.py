@@ -1,4 +1,5 @@
 """A run's event files as TensorBoard's own readers see them."""
+import html
 import json
 import logging
 import struct
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from tensorboard.backend.event_processing import event_accumulator, plugin_event_accumulator
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+from tensorboard.plugins.custom_scalar import layout_pb2, metadata
 from tensorboard.util import tensor_util
 
 EVERYTHING = {"scalars": 0, "tensors": 0, "histograms": 0}
@@ -63,6 +65,12 @@ class Board:
             return f"<{len(texts)} texts>"
         return as_was_written(texts[0][0].decode())
 
+    def charts(self) -> dict[str, list[str]]:
+        """The tags of each chart of the page "custom scalars"."""
+        (event,) = self.accumulator.Tensors(metadata.CONFIG_SUMMARY_TAG)
+        layout = layout_pb2.Layout.FromString(event.tensor_proto.string_val[0])
+        return {chart.title: list(chart.multiline.tag) for category in layout.category for chart in category.chart}
+
     def histograms(self) -> dict[str, dict[int, Histogram]]:
         """With their sums, which TensorBoard itself does not keep and its older reader does."""
         older = event_accumulator.EventAccumulator(str(self.run), size_guidance=EVERYTHING)
@@ -87,10 +95,11 @@ class Board:
 
 
 def as_was_written(markdown: str) -> str:
-    lines = markdown.split("\n")
-    if lines[-1] != "" or any(not line.startswith("    ") for line in lines[:-1]):
-        return f"<not a block: {markdown!r}>"
-    return "\n".join(line[4:] for line in lines[:-1])
+    """What this Markdown shows: a block of code, or lines that each end with two spaces."""
+    if markdown.startswith("    "):
+        return "\n".join(line[4:] for line in markdown.split("\n")[:-1])
+    lines = markdown.split("  \n")
+    return "\n".join("" if line == "&nbsp;" else html.unescape(line).replace("\xa0", " ") for line in lines)
 
 
 def latest_weights(run: Path) -> dict[str, np.ndarray]:

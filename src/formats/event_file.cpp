@@ -74,6 +74,20 @@ std::string summary_value(std::string_view tag, std::string_view content) {
   return summary;
 }
 
+// A tensor of one string (dtype 1, tensor_shape 2, string_val 8), which a plugin of TensorBoard shows
+// (SummaryMetadata: plugin_data 1; PluginData: plugin_name 1).
+std::string tensor_for(std::string_view plugin_name, std::string_view shape, std::string_view text) {
+  std::string tensor, plugin, metadata, content;
+  append_whole(tensor, 1, data_type_string);
+  append_counted(tensor, 2, shape);
+  append_counted(tensor, 8, text);
+  append_counted(plugin, 1, plugin_name);
+  append_counted(metadata, 1, plugin);
+  append_counted(content, 9, metadata);
+  append_counted(content, 8, tensor);
+  return content;
+}
+
 // Returns the step of an event of which `bytes` is the beginning; none if event() did not write it.
 std::optional<std::int64_t> step_of(std::string_view bytes) {
   std::string before;
@@ -100,19 +114,27 @@ void SummaryValues::add_number(std::string_view tag, double value) {
   message_ += summary_value(tag, content);
 }
 
-// A tensor of one string (dtype 1, tensor_shape 2, string_val 8), which the plugin "text" shows.
 void SummaryValues::add_text(std::string_view tag, std::string_view markdown) {
-  std::string size, shape, tensor, plugin, metadata, content;
+  std::string size, shape;
   append_whole(size, 1, 1);        // TensorShapeProto.Dim: size 1
   append_counted(shape, 2, size);  // TensorShapeProto: dim 2
-  append_whole(tensor, 1, data_type_string);
-  append_counted(tensor, 2, shape);
-  append_counted(tensor, 8, markdown);
-  append_counted(plugin, 1, "text");    // SummaryMetadata.PluginData: plugin_name 1
-  append_counted(metadata, 1, plugin);  // SummaryMetadata: plugin_data 1
-  append_counted(content, 9, metadata);
-  append_counted(content, 8, tensor);
-  message_ += summary_value(tag, content);
+  message_ += summary_value(tag, tensor_for("text", shape, markdown));
+}
+
+// Layout: category 2. Category: title 1, chart 2. Chart: title 1, multiline 2. MultilineChartContent: tag 1
+// (tensorboard/plugins/custom_scalar/layout.proto).
+void SummaryValues::add_charts(std::string_view title, const std::vector<Chart>& charts) {
+  std::string category, layout;
+  append_counted(category, 1, title);
+  for (const Chart& chart : charts) {
+    std::string lines, message;
+    for (const std::string& tag : chart.tags) append_counted(lines, 1, tag);
+    append_counted(message, 1, chart.title);
+    append_counted(message, 2, lines);
+    append_counted(category, 2, message);
+  }
+  append_counted(layout, 2, category);
+  message_ += summary_value("custom_scalars__config__", tensor_for("custom_scalars", "", layout));
 }
 
 // HistogramProto: min 1, max 2, num 3, sum 4, sum_squares 5, bucket_limit 6, bucket 7.

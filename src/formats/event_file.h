@@ -19,11 +19,18 @@ struct Histogram {
   std::vector<double> limits = {}, counts = {};  // of the buckets
 };
 
+// Curves of several tags in one picture.
+struct Chart {
+  std::string title;
+  std::vector<std::string> tags;  // regular expressions
+};
+
 // The values of one step, each under its tag. A slash in a tag parts the group from the name within it: "loss/train".
 class SummaryValues {
  public:
   void add_number(std::string_view tag, double value);  // as float32, of which TensorBoard draws curves
   void add_text(std::string_view tag, std::string_view markdown);
+  void add_charts(std::string_view title, const std::vector<Chart>& charts);  // TensorBoard's page "custom scalars"
   void add_histogram(std::string_view tag, const Histogram& histogram);
 
   const std::string& message() const { return message_; }  // a Summary

@@ -12,8 +12,8 @@
 namespace inkling {
 namespace {
 
-// Returns Markdown that shows the text as it is, spaces and all.
-std::string as_written(const std::string& text) {
+// Returns Markdown that shows the text line by line in the font of code.
+std::string as_code(const std::string& text) {
   constexpr std::string_view code = "    ";
   std::string markdown(code);
   for (const char character : text) {
@@ -21,6 +21,30 @@ std::string as_written(const std::string& text) {
     if (character == '\n') markdown += code;
   }
   return markdown + "\n";
+}
+
+// Returns Markdown that shows the text as it is, with its line ends and spaces, and lets long lines wrap. What Markdown
+// or HTML might take for a sign of theirs is written by its number.
+std::string as_prose(const std::string& text) {
+  constexpr std::string_view harmless = ",;?'\"/%$@^.:()!";
+  std::string markdown;
+  char before = '\n';
+  for (const char character : text) {
+    const bool begins_line = before == '\n';
+    const bool is_letter = (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z');
+    const bool is_mark = (character >= '0' && character <= '9') || harmless.find(character) != std::string_view::npos;
+    if (character == '\n') {
+      markdown += begins_line ? "&nbsp;  \n" : "  \n";  // two spaces end a line
+    } else if (character == ' ') {
+      markdown += begins_line || before == ' ' ? "&nbsp;" : " ";
+    } else if (is_letter || static_cast<unsigned char>(character) >= 0x80 || (is_mark && !begins_line)) {
+      markdown += character;
+    } else {
+      markdown += str("&#", static_cast<int>(character), ";");
+    }
+    before = character;
+  }
+  return markdown;
 }
 
 double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
@@ -35,7 +59,10 @@ void add_histogram(SummaryValues& values, const std::string& tag, const at::Tens
 
 void Board::show_settings(const std::string& yaml) {
   SummaryValues values;
-  values.add_text("settings", as_written(yaml));
+  values.add_text("settings", as_code(yaml));
+  values.add_charts(
+      "training",
+      {{"loss", {"loss/.*"}}, {"gradient norm", {"gradient_norm/.*"}}, {"weight norm", {"weight_norm/.*"}}});
   file_.append(0, values);
 }
 
@@ -82,13 +109,13 @@ void Board::show_evaluation(std::int64_t step, double train_loss, const Validati
 
 void Board::show_sample(std::int64_t step, std::size_t number, const DrawnSample& sample) {
   SummaryValues values;
-  values.add_text(str("sample/", number), as_written(sample.prompt + sample.text));
+  values.add_text(str("sample/", number), as_prose(sample.prompt + sample.text));
   file_.append(step, values);
 }
 
 void Board::show_event(std::int64_t step, const std::string& line) {
   SummaryValues values;
-  values.add_text("events", line);
+  values.add_text("events", as_prose(line));
   file_.append(step, values);
 }
 

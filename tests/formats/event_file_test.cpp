@@ -61,6 +61,28 @@ TEST(Events, AreEncodedFieldByField) {
             "12041202"
             "0801"
             "42026869");
+  SummaryValues charts;
+  charts.add_charts("t", {{"c", {"a"}}});
+  const std::string layout =
+      "120d"
+      "0a0174"
+      "1208"
+      "0a0163"
+      "1203"
+      "0a0161";
+  EXPECT_EQ(hex(charts.message()),
+            "0a45"
+            "0a18" +
+                hex("custom_scalars__config__") +
+                "4a12"
+                "0a10"
+                "0a0e" +
+                hex("custom_scalars") +
+                "4215"
+                "0807"
+                "1200"
+                "420f" +
+                layout);
   SummaryValues histogram;
   histogram.add_histogram(
       "h", {.smallest = 1, .largest = 1, .count = 2, .sum = 2, .sum_of_squares = 2, .limits = {1}, .counts = {2}});
