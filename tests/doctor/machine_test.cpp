@@ -65,7 +65,8 @@ TEST(Machine, AGovernorThatChoosesItselfIsNoLimit) {
 TEST(Machine, TheLeastOfNestedQuotasCounts) {
   const InventedMachine version2;
   version2.says("proc/self/cgroup", "0::/user.slice/job\n");
-  version2.says("sys/fs/cgroup/user.slice/job/cpu.max", "max 100000\n");
+  version2.says("sys/fs/cgroup/user.slice/job/cpu.max", "300000 100000\n");
+  version2.says("sys/fs/cgroup/cpu.max", "max 100000\n");
   version2.says("sys/fs/cgroup/user.slice/cpu.max", "150000 100000\n");
   EXPECT_EQ(find_processor(version2.files()).quota, 1.5);
   const InventedMachine version1;
