@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "runtime/cpu_memory.h"
+#include "text/prompts.h"
 
 namespace inkling {
 
