@@ -10,6 +10,7 @@
 #include "attend/picture.h"
 #include "attend/print_json.h"
 #include "base/files.h"
+#include "base/paths.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/load_model.h"
 #include "model_flags.h"
@@ -74,10 +75,17 @@ void write_through(const std::string& place, const std::string& result) {
   if (!(out << result << std::flush)) throw Error::environment(str("cannot write ", place));
 }
 
+// A name that no file has: attention.html, else attention-2.html …
+std::string free_name(const std::string& stem, const std::string& ending) {
+  std::string name = stem + ending;
+  for (int number = 2; is_there(name); ++number) name = str(stem, "-", number, ending);
+  return name;
+}
+
 // A page or a picture goes where the person says; a terminal, which could not show it, gets a file instead.
 void write_result(const Flags& flags, const std::string& result) {
   std::string place = flags.out;
-  if (place.empty() && ::isatty(STDOUT_FILENO) != 0) place = flags.svg ? "attention.svg" : "attention.html";
+  if (place.empty() && ::isatty(STDOUT_FILENO) != 0) place = free_name("attention", flags.svg ? ".svg" : ".html");
   if (place.empty() || place == "-") {
     std::cout << result;
     return;

@@ -70,6 +70,7 @@ std::string Progress::line(double elapsed_seconds, std::size_t columns) const {
     }
     return shortened(*(lines.end() - 1), columns, Charset::ascii);
   };
+  if (total_ == 0 && !terminal_) return label + said({count, speed});
   if (total_ == 0) return first_that_fits({label + said({count, speed}), said({count, speed}), count});
   const double fraction = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
   const std::string percent = format_fixed(std::floor(100 * fraction), 0) + " %";

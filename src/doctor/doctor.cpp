@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/ordered_work.h"
+#include "base/own_folder.h"
 #include "base/strings.h"
 #include "config/config.h"
 #include "doctor/forecast.h"
@@ -136,8 +137,8 @@ void forecast_all(const std::vector<NamedConfig>& configs, bool measured, Speeds
 
 std::vector<std::string> shipped_configs(const fs::path& program) {
   const fs::path folder = program.parent_path();
-  for (const fs::path& place : {folder.parent_path().parent_path() / "configs",
-                                folder.parent_path() / "share" / "inkling" / "configs", fs::path("configs")}) {
+  for (const fs::path& place :
+       {folder.parent_path().parent_path() / "configs", installed_share() / "configs", fs::path("configs")}) {
     std::set<std::string> found;
     std::error_code error;
     for (fs::directory_iterator entry(place, error); !error && entry != fs::directory_iterator();
@@ -160,6 +161,8 @@ Facts examine(const Examination& examination) {
     forecast_all(configs, examination.measure, speeds, facts);
   } catch (const Error& error) {
     facts.choices.why_none = error.message();
+  } catch (const c10::OutOfMemoryError&) {  // another program holds it, which the facts say
+    log_warning("the GPU's memory is too small to measure its speed");
   }
   return facts;
 }

@@ -1,7 +1,9 @@
 // libinkling.so: finds LibTorch, loads it and libinkling_core.so, which uses it, and passes calls on.
 #include <dlfcn.h>
 
+#include <new>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -21,6 +23,15 @@ auto translated(const Call& call) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::input) throw std::invalid_argument(error.message());
     throw std::runtime_error(error.message());
+  } catch (const std::runtime_error&) {
+    throw;
+  } catch (const std::logic_error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {  // LibTorch's, with a stack trace behind the first line
+    const std::string_view what = error.what();
+    throw std::runtime_error(std::string(what.substr(0, what.find('\n'))));
   }
 }
 

@@ -107,8 +107,9 @@ bool is_finished(const Resume& resume, const TrainingConfig& asked) {
                  ". Raise training.max_steps to go on, or give --fresh to start over"));
     return true;
   }
-  const std::int64_t patience = asked.stop_when.patience;
-  if (patience == 0 || state.evaluations_since_best < patience || asked.max_steps > resume.max_steps) return false;
+  const auto reached = [&](std::int64_t patience) { return patience > 0 && state.evaluations_since_best >= patience; };
+  if (!reached(resume.patience) || !reached(asked.stop_when.patience)) return false;
+  if (asked.max_steps > resume.max_steps) return false;
   log_info(str("this run stopped early, after ", state.step, " steps: ", describe_standstill(state),
                ". Raise training.stop_when.patience or training.max_steps to go on, or give --fresh to start over"));
   return true;

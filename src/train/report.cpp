@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "base/terminal_text.h"
 #include "formats/json_fields.h"
 
 namespace inkling {
@@ -47,18 +48,10 @@ void drop_lines_after(const std::filesystem::path& path, std::int64_t steps_done
 // terminal: a model may write anything.
 std::string for_terminal(std::string text) {
   while (text.ends_with('\n')) text.pop_back();
+  std::istringstream lines(text);
   std::string shown;
-  for (std::size_t offset = 0; offset < text.size();) {
-    const char32_t character = decode_utf8(text, offset);
-    if (character == '\n') {
-      shown += "\n    ";
-    } else if (character == '\t') {
-      shown += ' ';
-    } else if (character < 0x20 || (character >= 0x7f && character < 0xa0)) {
-      shown += "\\x" + hexadecimal(character, 2);
-    } else {
-      append_utf8(shown, character);
-    }
+  for (std::string line; std::getline(lines, line);) {
+    shown += (shown.empty() ? "" : "\n    ") + printable(line, Charset::utf8);
   }
   return shown;
 }

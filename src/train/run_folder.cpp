@@ -130,7 +130,7 @@ std::optional<Resume> find_resume(const fs::path& run, Config& config, bool acce
   }
   if (config.model.init_from) config = inherit_settings(std::move(config), before);
   check_changes(before, config, accept_changes);
-  return Resume{*newest, state, before.training.max_steps};
+  return Resume{*newest, state, before.training.max_steps, before.training.stop_when.patience};
 }
 
 void check_changes(const Config& before, const Config& after, bool accept_changes) {

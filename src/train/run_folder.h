@@ -49,7 +49,7 @@ std::filesystem::path choose_run_folder(const TrainOptions& options);
 struct Resume {
   std::filesystem::path checkpoint;
   TrainingState state;
-  std::int64_t max_steps = 0;  // of the settings that it was saved with
+  std::int64_t max_steps = 0, patience = 0;  // of the settings that it was saved with
 };
 
 // Returns none for a new run; `config` is completed by the checkpoint's settings (train/initial_model.h). Throws the

@@ -85,8 +85,8 @@ class Run {
       report_step(last);
       const bool evaluated = last || is_time(config_.evaluation.interval);
       const bool best = evaluated && evaluate();
-      if (last || is_time(config_.sampling.interval)) sample(stop);
       ends = last || (evaluated && stops_early());
+      if (ends || is_time(config_.sampling.interval)) sample(stop);
       const bool stopping = stop.requested();  // asked once a step, so that what is said is what was done
       if (best || ends || stopping || is_time(config_.checkpoint.interval)) save();
       if (stopping && !ends) {
@@ -166,7 +166,7 @@ class Run {
     return true;
   }
 
-  // A model that cannot write yet goes on training.
+  // A model that cannot write yet, or for whose texts there is no memory left, goes on training.
   void sample(const StopSignal& stop) {
     const SamplingConfig& sampling = config_.sampling;
     if (sampling.interval == 0 || stop.requested()) return;
@@ -177,9 +177,14 @@ class Run {
         report_->log_sample(state_.step, samples[i], sampling.seed);
         if (board_) board_->show_sample(state_.step, i + 1, samples[i]);
       }
+    } catch (const OutOfMemory& error) {
+      report_->say(str("step ", state_.step, ": no sample, because ", error.message()));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::input) throw;
       report_->say(str("step ", state_.step, ": no sample, because ", error.message()));
+    } catch (const c10::OutOfMemoryError&) {
+      report_->say(
+          str("step ", state_.step, ": no sample, because the GPU's memory is too small for it beside training"));
     }
   }
 

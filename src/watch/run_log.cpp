@@ -53,7 +53,9 @@ const LoggedEvaluation* RunLog::best_evaluation() const {
   return best;
 }
 
-bool RunLog::has_stopped_early() const { return !events.empty() && events.back().name == "stopped_early"; }
+bool RunLog::has_stopped_early() const {
+  return !events.empty() && events.back().name == "stopped_early" && events.back().step >= last_step();
+}
 
 void RunLog::add(std::string_view line) {
   const Json json = Json::parse(line, nullptr, false);

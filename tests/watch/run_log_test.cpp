@@ -43,6 +43,14 @@ TEST(RunLog, EveryKindOfLineIsReadAndUnknownOnesArePassedOver) {
   EXPECT_EQ(log.damaged, 0u);
 }
 
+TEST(RunLog, ARunThatWentOnAfterAnEarlyStopHasNotStopped) {
+  RunLog log;
+  log.add("{\"step\":20,\"event\":\"stopped_early\",\"best_step\":10,\"best_val_loss\":3}");
+  EXPECT_TRUE(log.has_stopped_early());
+  log.add("{\"step\":30,\"loss\":2}");
+  EXPECT_FALSE(log.has_stopped_early());
+}
+
 TEST(RunLog, LinesThatAreNoneAreCountedAndDoNoHarm) {
   RunLog log;
   for (const char* line :
