@@ -119,7 +119,8 @@ struct ProductSpeed {
 struct Speed {
   std::string dtype = {}, device = {};      // of the products
   std::vector<ProductSpeed> products = {};  // for several numbers of threads, the last with those that auto takes
-  double memory = 0.0;                      // bytes per second read
+  double thread_start = 0.0;  // seconds in which the threads of auto begin work together and wait for each other
+  double memory = 0.0;        // bytes per second read
 };
 
 struct Choice {

@@ -83,17 +83,19 @@ StepCosts estimate_step(const ExpectedRun& run, const Speed& speed, std::uint64_
   const TrainingBytes bytes = training_memory(run.config, run.shape, run.runtime, rows);
   const std::uint64_t kept = bytes.activations + bytes.logits;
   const double moved = kept > cache ? 5.0 * static_cast<double>(kept) * passes : 0.0;
+  const double starts = passes * static_cast<double>(24 * run.shape.n_layer + 10) + 2.0;
   const double weights = static_cast<double>(ParameterLayout(gpt_parameters(run.shape)).size());
   return {.arithmetic = tokens * flops_per_token(run.shape) / product_flops(speed, run.runtime.threads),
           .passes = moved / speed.memory,
-          .update = 8.0 * sizeof(float) * weights / speed.memory};
+          .update = 8.0 * sizeof(float) * weights / speed.memory,
+          .starting = run.runtime.threads > 1 ? starts * speed.thread_start : 0.0};
 }
 
 double estimate_run(const Config& config, const StepCosts& step) {
   const double steps = static_cast<double>(config.training.max_steps);
   const double evaluations = std::ceil(steps / static_cast<double>(config.evaluation.interval));
   const double batches = 2.0 * static_cast<double>(config.evaluation.batches);
-  return steps * step.total() + evaluations * batches * (step.arithmetic + step.passes) / 3.0;
+  return steps * step.total() + evaluations * batches * (step.arithmetic + step.passes + step.starting) / 3.0;
 }
 
 Forecast forecast_run(const ExpectedRun& run, const std::string& path, const std::optional<Speed>& speed,

@@ -27,15 +27,19 @@ struct ExpectedRun {
 // together with nothing.
 ExpectedRun expect_run(const Config& config, const DeviceChoice& device);
 
-// The seconds of one step in two parts: its arithmetic, and the memory that is read and written beside it.
+// The seconds of one step in three parts: its arithmetic, and the memory that is read and written beside it.
 //   arithmetic: flops_per_token() of each token (Chowdhery et al. 2022), at the speed of a large product
 //   memory:     what the forward pass keeps is written and read there, read backwards, and its gradient is written and
 //               read: five times its bytes, but only where the caches hold less; AdamW reads four numbers of a weight
 //               and writes three, and the gradient's norm reads one: eight
-// Nothing is counted for products that run below the speed of a large one, nor for starting operations.
+//   starting:   on the CPU each operation begins and ends in all threads, which takes microseconds where nothing else
+//               runs, and milliseconds where others take the cores. A layer has eight operations forwards (two norms,
+//               four products, attention, activation) and sixteen backwards (two products for each, the sums of four
+//               biases, and the other four); a pass has ten more (embedding, last norm, head), the update two
+// Nothing is counted for products that run below the speed of a large one.
 struct StepCosts {
-  double arithmetic = 0.0, passes = 0.0, update = 0.0;  // seconds
-  double total() const { return arithmetic + passes + update; }
+  double arithmetic = 0.0, passes = 0.0, update = 0.0, starting = 0.0;  // seconds
+  double total() const { return arithmetic + passes + update + starting; }
 };
 std::uint64_t largest_cache(const Processor& processor);
 StepCosts estimate_step(const ExpectedRun& run, const Speed& speed, std::uint64_t cache);

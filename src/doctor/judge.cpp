@@ -11,6 +11,7 @@ namespace {
 constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20, gibibyte = std::uint64_t{1} << 30;
 constexpr std::uint64_t too_little_disk = 64 * mebibyte;  // a small run's checkpoints
 constexpr double noticed_clock = 0.9;  // share of the fastest clock below which a run is clearly slower
+constexpr double slow_start = 2e-4;    // seconds: no processor takes as long, so a thread was put off
 constexpr double least_gain = 1.15;    // of all threads over one, where there are two or more
 
 void warn(std::vector<Problem>& problems, std::string name, std::string text, std::string command) {
@@ -138,7 +139,14 @@ void judge_processor(const Facts& facts, std::vector<Problem>& problems) {
   judge_clock(processor, problems);
   if (!facts.speed || facts.speed->products.size() < 2 || has_quota_problem) return;
   const ProductSpeed &one = facts.speed->products.front(), &all = facts.speed->products.back();
-  if (one.threads == 1 && all.threads > 1 && all.flops < least_gain * one.flops) {
+  const bool gains_nothing = one.threads == 1 && all.threads > 1 && all.flops < least_gain * one.flops;
+  if (facts.speed->thread_start > slow_start) {
+    warn(problems, "threads_wait",
+         str("threads wait ", format_fixed(1000 * facts.speed->thread_start, 1),
+             " ms for each other at each operation, because others take the cores; until these are done, one thread "
+             "is faster"),
+         "inkling-train CONFIG --set runtime.threads=1");
+  } else if (gains_nothing) {
     warn(problems, "threads_gain_nothing",
          str(all.threads, " threads multiply at ", format_fixed(all.flops / one.flops, 2),
              " times the speed of one; while others take the cores, one thread is faster, because threads wait for "

@@ -118,6 +118,7 @@ Json json_of(const Speed& speed) {
                                [](const ProductSpeed& product) {
                                  return Json{{"threads", product.threads}, {"flops_per_second", product.flops}};
                                })},
+          {"thread_start_seconds", speed.thread_start},
           {"memory_bytes_per_second", speed.memory}};
 }
 

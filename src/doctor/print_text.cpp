@@ -23,6 +23,7 @@ std::string format_time(double seconds) {
   constexpr double minute = 60, hour = 60 * minute, day = 24 * hour, year = 365 * day;
   const auto digits = [](double value) { return value < 9.95 ? 1 : 0; };
   const auto with_unit = [&](double value, const char* unit) { return str(format_fixed(value, digits(value)), unit); };
+  if (seconds < 0.0009995) return with_unit(1e6 * seconds, " us");
   if (seconds < 0.9995) return with_unit(1000 * seconds, " ms");
   if (seconds < 2 * minute) return with_unit(seconds, " s");
   if (seconds < 2 * hour) return with_unit(seconds / minute, " min");
@@ -140,6 +141,7 @@ void print_speed(const Speed& speed, Page& page) {
                         : str(format_flops(product.flops), " with ", count_of(product.threads, "thread")));
   }
   page.entry("products", str(join(words, ", "), " (large matrices in ", speed.dtype, " on ", speed.device, ")"));
+  if (speed.thread_start > 0) page.entry("threads", str(format_time(speed.thread_start), " to begin and end together"));
   page.entry("memory", str(format_fixed(speed.memory / 1e9, 1), " GB/s read"));
 }
 
@@ -185,8 +187,8 @@ void print_forecasts(const Facts& facts, Page& page) {
   page.row(titles, widths);
   for (const Forecast& forecast : facts.forecasts) page.row(cells_of(forecast, is_measured), widths);
   page.note(
-      str("\"a step\" is ESTIMATED: operations for each token at the speed of products above, and the memory that a "
-          "step moves at the speed of memory. ",
+      str("\"a step\" is ESTIMATED from the speeds above: arithmetic for each token, memory that is moved, and threads "
+          "that begin and end together. ",
           is_measured ? "\"timed\" is the median of real steps on random tokens, \"ratio\" timed over estimated; "
                         "the whole run follows what was timed. "
                       : "--measure times real steps instead. ",

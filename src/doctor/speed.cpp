@@ -70,6 +70,7 @@ Speed measure_speed(const Runtime& runtime, const Facts& facts) {
     at::set_num_threads(threads);
     speed.products.push_back({threads, matrix_product_peak(options, most_seconds)});
   }
+  if (has_threads) speed.thread_start = thread_start_seconds(most_seconds / 2);
   speed.memory = bandwidth(runtime.device, has_threads ? bytes_to_read(facts) : std::int64_t{512} << 20);
   return speed;
 }

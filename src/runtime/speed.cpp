@@ -54,6 +54,19 @@ void MemoryReads::read() {
   if (checksum_ == 0.0) throw Error::internal("the memory was not read");  // and no compiler leaves the reading out
 }
 
+double thread_start_seconds(double most_seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int fewest = 10, most = 10'000;
+  const auto start = Clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  int count = 0;
+  while (count < fewest || (count < most && elapsed() < most_seconds)) {
+    in_all_threads([](int, int) {});
+    ++count;
+  }
+  return elapsed() / count;
+}
+
 double matrix_product_peak(const at::TensorOptions& options, double most_seconds) {
   const std::int64_t size = options.device().is_cpu() ? 1024 : 8192;
   const at::Tensor a = at::randn({size, size}, options), b = at::randn({size, size}, options);

@@ -27,6 +27,10 @@ class MemoryReads {
   double checksum_ = 0.0;
 };
 
+// Seconds that all of LibTorch's threads on the CPU take to begin work together and to wait for each other: the mean
+// over about `most_seconds`, because on a busy machine some of them take a thousand times as long as the others.
+double thread_start_seconds(double most_seconds);
+
 // Floating-point operations per second of a large square matrix product: the median of a few, or of at least three
 // where these take longer than `most_seconds`.
 double matrix_product_peak(const at::TensorOptions& options, double most_seconds = 60);

@@ -42,6 +42,17 @@ TEST(Estimate, IsTheArithmeticAtTheSpeedOfProductsAndTheMemoryAtItsOwn) {
   EXPECT_EQ(estimate_step(run, machine(1e9, 1e9), huge_cache).passes, 0.0);
 }
 
+TEST(Estimate, ThreadsThatWaitForEachOtherCountForEachOperationAndOneThreadNeverWaits) {
+  Speed speed = machine(1e9, 1e9);
+  speed.thread_start = 0.5;
+  EXPECT_EQ(estimate_step(expect({}), speed, small_cache).starting, 0.0);
+  const double once = estimate_step(expect({"runtime.threads=2"}), speed, small_cache).starting;
+  const double twice =
+      estimate_step(expect({"runtime.threads=2", "training.micro_batch_size=4"}), speed, small_cache).starting;
+  EXPECT_DOUBLE_EQ(once, 0.5 * (2 * 24 + 10 + 2));
+  EXPECT_DOUBLE_EQ(twice, 0.5 * (2 * (2 * 24 + 10) + 2));
+}
+
 TEST(Estimate, GrowsWithTheBatchHoweverItIsCut) {
   const Speed speed = machine(1e9, 1e9);
   const StepCosts whole = estimate_step(expect({"training.micro_batch_size=8"}), speed, small_cache);
@@ -53,7 +64,7 @@ TEST(Estimate, GrowsWithTheBatchHoweverItIsCut) {
 
 TEST(Estimate, ARunIsItsStepsAndItsEvaluations) {
   const ExpectedRun run = expect({});
-  const StepCosts step{.arithmetic = 3.0, .passes = 0.0, .update = 1.0};
+  const StepCosts step{.arithmetic = 2.0, .passes = 0.5, .update = 1.0, .starting = 0.5};
   // 40 steps of 4 s, and 4 evaluations of 2 batches on 2 splits, each 1 s.
   EXPECT_DOUBLE_EQ(estimate_run(run.config, step), 40 * 4.0 + 4 * 2 * 2 * 1.0);
 }

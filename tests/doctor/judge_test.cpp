@@ -258,6 +258,9 @@ TEST(Judge, ThreadsThatGainNothingAreSeenInTheMeasurement) {
   facts.processor.quota = 1.0;  // which explains it
   expect_only(facts, "cpu_quota", "inkling-train CONFIG --set runtime.threads=1");
   facts.processor.quota = {};
+  facts.speed->thread_start = 0.01;  // the same, seen closer
+  expect_only(facts, "threads_wait", "inkling-train CONFIG --set runtime.threads=1");
+  facts.speed->thread_start = 5e-6;
   facts.speed->products = {{1, 100e9}};
   EXPECT_EQ(names(facts), std::vector<std::string>{});
 }
