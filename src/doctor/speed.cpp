@@ -14,7 +14,7 @@
 namespace inkling::doctor {
 namespace {
 
-constexpr double most_seconds = 0.2;  // for each number of threads
+constexpr double most_seconds = 0.3;  // for each number of threads
 
 // Several times the largest cache, but no more than a sixteenth of what is free.
 std::int64_t bytes_to_read(const Facts& facts) {

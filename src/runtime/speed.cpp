@@ -67,13 +67,16 @@ double thread_start_seconds(double most_seconds) {
   return elapsed() / count;
 }
 
-double matrix_product_peak(const at::TensorOptions& options, double most_seconds) {
+double matrix_product_peak(const at::TensorOptions& options, std::optional<double> limit) {
   const std::int64_t size = options.device().is_cpu() ? 1024 : 8192;
   const at::Tensor a = at::randn({size, size}, options), b = at::randn({size, size}, options);
   at::Tensor out = at::empty({size, size}, options);
   std::vector<double> seconds;
-  while (seconds.size() < 3 ||
-         (seconds.size() < 7 && std::accumulate(seconds.begin(), seconds.end(), 0.0) < most_seconds)) {
+  const auto is_enough = [&] {
+    if (!limit) return seconds.size() >= 7;
+    return seconds.size() >= 3 && std::accumulate(seconds.begin(), seconds.end(), 0.0) >= *limit;
+  };
+  while (!is_enough()) {
     seconds.push_back(seconds_of(options.device(), [&] { at::mm_out(out, a, b); }));
   }
   std::sort(seconds.begin(), seconds.end());

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 namespace inkling {
 
@@ -31,8 +32,8 @@ class MemoryReads {
 // over about `most_seconds`, because on a busy machine some of them take a thousand times as long as the others.
 double thread_start_seconds(double most_seconds);
 
-// Floating-point operations per second of a large square matrix product: the median of a few, or of at least three
-// where these take longer than `most_seconds`.
-double matrix_product_peak(const at::TensorOptions& options, double most_seconds = 60);
+// Floating-point operations per second of a large square matrix product: the median of seven, or of as many as fit into
+// `seconds`, but at least three.
+double matrix_product_peak(const at::TensorOptions& options, std::optional<double> seconds = {});
 
 }  // namespace inkling
