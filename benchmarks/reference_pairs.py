@@ -1,16 +1,24 @@
-"""Pairs of prompts for benchmarks/attends: the same words, then two ways to ask, after which two different nouns follow.
+"""Pairs of prompts for benchmarks/attends and benchmarks/silenced, and what inkling-attend says of them. Both prompts of
+a pair are the same but for a word, after which one of two nouns follows that both have named.
 
 The words come from the grammars that the models were trained on (src/grammar/grammar.h describes their language). Since
-both nouns of a pair are the right one once, whoever always takes the first noun, or the nearest, or the one that was
-named more often, is right in exactly half of the prompts.
+each noun of a pair is the right one once, whoever always takes the first noun, or the nearest, or the one that was named
+more often, is right in exactly half of the prompts.
 """
 
 import collections
 import itertools
+import json
+import os
 import pathlib
 import random
 import re
+import subprocess
 import typing
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = pathlib.Path(os.environ.get("INKLING_BUILD", ROOT / "build")) / "bin/inkling-attend"
+AT_ONCE = 100  # prompts on a command line
 
 # Where a noun stands in a prompt: its letters from `begin` up to `end`.
 Span = tuple[int, int]
@@ -147,3 +155,25 @@ def make_pairs(root, corpus, count, seed):
                 seen |= texts
                 pairs.append(pair)
     return pairs
+
+
+def attended(model, prompts):
+    """Yields the object that inkling-attend prints for each prompt."""
+    for begin in range(0, len(prompts), AT_ONCE):
+        some = prompts[begin:begin + AT_ONCE]
+        flags = [flag for prompt in some for flag in ("--prompt", prompt.text)]
+        with subprocess.Popen([PROGRAM, *model, "--json", *flags], text=True, stdout=subprocess.PIPE) as program:
+            for line in program.stdout:
+                yield json.loads(line)
+        if program.returncode != 0:
+            raise SystemExit(f"inkling-attend ended with {program.returncode}")
+
+
+def tokens_of(text, prompt, spans):
+    """Which tokens have a letter of these words. A tokenizer may put something in front of the prompt."""
+    ends = [0]
+    for token in text["tokens"]:
+        ends.append(ends[-1] + len(token["text"]))
+    shift = ends[-1] - len(prompt.text)
+    return [i for i, (begin, end) in enumerate(zip(ends, ends[1:]))
+            if any(begin - shift < stop and start < end - shift for start, stop in spans)]
