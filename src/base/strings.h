@@ -64,4 +64,8 @@ std::size_t incomplete_utf8_suffix(std::string_view text);
 // messages. (Its name is not "quoted", because a call with a std::string would find std::quoted instead.)
 std::string quote(std::string_view text);
 
+// `text`, which must be well-formed UTF-8, with all control characters but new lines and tabs written as \x1b: what a
+// model wrote, for a terminal.
+std::string without_control_characters(std::string_view text);
+
 }  // namespace inkling

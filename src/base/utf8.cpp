@@ -112,4 +112,18 @@ std::size_t incomplete_utf8_suffix(std::string_view text) {
   return 0;
 }
 
+std::string without_control_characters(std::string_view text) {
+  std::string shown;
+  for (std::size_t offset = 0; offset < text.size();) {
+    const char32_t character = decode_utf8(text, offset);
+    const bool is_control = character < 0x20 || (character >= 0x7f && character < 0xa0);
+    if (is_control && character != '\n' && character != '\t') {
+      shown += "\\x" + hexadecimal(character, 2);
+    } else {
+      append_utf8(shown, character);
+    }
+  }
+  return shown;
+}
+
 }  // namespace inkling

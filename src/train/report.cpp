@@ -43,23 +43,11 @@ void drop_lines_after(const std::filesystem::path& path, std::int64_t steps_done
   if (kept != text) write_file(path, kept);
 }
 
-// Returns the text with its later lines indented, without empty ones at its end and without what would steer a
-// terminal: a model may write anything.
-std::string for_terminal(std::string text) {
+// Returns the text with its later lines indented, and without empty ones at its end.
+std::string indented(std::string text) {
   while (text.ends_with('\n')) text.pop_back();
   std::string shown;
-  for (std::size_t offset = 0; offset < text.size();) {
-    const char32_t character = decode_utf8(text, offset);
-    if (character == '\n') {
-      shown += "\n    ";
-    } else if (character == '\t') {
-      shown += ' ';
-    } else if (character < 0x20 || (character >= 0x7f && character < 0xa0)) {
-      shown += "\\x" + hexadecimal(character, 2);
-    } else {
-      append_utf8(shown, character);
-    }
-  }
+  for (const char character : text) shown += character == '\n' ? "\n    " : std::string(1, character);
   return shown;
 }
 
@@ -159,7 +147,8 @@ void Report::log_evaluation(std::int64_t step, double train_loss, const Validati
 }
 
 void Report::log_sample(std::int64_t step, const DrawnSample& sample, std::uint64_t seed) {
-  say(str("step ", step, "/", max_steps_, "  sample: ", for_terminal(sample.prompt + sample.text)));
+  say(str("step ", step, "/", max_steps_,
+          "  sample: ", indented(without_control_characters(sample.prompt + sample.text))));
   append(Json({{"step", step}, {"sample", {{"prompt", sample.prompt}, {"text", sample.text}, {"seed", seed}}}}).dump());
   begin_interval();
 }

@@ -130,5 +130,10 @@ TEST(Utf8, CharactersAreCountedAndFoundByTheirFirstBytes) {
   EXPECT_EQ(character_start("\x80\x80\x80", 2), 0U);
 }
 
+TEST(Utf8, WithoutControlCharactersSteersNoTerminal) {
+  EXPECT_EQ(without_control_characters("a\tb\n\x1b[2J\r\x7f \xc2\x9b é 日"), "a\tb\n\\x1b[2J\\x0d\\x7f \\x9b é 日");
+  EXPECT_EQ(without_control_characters(std::string_view("\0", 1)), "\\x00");
+}
+
 }  // namespace
 }  // namespace inkling
