@@ -22,5 +22,35 @@ TEST(LogLines, OnlyWholeLinesOfStepsThatWereDoneAreKept) {
   EXPECT_EQ(read_file(log), kept);
 }
 
+TEST(LogLines, OfASampleHoldItWholeAndTheTerminalWhatCannotSteerIt) {
+  const TemporaryFolder folder;
+  const std::string log = folder.path() / "log.jsonl";
+  testing::internal::CaptureStderr();
+  {
+    Report report(log, 0, 20, 0, 0);
+    report.log_sample(3, {"One\n", "two \x1b[2J\"three\"\n\n"}, 7);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "step 3/20  sample: One\n    two �[2J\"three\"\n");
+  EXPECT_EQ(
+      read_file(log),
+      "{\"step\":3,\"sample\":{\"prompt\":\"One\\n\",\"text\":\"two \\u001b[2J\\\"three\\\"\\n\\n\",\"seed\":7}}\n");
+}
+
+TEST(LogLines, OfOverfittingNameItsBeginningAndARemedy) {
+  const TemporaryFolder folder;
+  const std::string log = folder.path() / "log.jsonl";
+  TrainingState state;
+  state.step = 900;
+  state.best_step = 600;
+  state.best_val_loss = 1.5;
+  testing::internal::CaptureStderr();
+  Report(log, 0, 1000, 0, 0).log_overfitting(state);
+  const std::string said = testing::internal::GetCapturedStderr();
+  for (const char* part : {"step 900/1000  overfitting", "since step 600 (1.5000)", "more text, a smaller model"}) {
+    EXPECT_TRUE(contains(said, part));
+  }
+  EXPECT_EQ(read_file(log), "{\"step\":900,\"event\":\"overfitting\",\"since\":600}\n");
+}
+
 }  // namespace
 }  // namespace inkling

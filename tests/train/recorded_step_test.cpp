@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/strings.h"
+#include "generate/decoder.h"
 #include "tests/cuda_first.h"
 #include "tests/model/small_model.h"
 #include "tests/needs_gpu.h"
@@ -219,6 +220,27 @@ TEST_P(RecordedStep, EvaluatesAsTheCpuDoesBetweenStepsThatItLeavesAsTheyAre) {
   const std::vector<double> on_gpu = losses();
   ASSERT_EQ(on_gpu.size(), 9u);
   for (std::size_t i = 0; i < 9; ++i) EXPECT_NEAR(on_gpu[i], on_cpu[i], 2e-5) << i;
+}
+
+// The decoder is made anew for each sample, as in a run.
+TEST_P(RecordedStep, SamplingBetweenStepsChangesNoBit) {
+  go_to_gpu();
+  const auto weights_after = [&](bool samples) {
+    const auto made = trainer();
+    for (std::int64_t number = 0; number < 5; ++number) {
+      step(*made, number);
+      if (!samples) continue;
+      const auto decoder = make_decoder(made->model(), runtime_, {.vocab_size = 30, .max_rows = 2, .longest = 40});
+      std::vector<std::vector<Token>> texts = {{1, 2, 3}, {4}};
+      for (int i = 0; i < 20; ++i) {  // past the block
+        const std::vector<Token> drawn = decoder->next(std::vector<GrowingText>{{texts[0], 1}, {texts[1], 2}});
+        for (std::size_t row = 0; row < texts.size(); ++row) texts[row].push_back(drawn[row]);
+      }
+      EXPECT_EQ(made->norms().size(), 3u);
+    }
+    return made->arena().values().clone();
+  };
+  EXPECT_TRUE(oracle::identical(weights_after(true), weights_after(false)));
 }
 
 std::int64_t numbers_read = 0;
