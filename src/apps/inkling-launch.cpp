@@ -25,9 +25,10 @@ using namespace inkling;
   const std::string name = self.filename().string();
   const std::filesystem::path program = self.parent_path().parent_path() / "lib/inkling" / name;
   const std::string libraries = require_torch(name, INKLING_TORCH_VERSION) / "lib";
-  const char* const others = std::getenv("LD_LIBRARY_PATH");
-  const std::string path = others == nullptr || *others == '\0' ? libraries : str(libraries, ":", others);
-  ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+  const char* const value = std::getenv("LD_LIBRARY_PATH");
+  const std::string others = value == nullptr ? "" : value;
+  ::setenv("LD_LIBRARY_PATH", (others.empty() ? libraries : str(libraries, ":", others)).c_str(), 1);
+  ::setenv("INKLING_USERS_LIBRARY_PATH", others.c_str(), 1);  // for inkling-doctor, which blames nobody for ours
   ::execv(program.c_str(), argv);
   throw Error::environment(
       str("cannot start ", program.string(), ": ", std::strerror(errno), "; install inkling again as a whole"));

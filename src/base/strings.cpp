@@ -158,4 +158,14 @@ std::string quote(std::string_view text) {
   return out + '"';
 }
 
+std::string shell_word(std::string_view word) {
+  constexpr std::string_view plain = "/._-+=:@%0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  if (!word.empty() && word.front() != '-' && word.find_first_not_of(plain) == std::string_view::npos) {
+    return std::string(word);
+  }
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 }  // namespace inkling

@@ -64,4 +64,7 @@ std::size_t incomplete_utf8_suffix(std::string_view text);
 // messages. (Its name is not "quoted", because a call with a std::string would find std::quoted instead.)
 std::string quote(std::string_view text);
 
+// `word` as one argument of a command for a shell: as it is, or in single quotes.
+std::string shell_word(std::string_view word);
+
 }  // namespace inkling

@@ -7,7 +7,7 @@
 namespace inkling {
 namespace {
 
-constexpr std::size_t largest_text = std::size_t{4} << 20;
+constexpr std::size_t largest_text = std::size_t{4} << 20, length_of_read = 4096;
 
 std::string without_frame(std::string_view text) {
   constexpr std::string_view frame = " \t\"'";
@@ -23,9 +23,13 @@ std::optional<std::string> SystemFiles::text(const std::filesystem::path& path) 
   if (!std::filesystem::is_regular_file(place(path), ignored)) return std::nullopt;
   std::ifstream file(place(path), std::ios::binary);
   if (!file) return std::nullopt;
-  std::string found(largest_text, '\0');
-  file.read(found.data(), static_cast<std::streamsize>(found.size()));
-  found.resize(static_cast<std::size_t>(file.gcount()));
+  std::string found;  // such files have no size, and most are short
+  while (file && found.size() < largest_text) {
+    const std::size_t begin = found.size();
+    found.resize(begin + length_of_read);
+    file.read(found.data() + begin, length_of_read);
+    found.resize(begin + static_cast<std::size_t>(file.gcount()));
+  }
   return found;
 }
 

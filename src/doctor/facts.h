@@ -108,7 +108,7 @@ struct Load {
   std::vector<Program> programs = {};  // the busiest first, without this one
   double average = 0.0;                // of the last minute
   double stolen = 0.0;                 // cores' worth of time that other virtual machines took
-  double busy = 0.0;                   // cores' worth of time that was used in all
+  double busy = 0.0;                   // cores' worth of time that was used in all, without what this one took
 };
 
 struct ProductSpeed {

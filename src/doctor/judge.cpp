@@ -179,7 +179,7 @@ void judge_memory(const Facts& facts, std::vector<Problem>& problems) {
     if (forecast.fits_with.empty()) continue;
     warn(problems, "config_too_large",
          str(forecast.name, " does not fit into the memory that is free; with these settings it does"),
-         str("inkling-train ", forecast.path, forecast.fits_with));
+         str("inkling-train ", shell_word(forecast.path), forecast.fits_with));
   }
   const Environment& environment = facts.environment;
   if (environment.address_space && facts.memory.total && *environment.address_space < 2 * *facts.memory.total) {

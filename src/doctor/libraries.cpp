@@ -63,6 +63,14 @@ std::optional<std::uint64_t> limit_of(__rlimit_resource resource) {
   return limit.rlim_cur;
 }
 
+// The variable as the user has it; null if it is not set. A launched program (src/apps/inkling-launch.cpp) finds
+// LibTorch in a LD_LIBRARY_PATH that is its launcher's.
+const char* users_value(const char* name) {
+  const char* const before = std::getenv("INKLING_USERS_LIBRARY_PATH");
+  if (before == nullptr || std::string_view(name) != "LD_LIBRARY_PATH") return std::getenv(name);
+  return *before == '\0' ? nullptr : before;
+}
+
 }  // namespace
 
 Libraries find_libraries(const SystemFiles& files) {
@@ -73,7 +81,7 @@ Libraries find_libraries(const SystemFiles& files) {
     const std::filesystem::path folder = std::filesystem::path(torch.front()).parent_path();
     libraries.torch_folder = folder.string();
     libraries.torch_loaded = version_of_torch(files, folder);
-    libraries.from_library_path = names_folder(std::getenv("LD_LIBRARY_PATH"), libraries.torch_folder);
+    libraries.from_library_path = names_folder(users_value("LD_LIBRARY_PATH"), libraries.torch_folder);
   }
   libraries.openmp = loaded_paths(files, {"libgomp", "libiomp", "libomp"});
   const std::filesystem::path cuda = cuda_library_path();
@@ -99,7 +107,7 @@ Environment find_environment() {
       "CUDA_LAUNCH_BLOCKING",    "LD_LIBRARY_PATH",     "LD_PRELOAD"};
   Environment environment;
   for (const char* name : known) {
-    if (const char* const value = std::getenv(name)) environment.variables.push_back({name, value});
+    if (const char* const value = users_value(name)) environment.variables.push_back({name, value});
   }
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* const value = std::getenv(name);

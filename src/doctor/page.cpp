@@ -58,6 +58,25 @@ std::string spaces(std::size_t width, std::string_view beside) {
   return std::string(width > taken ? width - taken : 0, ' ');
 }
 
+// What spaces outside of quotes part. No word is cut, however long: a command is there to be copied.
+std::vector<std::string> words_of_command(std::string_view text) {
+  std::vector<std::string> words(1);
+  char quote = '\0';
+  for (const char c : text) {
+    if (c == ' ' && quote == '\0') {
+      words.emplace_back();
+      continue;
+    }
+    if (c == quote) {
+      quote = '\0';
+    } else if (quote == '\0' && (c == '\'' || c == '"')) {
+      quote = c;
+    }
+    words.back() += c;
+  }
+  return words;
+}
+
 // A cell that is too long loses its middle.
 std::string fitted(const std::string& cell, std::size_t width) {
   std::string rest = in_one_line(cell), front;
@@ -96,11 +115,15 @@ void Page::note(std::string_view text, std::string_view mark) {
 }
 
 void Page::command(std::string_view text) {
-  constexpr std::string_view front = "    $ ", below = "      ";
-  const std::vector<std::string> lines = wrapped(text, columns - front.size() - 2);
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    text_ += str(i == 0 ? front : below, lines[i], i + 1 < lines.size() ? " \\" : "", "\n");
+  std::string line = "    $";
+  for (const std::string& word : words_of_command(in_one_line(text))) {
+    if (count_characters(line) + 1 + count_characters(word) + 2 > columns && !line.ends_with("$")) {
+      text_ += line + " \\\n";
+      line = "     ";
+    }
+    line += " " + word;
   }
+  text_ += line + "\n";
 }
 
 void Page::row(std::span<const std::string> cells, std::span<const std::size_t> widths) {

@@ -109,8 +109,12 @@ Load find_load(const SystemFiles& files, const LoadReading& before, const LoadRe
   std::istringstream(files.line("proc/loadavg")) >> load.average;
   for (const auto& process : after.processes) {
     const auto known = ticks_before.find({process.process, process.started});
-    if (process.process == without || known == ticks_before.end()) continue;
+    if (known == ticks_before.end()) continue;
     const double share = cores(known->second, process.ticks);
+    if (process.process == without) {
+      load.busy = std::max(load.busy - share, 0.0);
+      continue;
+    }
     const bool is_run = process.name == "inkling-train";
     if (share < least_share && !is_run) continue;
     load.programs.push_back({.process = process.process,

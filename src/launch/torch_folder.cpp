@@ -75,11 +75,8 @@ class Search {
 
   // Looks into all folders of Python packages below /usr, a virtual environment and the like.
   void look_below(const fs::path& prefix) {
-    for (const std::string& python : names_beginning(prefix / "lib", "python3")) {
-      for (const char* const packages : {"site-packages", "dist-packages"}) {
-        std::error_code ignored;
-        if (fs::is_directory(prefix / "lib" / python / packages, ignored)) look_in(prefix / "lib" / python / packages);
-      }
+    for (const char* const lib : {"lib", "lib64"}) {  // the latter on Fedora and its kin
+      for (const std::string& python : names_beginning(prefix / lib, "python3")) look_in_python(prefix / lib / python);
     }
   }
 
@@ -97,6 +94,13 @@ class Search {
   TorchSearch take() { return std::move(found_); }
 
  private:
+  void look_in_python(const fs::path& python) {
+    for (const char* const packages : {"site-packages", "dist-packages"}) {
+      std::error_code ignored;
+      if (fs::is_directory(python / packages, ignored)) look_in(python / packages);
+    }
+  }
+
   void look_beside(const fs::path& folder, const char* python) {
     std::error_code ignored;
     if (!folder.is_absolute() || ::access((folder / python).c_str(), X_OK) != 0) return;
@@ -140,7 +144,8 @@ std::string mending_command(std::string_view version) {
   if (!environment.empty()) return str("python3 -m pip install torch==", version);
   // A virtual environment of its own works for everybody: many systems refuse pip beside their own packages.
   const std::string torch = (cache().empty() ? fs::path("/opt/inkling") : cache()) / "torch";
-  return str("python3 -m venv ", torch, " && ", torch, "/bin/pip install torch==", version);
+  return str("python3 -m venv ", shell_word(torch), " && ", shell_word(torch + "/bin/pip"),
+             " install torch==", version);
 }
 
 }  // namespace

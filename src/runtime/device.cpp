@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
@@ -31,11 +32,20 @@ Function* of_cuda(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
+// The CUDA half that stands beside the LibTorch that is loaded: whoever finds that one need not find this one too, as
+// in a program that links inkling's library. The bare name where the loaded one does not say where it is.
+std::filesystem::path torch_cuda_library() {
+  Dl_info loaded{};
+  const bool is_known = dladdr(reinterpret_cast<const void*>(&at::globalContext), &loaded) != 0;
+  const std::filesystem::path folder = is_known ? std::filesystem::path(loaded.dli_fname).parent_path() : "";
+  return folder / "libtorch_cuda.so";
+}
+
 // LibTorch's CUDA half registers itself when it is loaded.
 std::string load_cuda() {
   if (!has_driver()) return "no NVIDIA driver runs here: there is no /dev/nvidiactl";
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);  // cuBLAS is deterministic only with a fixed workspace
-  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+  if (dlopen(torch_cuda_library().c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     const char* const reason = dlerror();
     return str("LibTorch's CUDA half cannot be loaded: ", reason == nullptr ? "no reason given" : reason);
   }

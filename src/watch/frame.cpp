@@ -46,18 +46,6 @@ double seconds_left(const RunView& view, double now) {
   return std::max(0.0, seconds_per_step(view.log) * static_cast<double>(steps) - seconds_since_last_line(view, now));
 }
 
-// The arguments of a command in a shell.
-std::string shell_word(const std::string& word) {
-  const auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("/._-+=:@%").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && word.front() != '-' && std::all_of(word.begin(), word.end(), plain)) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string how_to_go_on(const RunView& view) {
   return str("go on with: inkling-train ", shell_word(view.name + "/config.yaml"), " --out ", shell_word(view.name));
 }

@@ -36,7 +36,7 @@ Screen::Screen() {
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   signals_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals_ < 0) throw Error::environment(str("cannot wait for signals: ", errno_text(errno)));
-  has_keys_ = ::tcgetattr(STDIN_FILENO, &before_) == 0;
+  hears_keys_ = has_keyboard_ = ::tcgetattr(STDIN_FILENO, &before_) == 0;
   enter();
 }
 
@@ -48,7 +48,7 @@ Screen::~Screen() {
 }
 
 void Screen::enter() {
-  if (has_keys_) {
+  if (has_keyboard_) {
     termios keys = before_;
     keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);  // ISIG stays: Ctrl-C and Ctrl-Z are signals
     keys.c_cc[VMIN] = 0;
@@ -62,7 +62,7 @@ void Screen::enter() {
 
 void Screen::leave() {
   write(give_screen_back);
-  if (has_keys_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+  if (has_keyboard_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
 }
 
 void Screen::write(const std::string& text) {
@@ -103,7 +103,7 @@ void Screen::show(const std::vector<std::string>& lines) {
 }
 
 Wish Screen::wait(int milliseconds) {
-  std::array<pollfd, 2> watched{{{signals_, POLLIN, 0}, {has_keys_ ? STDIN_FILENO : -1, POLLIN, 0}}};
+  std::array<pollfd, 2> watched{{{signals_, POLLIN, 0}, {hears_keys_ ? STDIN_FILENO : -1, POLLIN, 0}}};
   if (gone_) return Wish::end;
   if (::poll(watched.data(), watched.size(), milliseconds) <= 0) return Wish::nothing;
   if (watched[0].revents != 0) return answer_signal();
@@ -129,7 +129,7 @@ Wish Screen::answer_key() {
   std::array<char, 64> keys{};
   const ssize_t count = ::read(STDIN_FILENO, keys.data(), keys.size());
   if (count < 0 && errno != EINTR && errno != EAGAIN) gone_ = true;
-  if (count == 0) has_keys_ = false;  // nobody is there any more to press one
+  if (count == 0) hears_keys_ = false;  // nobody is there any more to press one
   if (count <= 0) return gone_ ? Wish::end : Wish::nothing;
   const std::string_view typed(keys.data(), static_cast<std::size_t>(count));
   if (typed.front() == '\033') return Wish::nothing;  // an arrow key, whose letters mean nothing

@@ -40,9 +40,10 @@ class Screen {
   Wish answer_signal();
   Wish answer_key();
 
-  int signals_ = -1;  // a signalfd
-  bool has_keys_ = false;
-  bool gone_ = false;  // the terminal
+  int signals_ = -1;           // a signalfd
+  bool has_keyboard_ = false;  // and leaves it as it was
+  bool hears_keys_ = false;    // until nobody is there who could press one
+  bool gone_ = false;          // the terminal
   int exit_code_ = 0;
   termios before_{};
   std::vector<std::string> shown_;

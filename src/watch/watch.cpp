@@ -47,10 +47,10 @@ std::vector<std::string> rendered_frame(const RunView& view, const FrameForm& fo
   return lines;
 }
 
-// A folder that is not there yet is waited for: who starts a run and its view together need not count seconds.
-// Returns whether it has come.
+// A folder that is not there yet, or still empty, is waited for: who starts a run and its view together need not count
+// seconds. Returns whether it has come.
 bool wait_for_run(Screen& screen, const fs::path& run, Charset charset) {
-  if (is_there(run)) return true;
+  if (is_there(run) && !(is_folder(run) && names_in(run).empty())) return true;
   const auto nearest = nearest_beside(without_slash(run));
   const std::string text = str("waiting for ", run.string(), ", which is not there yet",
                                nearest ? str(" (did you mean ", nearest->string(), "?)") : "", "; q ends");

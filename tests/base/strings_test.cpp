@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <string>
@@ -151,6 +152,19 @@ TEST(Quote, EscapesWhatATerminalWouldActOn) {
   EXPECT_EQ(quote("\xc2\x9b"
                   "31m"),
             "\"\\u009b31m\"");
+}
+
+TEST(ShellWord, ReachesAProgramAsItWas) {
+  for (const std::string word :
+       {"runs/a.yaml", "my run", "", "-n", "it's", "$HOME `id` \\ \"*\"", "a\nb", "caf\xc3\xa9", "~", "a;b"}) {
+    FILE* const shell = ::popen(str("printf %s ", shell_word(word)).c_str(), "r");
+    ASSERT_NE(shell, nullptr);
+    std::string said(100, '\0');
+    said.resize(std::fread(said.data(), 1, said.size(), shell));
+    EXPECT_EQ(::pclose(shell), 0);
+    EXPECT_EQ(said, word);
+  }
+  EXPECT_EQ(shell_word("runs/a.yaml"), "runs/a.yaml");
 }
 
 }  // namespace

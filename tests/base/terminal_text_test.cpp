@@ -44,7 +44,7 @@ TEST(TerminalText, NothingThatATerminalActsOnIsPrintable) {
 }
 
 TEST(TerminalText, AnyBytesBecomePrintableAndAnyCutOfThemFits) {
-  rc::check([](const std::string& bytes) {
+  EXPECT_TRUE(rc::check([](const std::string& bytes) {
     const auto columns = *rc::gen::inRange<std::size_t>(0, 30);
     for (const Charset charset : {Charset::ascii, Charset::utf8}) {
       const std::string text = printable(bytes, charset);
@@ -52,7 +52,7 @@ TEST(TerminalText, AnyBytesBecomePrintableAndAnyCutOfThemFits) {
       for (const char c : text) RC_ASSERT(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
       RC_ASSERT(columns_of(shortened(text, columns, charset)) <= columns);
     }
-  });
+  }));
 }
 
 TEST(TerminalText, TheFirstVariableThatIsSetNamesTheCharset) {

@@ -146,7 +146,7 @@ TEST(Load, IsWhatProcessesTookBetweenTwoReadings) {
   const LoadReading before = read_load(machine.files());
   const auto ticks = static_cast<int>(sysconf(_SC_CLK_TCK));
   machine.says("proc/stat",
-               "cpu  " + std::to_string(100 + 3 * ticks) + " 0 0 900 0 0 0 " + std::to_string(10 + ticks) + " 0 0\n");
+               "cpu  " + std::to_string(100 + 8 * ticks) + " 0 0 900 0 0 0 " + std::to_string(10 + ticks) + " 0 0\n");
   machine.says("proc/11/stat", stat_line(11, "evil) S 1 (name", 100 + ticks));
   machine.says("proc/12/stat", stat_line(12, "python3", 100 + 2 * ticks));
   machine.says("proc/14/stat", stat_line(14, "this", 5 * ticks));

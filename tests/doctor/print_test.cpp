@@ -14,11 +14,15 @@
 namespace inkling::doctor {
 namespace {
 
+// The columns of the widest line that is no command: the words of a command stay whole.
 std::size_t widest(const std::string& text) {
   std::size_t most = 0;
   std::istringstream lines(text);
+  bool in_command = false;
   for (std::string line; std::getline(lines, line);) {
-    most = std::max(most, static_cast<std::size_t>(count_characters(line)));
+    in_command = in_command || line.starts_with("    $ ");
+    if (!in_command) most = std::max(most, static_cast<std::size_t>(count_characters(line)));
+    in_command = in_command && line.ends_with(" \\");
   }
   return most;
 }
@@ -75,8 +79,16 @@ TEST(Text, ALongCommandCanBeCopiedAsItStands) {
   std::string joined = page.text();
   const std::size_t cut = joined.find(" \\\n      ");
   ASSERT_NE(cut, std::string::npos) << joined;
+  EXPECT_LE(cut + 2, Page::columns);
   joined.replace(cut, 9, " ");
   EXPECT_EQ(joined, "    $ " + command + "\n");
+}
+
+TEST(Text, AWordOfACommandIsNotCut) {
+  Page page;
+  const std::string folder = "/" + std::string(100, 'x');
+  page.command("inkling-train " + shell_word(folder + "/my runs/a  b.yaml") + " --resume");
+  EXPECT_EQ(page.text(), "    $ inkling-train \\\n      '" + folder + "/my runs/a  b.yaml' \\\n      --resume\n");
 }
 
 TEST(Text, AnEstimateIsCalledOne) {

@@ -137,6 +137,17 @@ TEST_F(TorchFolder, ThatIsMissingIsMendedByTheCommandInTheMessage) {
   EXPECT_NE(found(), "");
 }
 
+TEST_F(TorchFolder, IsFoundBelowLib64) {
+  const auto there = install("usr/lib64/python3.12/site-packages");
+  EXPECT_EQ(found(), there);
+}
+
+TEST_F(TorchFolder, ThatIsMissingIsMendedWhereTheNameOfTheCacheHasSpaces) {
+  set("INKLING_CACHE", "/my cache");
+  EXPECT_TRUE(
+      contains(refusal(), "python3 -m venv '/my cache/torch' && '/my cache/torch/bin/pip' install torch==2.11.0"));
+}
+
 TEST_F(TorchFolder, IsLookedForWithoutHomeAndWhereFoldersCannotBeRead) {
   ::unsetenv("HOME");
   machine.write("usr/lib/python3.11", "a file");

@@ -188,7 +188,7 @@ TEST(Curve, BestPossibleIsALineAcross) {
 }
 
 TEST(Curve, AnyLossesFitAnySize) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     Curve curve;
     const auto count = *rc::gen::inRange<std::size_t>(0, 60);
     for (std::size_t i = 0; i < count; ++i) {
@@ -203,7 +203,7 @@ TEST(Curve, AnyLossesFitAnySize) {
       RC_ASSERT(lines.empty() || lines.size() == size.rows);
       for (const TextLine& line : lines) RC_ASSERT(columns_of(line) <= size.columns);
     }
-  });
+  }));
 }
 
 }  // namespace

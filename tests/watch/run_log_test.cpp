@@ -60,11 +60,11 @@ TEST(RunLog, LinesThatAreNoneAreCountedAndDoNoHarm) {
   }
   EXPECT_EQ(log.damaged, 9u);
   EXPECT_TRUE(log.steps.empty());
-  rc::check([](const std::string& bytes) {
+  EXPECT_TRUE(rc::check([](const std::string& bytes) {
     RunLog any;
     any.add(bytes);
     any.add("{\"step\":1," + bytes + "}");
-  });
+  }));
 }
 
 TEST(LogFollower, ALineIsReadOnceItHasItsEnd) {
