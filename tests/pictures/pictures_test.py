@@ -35,7 +35,7 @@ class Pictures(unittest.TestCase):
         self.assertIn("best possible", loss)
         self.assertIn("validation", loss)
         attention = words_of(self.folder / "fables-attention.svg")
-        for word in ("fox", "river", "deep"):
+        for word in ("fox", "river", "too"):
             self.assertIn(word, attention)
         watch = words_of(self.folder / "fables-watch.svg")
         self.assertIn("fables", watch)

@@ -67,6 +67,16 @@ TEST_F(StopWhen, MorePatienceOrMoreStepsLetTheRunGoOn) {
   EXPECT_TRUE(contains(without.err, "step 60/60  evaluation"));
 }
 
+TEST_F(StopWhen, PatienceAskedForLaterBeginsThen) {
+  ASSERT_EQ(train_in_vain({"checkpoint.interval=20", "checkpoint.keep=2"}).code, 0);
+  std::filesystem::remove_all(folder / "runs/run/checkpoints/step-000040");  // as if it had been stopped behind step 20
+  ASSERT_EQ(state("000020").evaluations_since_best, 3);
+  const Outcome patient =
+      train_in_vain({"checkpoint.interval=20", "checkpoint.keep=2", "training.stop_when.patience=2"});
+  EXPECT_EQ(patient.code, 0);
+  EXPECT_TRUE(contains(patient.err, "step 30/40  stops early")) << patient.err;
+}
+
 TEST_F(StopWhen, AnInterruptionChangesNothing) {
   const std::vector<std::string> patience = {"training.stop_when.patience=3"};
   ASSERT_EQ(train_in_vain(patience).code, 0);
