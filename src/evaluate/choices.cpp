@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "base/progress.h"
 
@@ -29,6 +30,14 @@ std::size_t choose(ChoiceRule rule, const std::vector<ScoredPiece>& endings, con
   return static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
 }
 
+// Gives endings of the same tokens the score of the first: the rows of a product may differ in their last bits, by
+// their place in a batch.
+void make_equals_equal(const ChoiceExample& example, std::vector<ScoredPiece>& scored) {
+  std::map<std::vector<Token>, std::size_t> first;
+  for (std::size_t i = 0; i < scored.size(); ++i)
+    scored[i] = scored[first.try_emplace(example.endings[i], i).first->second];
+}
+
 Accuracy accuracy_of(std::uint64_t right, std::size_t examples) {
   const auto count = static_cast<double>(examples);
   const double value = static_cast<double>(right) / count;
@@ -48,9 +57,11 @@ std::vector<ChoiceResult> score_endings(const Model& model, const Runtime& runti
     const std::vector<ScoredPiece> scored = score_passages(model, runtime, pool);
     auto next = scored.begin();
     while (next != scored.end()) {
-      const auto count = static_cast<std::ptrdiff_t>(file.examples[results.size()].endings.size());
-      results.push_back({{next, next + count}, {}});
-      next += count;
+      const ChoiceExample& example = file.examples[results.size()];
+      const auto end = next + static_cast<std::ptrdiff_t>(example.endings.size());
+      results.push_back({{next, end}, {}});
+      make_equals_equal(example, results.back().endings);
+      next = end;
     }
     progress.update(results.size());
     pool.clear();

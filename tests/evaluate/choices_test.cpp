@@ -149,7 +149,8 @@ TEST_F(Choices, OfALongContextTakeNoMoreMemoryThanTheModelSees) {
 }
 
 TEST_F(Choices, WhichAreEqualGoToTheFirst) {
-  const ChoiceFile file = read(question("a ", {"b", "b", "b"}, 1));
+  const std::vector<std::string> endings(50, "b");  // of which some have another place among a product's rows
+  const ChoiceFile file = read(question("a ", endings, 1));
   const ChoiceEvaluation result = evaluate_choices(*model.model, model.runtime, file);
   EXPECT_EQ(result.results[0].chosen, (std::vector<std::size_t>{0, 0, 0}));
   EXPECT_EQ(result.accuracies[0].right, 0u);
