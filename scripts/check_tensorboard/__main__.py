@@ -1,5 +1,7 @@
 """What scripts/check-tensorboard runs: BIN, the folder of inkling's programs."""
+import fcntl
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -68,13 +70,26 @@ class Folder:
         return self.path / run
 
     def interrupt(self, run: str, step: int, number: signal.Signals, *settings: str) -> Path:
-        """Sends a signal once the run has reported this step."""
-        with subprocess.Popen(self.command(run, settings), cwd=self.path, stderr=subprocess.PIPE, text=True) as process:
-            for line in process.stderr or []:
-                if line.startswith(f"step {step}/"):
-                    break
-            process.send_signal(number)
+        """Sends a signal once the run has reported this step. It is two steps ahead of that at most."""
+        reading, writing = one_line_pipe()
+        with subprocess.Popen(self.command(run, settings), cwd=self.path, stderr=writing) as process, open(reading, "rb", 0) as lines:
+            os.close(writing)
+            said = b""
+            while line := lines.read(4096):  # one line
+                said += line
+                if line.startswith(b"step %d/" % step):
+                    process.send_signal(number)
+        expected = {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 75}[number]
+        if process.returncode != expected:
+            sys.exit(f"after signal {number} at step {step} inkling-train ended with exit code {process.returncode}:\n{said.decode()}")
         return self.path / run
+
+
+def one_line_pipe() -> tuple[int, int]:
+    """A pipe that holds one write, so that who writes line by line waits until the line before has been read."""
+    reading, writing = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, os.sysconf("SC_PAGE_SIZE"))
+    return reading, writing
 
 
 def first_difference(found: dict, expected: dict) -> str | None:
@@ -176,6 +191,15 @@ def check_interruptions(tally: Tally, folder: Folder, whole: Path) -> None:
     points = {(tag, step) for tag, values in repeatable(Board(whole)).items() for step in values if step <= 14}
     found = {(tag, step) for tag, values in repeatable(Board(run)).items() for step in values}
     tally.judge("switched off when it goes on: what was made anew is gone", str(found ^ points) if found != points else None)
+
+    folder.interrupt("on", 18, signal.SIGKILL, "logging.tensorboard=false", "logging.histograms=0")
+    run = folder.train("on")
+    board, expected = Board(run), repeatable(Board(whole))
+    later = {tag: {step: value for step, value in values.items() if step > 14} for tag, values in expected.items()}
+    tally.judge("switched on when it goes on: all points from there", first_difference(repeatable(board), {
+        tag: values for tag, values in later.items() if values}))
+    tally.judge("switched on when it goes on: settings", None if board.text("settings", 15) == (run / "config.yaml").read_text() else "another text")
+    tally.judge("switched on when it goes on: charts of several curves", first_difference(board.charts(), Board(whole).charts()))
 
 
 def main() -> int:

@@ -57,13 +57,13 @@ void add_histogram(SummaryValues& values, const std::string& tag, const at::Tens
 
 }  // namespace
 
-void Board::show_settings(const std::string& yaml) {
+void Board::show_settings(std::int64_t step, const std::string& yaml) {
   SummaryValues values;
   values.add_text("settings", as_code(yaml));
   values.add_charts(
       "training",
       {{"loss", {"loss/.*"}}, {"gradient norm", {"gradient_norm/.*"}}, {"weight norm", {"weight_norm/.*"}}});
-  file_.append(0, values);
+  file_.append(step, values);
 }
 
 void Board::show_step(std::int64_t step, const StepResult& result, const Pace& pace, const MemoryPeaks& memory) {

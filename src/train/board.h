@@ -24,7 +24,8 @@ class Board {
   // steps_done: those of the checkpoint that the run goes on from; -1 for a new run.
   Board(const std::filesystem::path& run, std::int64_t steps_done) : file_(run, steps_done) {}
 
-  void show_settings(const std::string& yaml);  // of a new run, at step 0
+  // Those of a start: at step 0, or at the first step that a resumed run makes.
+  void show_settings(std::int64_t step, const std::string& yaml);
   void show_step(std::int64_t step, const StepResult& result, const Pace& pace, const MemoryPeaks& memory);
   void show_norms(std::int64_t step, const std::vector<GroupNorms>& norms);
   void show_histograms(std::int64_t step, const ParameterArena& arena);  // of all weights and gradients
