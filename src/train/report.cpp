@@ -101,18 +101,15 @@ void Report::step_done(std::int64_t step, std::int64_t tokens) {
   if (bar_) bar_->update(static_cast<std::uint64_t>(step));
 }
 
-void Report::begin_interval() {
-  since_ = std::chrono::steady_clock::now();
-  tokens_since_ = 0;
-  steps_since_ = 0;
-}
-
 Pace Report::log_step(std::int64_t step, const StepResult& result, double total_seconds) {
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - since_).count();
+  const auto now = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(now - since_).count();
   const double tokens_per_second = static_cast<double>(tokens_since_) / seconds;
   const double mfu = peak_flops_ > 0 ? tokens_per_second * flops_per_token_ / peak_flops_ : 0.0;
   seconds_per_step_ = seconds / static_cast<double>(steps_since_);
-  begin_interval();
+  since_ = now;
+  tokens_since_ = 0;
+  steps_since_ = 0;
 
   std::string line = str("step ", step, "/", max_steps_, "  loss ", format_fixed(result.loss, 4), "  lr ",
                          format_shortest(std::round(result.learning_rate * 1e8) / 1e8), "  grad norm ",
@@ -148,13 +145,11 @@ void Report::log_evaluation(std::int64_t step, double train_loss, const Validati
   }
   say(line + (is_best ? "  (best so far)" : ""));
   append(json.dump());
-  begin_interval();  // evaluation time is not step time
 }
 
 void Report::log_sample(std::int64_t step, const DrawnSample& sample, std::uint64_t seed) {
   say(str("step ", step, "/", max_steps_, "  sample: ", for_terminal(sample.prompt + sample.text)));
   append(Json({{"step", step}, {"sample", {{"prompt", sample.prompt}, {"text", sample.text}, {"seed", seed}}}}).dump());
-  begin_interval();
 }
 
 std::string Report::log_overfitting(const TrainingState& state) {

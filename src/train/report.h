@@ -30,6 +30,19 @@ std::string describe_standstill(const TrainingState& state);
 
 class Report {
  public:
+  // While it lives, time passes that no step takes, and does not count for the pace.
+  class Pause {
+   public:
+    explicit Pause(Report& report) : report_(report) {}
+    ~Pause() { report_.since_ += std::chrono::steady_clock::now() - begun_; }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    Report& report_;
+    const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  };
+
   // Appends to `log`, from which lines after `steps_done` are dropped first: a run that was cut off after its last
   // checkpoint makes those steps again. flops_per_token and peak_flops give the MFU; with a peak of 0 there is none.
   Report(const std::filesystem::path& log, std::int64_t steps_done, std::int64_t max_steps, double flops_per_token,
@@ -49,7 +62,6 @@ class Report {
   void say(const std::string& line);  // prints a plain line without breaking the bar
 
  private:
-  void begin_interval();  // of which the next pace is
   void append(const std::string& json_line);
 
   int log_ = -1;  // a file descriptor

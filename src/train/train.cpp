@@ -110,13 +110,15 @@ class Run {
     const std::int64_t steps_done = plan_.resume ? state_.step : -1;
     if (!config_.logging.tensorboard) return drop_events_after(folder_.path(), steps_done);
     board_.emplace(folder_.path(), steps_done);
-    if (!plan_.resume) board_->show_settings(print_config(plan_.asked));
+    board_->show_settings(steps_done + 1, print_config(plan_.asked));
   }
 
   void report_step(bool last) {
     const bool logged = state_.step == 1 || last || is_time(config_.logging.interval);
     if (logged || !trainer_.runs_ahead()) read_results(logged);
-    if (board_ && is_time(config_.logging.histograms)) board_->show_histograms(state_.step, trainer_.arena());
+    if (!board_ || !is_time(config_.logging.histograms)) return;
+    const Report::Pause pause(*report_);
+    board_->show_histograms(state_.step, trainer_.arena());
   }
 
   void read_results(bool logged) {
@@ -143,6 +145,7 @@ class Run {
 
   // Returns whether the validation loss is the best so far.
   bool evaluate() {
+    const Report::Pause pause(*report_);
     give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
     const ValidationLoss validation = validation_loss();
     const bool best = note_validation_loss(state_, validation.loss);
@@ -170,6 +173,7 @@ class Run {
   void sample(const StopSignal& stop) {
     const SamplingConfig& sampling = config_.sampling;
     if (sampling.interval == 0 || stop.requested()) return;
+    const Report::Pause pause(*report_);
     const Writer writer = {.model = trainer_.model(), .runtime = plan_.runtime, .tokenizer = *plan_.dataset.tokenizer};
     try {
       const auto samples = draw_samples(sampling, writer, [&] { return stop.requested(); });
@@ -204,6 +208,7 @@ class Run {
   }
 
   void save() {
+    const Report::Pause pause(*report_);
     read_results(false);
     report_->sync();
     if (board_) board_->sync();

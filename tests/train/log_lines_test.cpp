@@ -1,7 +1,11 @@
 // Which lines of log.jsonl a resumed run keeps.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "tests/temporary_folder.h"
 #include "train/report.h"
@@ -34,6 +38,28 @@ TEST(LogLines, OfASampleHoldItWholeAndTheTerminalWhatCannotSteerIt) {
   EXPECT_EQ(
       read_file(log),
       "{\"step\":3,\"sample\":{\"prompt\":\"One\\n\",\"text\":\"two \\u001b[2J\\\"three\\\"\\n\\n\",\"seed\":7}}\n");
+}
+
+TEST(LogLines, OfAStepHaveThePaceOfStepsAloneAndItsShareOfThePeak) {
+  const TemporaryFolder folder;
+  const std::string log = folder.path() / "log.jsonl";
+  constexpr double flops_per_token = 1e6, peak_flops = 1e9;
+  testing::internal::CaptureStderr();
+  const auto before = std::chrono::steady_clock::now();
+  Report report(log, 0, 20, flops_per_token, peak_flops);
+  {
+    const Report::Pause pause(report);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  report.step_done(1, 100);
+  const Pace pace = report.log_step(1, {.loss = 2.5, .grad_norm = 1.5, .learning_rate = 1e-3}, 7.0);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - before;
+  EXPECT_GE(pace.tokens_per_second, std::floor(100 / (taken.count() - 0.3))) << "the pause has counted";
+  EXPECT_NEAR(pace.mfu, pace.tokens_per_second * flops_per_token / peak_flops, 1e-4 + flops_per_token / peak_flops);
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(), " tokens/s  MFU "));
+  const auto json = nlohmann::json::parse(read_file(log));
+  EXPECT_EQ(json["mfu"], pace.mfu);
+  EXPECT_EQ(json["tokens_per_second"], pace.tokens_per_second);
 }
 
 TEST(LogLines, OfOverfittingNameItsBeginningAndARemedy) {

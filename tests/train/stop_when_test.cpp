@@ -78,13 +78,15 @@ TEST_F(StopWhen, PatienceAskedForLaterBeginsThen) {
 }
 
 TEST_F(StopWhen, AnInterruptionChangesNothing) {
-  const std::vector<std::string> patience = {"training.stop_when.patience=3"};
+  const std::vector<std::string> patience = {"training.stop_when.patience=3", "checkpoint.interval=7",
+                                             "checkpoint.keep=9"};
   ASSERT_EQ(train_in_vain(patience).code, 0);
   const auto whole = log();
   const TrainingState at_its_end = state("000020");
-  std::filesystem::remove_all(folder / "runs/run");
-  ASSERT_EQ(train_in_vain({"training.stop_when.patience=3", "training.max_steps=15"}).code, 0);
-  ASSERT_EQ(train_in_vain(patience).code, 0);
+  std::filesystem::remove_all(folder / "runs/run/checkpoints/step-000020");  // as if it had been killed behind step 14
+  const Outcome resumed = train_in_vain(patience);
+  EXPECT_EQ(resumed.code, 0);
+  EXPECT_TRUE(contains(resumed.err, "step-000014")) << "between two evaluations";
   EXPECT_EQ(log(), whole);
   EXPECT_EQ(state("000020").evaluations_since_best, at_its_end.evaluations_since_best);
   EXPECT_EQ(state("000020").train_loss_at_best, at_its_end.train_loss_at_best);
