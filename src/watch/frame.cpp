@@ -183,7 +183,10 @@ class Frame {
   }
 
   void add_events() {
+    const LoggedEvaluation* const best = log_.best_evaluation();
     for (const LoggedEvent& event : log_.events) {
+      if (event.name == "overfitting" && best != nullptr && best->step > event.step) continue;  // it has ended
+      if (event.name == "stopped_early" && !log_.has_stopped_early()) continue;                 // the run went on
       if (event.name == "overfitting") {
         paragraph(
             str("overfitting: the validation loss rises since step ", count_text(event.best_step.value_or(event.step))),

@@ -136,8 +136,9 @@ bool RunFiles::trains() {
 
 RunState RunFiles::state() const {
   if (locked_) return RunState::running;
-  if (view_.log.has_stopped_early()) return RunState::finished;
-  if (view_.max_steps && view_.log.last_step() >= *view_.max_steps) return RunState::finished;
+  const std::int64_t step = view_.log.last_step();
+  const bool is_done = view_.log.has_stopped_early() || (view_.max_steps && step >= *view_.max_steps);
+  if (is_done && !view_.checkpoints.empty() && view_.checkpoints.back() >= step) return RunState::finished;
   return lock_.size > 0 ? RunState::broken : RunState::stopped;
 }
 

@@ -74,9 +74,15 @@ void Screen::write(const std::string& text) {
       pollfd ready{STDOUT_FILENO, POLLOUT, 0};
       ::poll(&ready, 1, 100);
     } else if (errno != EINTR) {
-      gone_ = true;
+      lose();
     }
   }
+}
+
+// As if by SIGHUP, which may come later than the error that says so.
+void Screen::lose() {
+  gone_ = true;
+  exit_code_ = 128 + SIGHUP;
 }
 
 TerminalSize Screen::size() const {
@@ -114,7 +120,10 @@ Wish Screen::answer_signal() {
   signalfd_siginfo signal{};
   if (::read(signals_, &signal, sizeof signal) != sizeof signal) return Wish::nothing;
   const int number = static_cast<int>(signal.ssi_signo);
-  if (number == SIGWINCH) return Wish::redraw;
+  if (number == SIGWINCH) {
+    shown_size_ = {};  // a terminal that was smaller for a moment has lost what was beyond its edge
+    return Wish::redraw;
+  }
   if (number == SIGTSTP) {  // Ctrl-Z: the shell finds its terminal as it was, and fg comes back here
     leave();
     ::raise(SIGSTOP);
@@ -128,13 +137,15 @@ Wish Screen::answer_signal() {
 Wish Screen::answer_key() {
   std::array<char, 64> keys{};
   const ssize_t count = ::read(STDIN_FILENO, keys.data(), keys.size());
-  if (count < 0 && errno != EINTR && errno != EAGAIN) gone_ = true;
+  if (count < 0 && errno != EINTR && errno != EAGAIN) lose();
   if (count == 0) hears_keys_ = false;  // nobody is there any more to press one
   if (count <= 0) return gone_ ? Wish::end : Wish::nothing;
   const std::string_view typed(keys.data(), static_cast<std::size_t>(count));
   if (typed.front() == '\033') return Wish::nothing;  // an arrow key, whose letters mean nothing
   if (typed.find_first_of("qQ\x03") != std::string_view::npos) return Wish::end;
-  return typed.find('\x0c') != std::string_view::npos ? Wish::redraw : Wish::nothing;
+  if (typed.find('\x0c') == std::string_view::npos) return Wish::nothing;
+  shown_size_ = {};  // Ctrl-L: another program has written here
+  return Wish::redraw;
 }
 
 }  // namespace inkling

@@ -37,6 +37,7 @@ class Screen {
   void enter();
   void leave();
   void write(const std::string& text);
+  void lose();  // the terminal
   Wish answer_signal();
   Wish answer_key();
 

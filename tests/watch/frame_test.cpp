@@ -114,11 +114,14 @@ TEST(Frame, TimeGoesOnBetweenTwoLinesOfARunAndStandsStillAfterIt) {
 
 TEST(Frame, StatesAndEventsAreNamed) {
   RunView view = half_done();
-  view.log.events = {{400, "overfitting", 200}, {500, "stopped_early", 200}};
+  view.log.events = {{500, "overfitting", 200}, {500, "stopped_early", 200}};
   view.state = RunState::finished;
   EXPECT_TRUE(contains(text_of(view, {}), "finished early"));
   EXPECT_TRUE(contains(text_of(view, {}), "overfitting: the validation loss rises since step 200"));
   EXPECT_TRUE(contains(text_of(view, {}), "stopped early at step 500, best at step 200"));
+  view.log.evaluations.push_back({600, 0.9, 0.8});
+  EXPECT_FALSE(contains(text_of(view, {}), "overfitting")) << "a better one ended it";
+  EXPECT_FALSE(contains(text_of(view, {}), "stopped early")) << "the run went on";
   view.state = RunState::broken;
   view.holder = "process 4711 on host";
   view.name = "runs/it's mine";

@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("INKLING_BUILD", ROOT / "build")) / "bin"
-ENVIRONMENT = {**os.environ, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "NO_COLOR": ""}
+ENVIRONMENT = {**os.environ, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "NO_COLOR": "", "SHELL": "/bin/sh"}
 PATIENCE = 120  # seconds, for what comes at once unless the machine is overloaded
 
 
@@ -70,7 +70,7 @@ class WatchInAPty:
 
 class EndTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(dir="/tmp")  # its name is shown, and is to be short
         self.addCleanup(folder.cleanup)
         self.run_folder = write_run(Path(folder.name) / "run")
 
@@ -120,7 +120,7 @@ class EndTest(unittest.TestCase):
 
 class TmuxTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(dir="/tmp")  # its name is shown, and is to be short
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         self.run_folder = self.folder / "run"
@@ -163,7 +163,7 @@ class TmuxTest(unittest.TestCase):
     def test_the_screen_before_comes_back_and_a_missing_run_is_waited_for(self):
         self.start("echo before; exec sh", 60, 20)
         wait_for("the shell", lambda: "before" in self.screen(), self.screen)
-        self.keys(f"{BIN}/inkling-watch {self.run_folder}", "Enter")
+        self.keys(f"{shlex.quote(str(BIN / 'inkling-watch'))} {self.run_folder}", "Enter")
         wait_for("the waiting", lambda: "waiting for" in "".join(self.screen()))
         write_run(self.run_folder)
         wait_for("the frame", lambda: any(line.startswith("[") for line in self.screen()))
@@ -178,7 +178,7 @@ class TmuxTest(unittest.TestCase):
         self.start(f"{shlex.quote(str(BIN / 'print_progress'))} {commands} > {answers}; sleep 1000", 80, 10)
         wait_for("the program", answers.exists)
         said = 0
-        with open(commands, "w", buffering=1) as pipe:
+        with os.fdopen(os.open(commands, os.O_RDWR), "w", buffering=1) as pipe:  # which waits for nobody who reads
             def say(line):
                 nonlocal said
                 pipe.write(line + "\n")
