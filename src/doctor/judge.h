@@ -1,4 +1,4 @@
-// What is wrong with a machine, and the one command that mends it.
+// What is wrong with a machine, and for each problem one command: it mends it, or shows what has to be decided.
 #pragma once
 
 #include <string>

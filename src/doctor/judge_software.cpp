@@ -29,6 +29,15 @@ std::string where_from(const System& system) {
   return system.family == "ubuntu" ? "" : ", which nvidia.com/drivers has";
 }
 
+// Of pip, for the environment that LibTorch was loaded from. A LibTorch without CUDA has the same version to pip.
+std::string install_torch(const Libraries& libraries) {
+  const std::string& folder = libraries.torch_folder;
+  const std::string before = folder.substr(0, folder.find("/lib/python"));
+  const bool has_python = folder.find("/site-packages/") != std::string::npos && !before.ends_with("/.local");
+  return str(has_python ? shell_word(before + "/bin/python3") : "python3",
+             " -m pip install --force-reinstall torch==", libraries.torch_built);
+}
+
 Problem why_no_gpu(const Facts& facts) {
   const Graphics& graphics = facts.graphics;
   const auto warning = [](const char* name, std::string text, std::string command) {
@@ -74,7 +83,7 @@ Problem why_no_gpu(const Facts& facts) {
   });
   if (!has_half) {
     return warning("torch_without_cuda", "there is a GPU, but this LibTorch was built without CUDA",
-                   str("pip install torch==", facts.libraries.torch_built));
+                   install_torch(facts.libraries));
   }
   return warning("gpu_unusable", str("there is a GPU, but it cannot be used: ", graphics.why_none), "nvidia-smi");
 }
@@ -142,8 +151,7 @@ void judge_software(const Facts& facts, std::vector<Problem>& problems) {
     problems.push_back({Severity::warning, "torch_version",
                         str("LibTorch ", libraries.torch_loaded, " is loaded from ", libraries.torch_folder,
                             ", and inkling was built for ", libraries.torch_built),
-                        libraries.from_library_path ? std::string("unset LD_LIBRARY_PATH")
-                                                    : str("pip install torch==", libraries.torch_built)});
+                        libraries.from_library_path ? "unset LD_LIBRARY_PATH" : install_torch(libraries)});
   }
   if (libraries.openmp.size() > 1) {
     const bool is_preloaded = find_variable(facts.environment, "LD_PRELOAD") != nullptr;

@@ -4,21 +4,14 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "base/terminal_text.h"
 
 namespace inkling::doctor {
 namespace {
 
 constexpr std::size_t label_width = 15;
 
-// One line of text, in which every character takes one column.
-std::string in_one_line(std::string_view text) {
-  std::string plain(text);
-  while (const auto bad = find_invalid_utf8(plain)) plain[*bad] = '?';
-  for (char& byte : plain) {
-    if (static_cast<unsigned char>(byte) < ' ' || byte == '\x7f') byte = ' ';
-  }
-  return plain;
-}
+std::string one_line(std::string_view text) { return printable(text, Charset::utf8); }
 
 // `text` without its first `count` characters, which are moved to the end of `line`.
 void move_characters(std::string& text, std::size_t count, std::string& line) {
@@ -35,7 +28,7 @@ void move_characters(std::string& text, std::size_t count, std::string& line) {
 // The words of `text` in lines of at most `width` characters; a longer word is cut.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   std::vector<std::string> lines(1);
-  std::string rest = in_one_line(text);
+  std::string rest = one_line(text);
   while (!rest.empty()) {
     std::size_t space = rest.find(' ');
     std::string word = rest.substr(0, space);
@@ -79,7 +72,7 @@ std::vector<std::string> words_of_command(std::string_view text) {
 
 // A cell that is too long loses its middle.
 std::string fitted(const std::string& cell, std::size_t width) {
-  std::string rest = in_one_line(cell), front;
+  std::string rest = one_line(cell), front;
   const std::size_t length = count_characters(rest);
   if (length <= width) return rest;
   const std::size_t kept = width - 3, head = kept / 2;
@@ -116,7 +109,7 @@ void Page::note(std::string_view text, std::string_view mark) {
 
 void Page::command(std::string_view text) {
   std::string line = "    $";
-  for (const std::string& word : words_of_command(in_one_line(text))) {
+  for (const std::string& word : words_of_command(one_line(text))) {
     if (count_characters(line) + 1 + count_characters(word) + 2 > columns && !line.ends_with("$")) {
       text_ += line + " \\\n";
       line = "     ";

@@ -206,7 +206,8 @@ void print_problems(const std::vector<Problem>& problems, Page& page) {
   const auto fatal = static_cast<std::int64_t>(std::count_if(
       problems.begin(), problems.end(), [](const Problem& problem) { return problem.severity == Severity::cannot; }));
   const auto warnings = static_cast<std::int64_t>(problems.size()) - fatal;
-  page.heading(problems.empty() ? "No problems were found." : "Problems, each with the command that mends it");
+  page.heading(problems.empty() ? "No problems were found."
+                                : "Problems, each with a command that mends it or shows what does");
   for (const Problem& problem : problems) {
     page.note(problem.text, problem.severity == Severity::cannot ? "X" : "!");
     page.command(problem.command);

@@ -26,14 +26,18 @@ class DoctorProgram : public testing::Test {
 };
 
 TEST_F(DoctorProgram, SaysOnOnePageWhatThisMachineIs) {
+  std::filesystem::create_symlink(INKLING_SOURCE_DIR "/configs", folder / "configs");  // for a build that is elsewhere
   const Outcome outcome = doctor("");
   EXPECT_TRUE(outcome.code == 0 || outcome.code == 3) << outcome.err;
   for (const char* part :
-       {"This machine", "processor", "GFLOP/s", "GB/s read", "What auto means", "fables", "ESTIMATED"}) {
+       {"This machine", "processor", "FLOP/s", "GB/s read", "What auto means", "fables", "ESTIMATED"}) {
     EXPECT_TRUE(contains(outcome.out, part));
   }
   std::istringstream lines(outcome.out);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(count_characters(line), 80U) << line;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(INKLING_SOURCE_DIR) != std::string::npos) continue;  // a command, whose words are not cut
+    EXPECT_LE(count_characters(line), 80U) << line;
+  }
 }
 
 TEST_F(DoctorProgram, MeasuresAConfigurationAndWritesNothing) {

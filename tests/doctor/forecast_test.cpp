@@ -70,7 +70,7 @@ TEST(Estimate, ARunIsItsStepsAndItsEvaluations) {
 }
 
 TEST(Forecast, EveryShippedConfigurationIsKnownOrSaysWhyNot) {
-  const std::vector<std::string> configs = shipped_configs(INKLING_BIN_DIR "/inkling-doctor");
+  const std::vector<std::string> configs = shipped_configs(INKLING_SOURCE_DIR "/build/bin/inkling-doctor");
   EXPECT_GE(configs.size(), 10U);
   for (const std::string& path : configs) {
     const std::vector<std::string> settings = {"runtime.memory_limit_gib=100000", "runtime.device=cpu"};

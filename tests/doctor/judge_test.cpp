@@ -162,7 +162,7 @@ TEST(Judge, ADriverWithoutAUsableGpuHasItsOwnReasons) {
   facts.graphics.driver_version = "580.65.06";
   expect_only(facts, "device_files_missing", "sudo nvidia-modprobe -u -c 0");
   facts.graphics.has_device_files = true;
-  expect_only(facts, "torch_without_cuda", "pip install torch==2.11.0");
+  expect_only(facts, "torch_without_cuda", "python3 -m pip install --force-reinstall torch==2.11.0");
   facts.libraries.all.push_back({"LibTorch's CUDA half", "there"});
   expect_only(facts, "gpu_unusable", "nvidia-smi");
   facts.environment.variables = {{"CUDA_VISIBLE_DEVICES", ""}};
@@ -186,7 +186,14 @@ TEST(Judge, AGpuThatOthersFillIsNamed) {
 TEST(Judge, AnotherLibTorchIsMendedWhereItComesFrom) {
   Facts facts = healthy();
   facts.libraries.torch_loaded = "2.9.1";
-  expect_only(facts, "torch_version", "pip install torch==2.11.0");
+  const std::string reinstalled = " -m pip install --force-reinstall torch==2.11.0";
+  expect_only(facts, "torch_version", "python3" + reinstalled);
+  facts.libraries.torch_folder = "/home/me/my venv/lib/python3.12/site-packages/torch/lib";
+  expect_only(facts, "torch_version", "'/home/me/my venv/bin/python3'" + reinstalled);
+  facts.libraries.torch_folder = "/home/me/.local/lib/python3.12/site-packages/torch/lib";
+  expect_only(facts, "torch_version", "python3" + reinstalled);
+  facts.libraries.torch_folder = "/usr/local/lib/python3.12/dist-packages/torch/lib";
+  expect_only(facts, "torch_version", "python3" + reinstalled);
   facts.libraries.from_library_path = true;
   expect_only(facts, "torch_version", "unset LD_LIBRARY_PATH");
 }
