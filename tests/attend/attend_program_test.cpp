@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -136,9 +137,9 @@ TEST_F(AttendProgram, AHeadThatWasAskedForIsTheOneOnShow) {
 TEST_F(AttendProgram, EndsQuietlyWhereItsReaderHasGone) {
   std::string prompts;  // that give more than a pipe holds
   for (int i = 0; i < 40; ++i) prompts += " --prompt 'once upon a time'";
-  const Outcome outcome =
-      run_command(files->path(), "inkling-attend chars --threads 1 --json" + prompts + " | head -c 20");
-  EXPECT_EQ(outcome.code, 0);
+  const Outcome outcome = run_command(
+      files->path(), "{ inkling-attend chars --threads 1 --json" + prompts + "; echo $? > code; } | head -c 20");
+  EXPECT_EQ(read_file(*files / "code"), str(128 + SIGPIPE, "\n"));
   EXPECT_EQ(outcome.out, R"({"model":"chars","pr)");
   EXPECT_EQ(outcome.err, "");
 }

@@ -155,7 +155,13 @@ function headInWords(view) {
 }
 
 function matrixTable(view) {
-  if (count > 200) return make("p", {}, `${count} × ${count} numbers are more than a table can show. The table of the chosen token is above, and inkling-attend --json prints them all.`);
+  const title = `Weights of layer ${view.layer}, head ${view.head}`;
+  if (count > 200) {  // more columns than anybody walks through
+    const heaviest = (row) => row.map((weight, index) => ({ weight, index })).sort((a, b) => b.weight - a.weight).slice(0, 3);
+    const rows = data.tokens.map((_, i) => [tokenName(i), ...heaviest(weightsOf(view.layer, view.head, i)).map((most) =>
+      make("span", {}, tokenName(most.index), ` ${fixed(most.weight, 2)}`))]);
+    return makeTable(["who looks", "most at", "then at", "then at"], rows, `${title}: the three largest of each token. inkling-attend --json prints them all`);
+  }
   const rows = data.tokens.map((_, i) => [tokenName(i), ...data.tokens.map((_, j) => (j <= i ? fixed(weight(view.layer, view.head, i, j), 2) : ""))]);
-  return makeTable(["who looks", ...data.tokens.map((_, token) => tokenName(token))], rows, `Weights of layer ${view.layer}, head ${view.head}`);
+  return makeTable(["who looks", ...data.tokens.map((_, token) => tokenName(token))], rows, title);
 }

@@ -84,8 +84,18 @@ function listenToTokens() {
   });
 }
 
+// Shows a head without choosing it.
+function lookInto(layer, head) {
+  byId("picture-title").textContent = `Layer ${layer}, head ${head}`;
+  const seen = { ...view, layer, head };
+  renderText(seen, view.query, view.key);
+  drawMatrix(seen);
+}
+
 function listenToHeads() {
+  byId("head-grid").addEventListener("pointerleave", () => lookInto(view.layer, view.head));
   headCells.forEach((cells, layer) => cells.forEach((cell, head) => {
+    cell.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && lookInto(layer, head));
     cell.addEventListener("click", () => {
       choose({ layer, head });
       cell.focus();
