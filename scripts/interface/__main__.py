@@ -33,7 +33,9 @@ def main() -> None:
         write(f"bash-completion/completions/{program.name}", bash.completion(programs, settings))
         write(f"fish/vendor_completions.d/{program.name}.fish", fish.completion(program, settings))
     write("man/man5/inkling-config.5", manual.page_of_settings(settings, programs))
-    write("zsh/site-functions/_inkling", zsh.completion(programs, settings))
+    # zsh looks into the first folder below /usr/local, and below /usr, on Debian and Ubuntu, into the second one alone.
+    for place in ("site-functions", "vendor-completions"):
+        write(f"zsh/{place}/_inkling", zsh.completion(programs, settings))
 
 
 main()

@@ -110,8 +110,15 @@ class Completion(unittest.TestCase):
         self.completes("inkling-train mine.yaml --out b", "books")
 
 
+class WhereZshLooks(unittest.TestCase):
+    def test_below_usr(self):
+        fpath = subprocess.run(["zsh", "-fc", "print -l $fpath"], capture_output=True, text=True, check=True).stdout.split("\n")
+        folders = [f"/usr/share/{path.parent.relative_to(BUILD / 'share')}" for path in (BUILD / "share/zsh").glob("*/_inkling")]
+        self.assertTrue(set(folders) & set(fpath), f"{folders} are not among {fpath}")
+
+
 def load_tests(loader, _tests, _pattern):
-    suite = unittest.TestSuite()
+    suite = loader.loadTestsFromTestCase(WhereZshLooks)
     for kind in (Bash, BashWithItsCompletions, Zsh, Fish):
         suite.addTests(loader.loadTestsFromTestCase(type(kind.__name__, (Completion,), {"kind": kind})))
     return suite

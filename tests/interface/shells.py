@@ -19,7 +19,7 @@ ZSH = r"""
 PS1= PS2= RPS1=
 unsetopt zle_bracketed_paste prompt_cr prompt_sp beep 2> /dev/null
 unset zle_bracketed_paste
-fpath=($SHARE/zsh/site-functions $fpath)
+fpath=($SHARE/zsh/vendor-completions $fpath)
 autoload -Uz compinit && compinit -D -u
 zle -C every complete-word _generic
 zstyle ':completion:every:*' completer _all_matches _complete
