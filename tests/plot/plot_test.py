@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -205,6 +206,15 @@ class PlotTest(unittest.TestCase):
         self.assertEqual((self.folder / "a.png").read_bytes(), b"\x89PNG of it")
         self.assertIn("--zoom 2", (self.folder / "arguments").read_text())
         self.assertFalse([name for name in os.listdir(self.folder) if name.startswith(".")])
+
+    def test_a_png_has_two_pixels_for_one_of_the_svg(self):
+        if subprocess.run([ROOT / "scripts/os-packages", "librsvg2-bin"], stdout=sys.stderr).returncode != 0:
+            self.skipTest("no program that makes a PNG can be installed here")
+        run = self.write("run", falling(4))
+        svg = self.plot(run)
+        self.plot(run, "--out", "a.png")
+        size = struct.unpack(">II", (self.folder / "a.png").read_bytes()[16:24])
+        self.assertEqual(size, (2 * float(svg.get("width")), 2 * float(svg.get("height"))))
 
 
 class PartsTest(unittest.TestCase):
