@@ -163,7 +163,7 @@ std::string head_picture(const AttendedText& text, HeadChoice shown) {
       "<style>@media (prefers-color-scheme: dark) {.paper {fill: #13161a} text {fill: #e9ecef} .soft {fill: #a8b0ba} ",
       ".line {stroke: #6cb2ff}}</style>\n", "<rect class=\"paper\" width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
       text_at(margin, 28, "font-weight=\"bold\"", layout.title),
-      text_at(layout.left - number_width - 8, 60, heading + " text-anchor=\"end\"", "who looks (query)"),
+      text_at(layout.left - number_width - 16, 60, heading + " text-anchor=\"end\"", "who looks (query)"),
       text_at(layout.left - 6, 60, heading + " text-anchor=\"end\"", "weight"),
       text_at(layout.right + 6, 60, heading, "who is looked at (key)"), draw_lines(head, layout),
       draw_tokens(head, layout), "</svg>\n");
