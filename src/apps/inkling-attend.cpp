@@ -66,7 +66,7 @@ std::string page_of(const LoadedModel& model, const std::string& prompt, const s
     AttendedText alone = attend(model, prompt, {.shown = shown, .only_shown = true});
     opened = std::move(alone.layers[shown.layer].heads[shown.head]);
     AttendedHead& unasked = text.layers.front().heads.front();  // which was in full before it was known who opens
-    unasked = {.weights = std::move(unasked.weights)};
+    unasked = {std::move(unasked.weights), {}, {}, {}, {}, {}};
   }
   return attention_page(text, shown);
 }
