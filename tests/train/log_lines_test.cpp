@@ -52,7 +52,7 @@ TEST(LogLines, OfAStepHaveThePaceOfStepsAloneAndItsShareOfThePeak) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
   report.step_done(1, 100);
-  const Pace pace = report.log_step(1, {.loss = 2.5, .grad_norm = 1.5, .learning_rate = 1e-3}, 7.0);
+  const Pace pace = report.log_step(1, {.loss = 2.5, .learning_rate = 1e-3, .grad_norm = 1.5}, 7.0);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - before;
   EXPECT_GE(pace.tokens_per_second, std::floor(100 / (taken.count() - 0.3))) << "the pause has counted";
   EXPECT_NEAR(pace.mfu, pace.tokens_per_second * flops_per_token / peak_flops, 1e-4 + flops_per_token / peak_flops);
