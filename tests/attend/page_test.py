@@ -143,6 +143,7 @@ class PageTest(unittest.TestCase):
         page = self.open(self.story)
         page.locator("#head-grid td").nth(2 * 4 + 3).hover()
         self.assert_shows(page, 2, 3, len(STORY) - 1)
+        self.assertIn("local 4", page.locator("#summary").inner_text())
         self.assertEqual(page.evaluate("[view.layer, view.head]"), [1, 2])
         page.mouse.move(0, 0)
         self.assert_shows(page, 1, 2, len(STORY) - 1)

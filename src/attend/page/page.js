@@ -10,20 +10,25 @@ function renderTable(id, fill) {
   room.replaceChildren(...(byId(id).open ? [fill()] : []));
 }
 
+// Shows a head, with its name and its habits, above the text and in it.
+function renderHead(view) {
+  const pattern = data.layers[view.layer].pattern;
+  byId("picture-title").textContent = `Layer ${view.layer}, head ${view.head}`;
+  byId("summary").textContent = `${headInWords(view)}${pattern === "full" ? "" : ` This layer sees only part of the text: ${pattern}.`}`;
+  renderText(view, view.query, view.key);
+  drawMatrix(view);
+}
+
 function render() {
-  const { layer, head, query, key } = view;
-  const pattern = data.layers[layer].pattern;
-  byId("picture-title").textContent = `Layer ${layer}, head ${head}`;
+  const { query, key } = view;
   byId("query-name").textContent = nameOf(query);
   byId("key-name").textContent = key === null ? "nobody yet" : nameOf(key);
   byId("drop-key").hidden = key === null;
-  byId("summary").textContent = `${headInWords(view)}${pattern === "full" ? "" : ` This layer sees only part of the text: ${pattern}.`}`;
   tokenElements.forEach((element, index) => (element.tabIndex = index === query ? 0 : -1));
-  renderText(view, query, key);
+  renderHead(view);
   renderHeads(view);
   renderPair(view);
   renderSteps(view);
-  drawMatrix(view);
   for (const [id, fill] of lazyTables) renderTable(id, fill);
 }
 
@@ -84,18 +89,10 @@ function listenToTokens() {
   });
 }
 
-// Shows a head without choosing it.
-function lookInto(layer, head) {
-  byId("picture-title").textContent = `Layer ${layer}, head ${head}`;
-  const seen = { ...view, layer, head };
-  renderText(seen, view.query, view.key);
-  drawMatrix(seen);
-}
-
 function listenToHeads() {
-  byId("head-grid").addEventListener("pointerleave", () => lookInto(view.layer, view.head));
+  byId("head-grid").addEventListener("pointerleave", () => renderHead(view));
   headCells.forEach((cells, layer) => cells.forEach((cell, head) => {
-    cell.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && lookInto(layer, head));
+    cell.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && renderHead({ ...view, layer, head }));
     cell.addEventListener("click", () => {
       choose({ layer, head });
       cell.focus();
