@@ -117,7 +117,7 @@ class Run {
     const bool logged = state_.step == 1 || last || is_time(config_.logging.interval);
     if (logged || !trainer_.runs_ahead()) read_results(logged);
     if (!board_ || !is_time(config_.logging.histograms)) return;
-    const Report::Pause pause(*report_);
+    const Report::Pause pause = pause_of_pace();
     board_->show_histograms(state_.step, trainer_.arena());
   }
 
@@ -136,6 +136,12 @@ class Run {
     board_->show_norms(state_.step, trainer_.norms());
   }
 
+  // Steps that a GPU has still to make are waited for first: their time counts.
+  Report::Pause pause_of_pace() {
+    read_results(false);
+    return Report::Pause(*report_);
+  }
+
   [[noreturn]] void throw_diverged() const {
     throw Error(
         ErrorKind::diverged,
@@ -145,7 +151,7 @@ class Run {
 
   // Returns whether the validation loss is the best so far.
   bool evaluate() {
-    const Report::Pause pause(*report_);
+    const Report::Pause pause = pause_of_pace();
     give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
     const ValidationLoss validation = validation_loss();
     const bool best = note_validation_loss(state_, validation.loss);
@@ -173,7 +179,7 @@ class Run {
   void sample(const StopSignal& stop) {
     const SamplingConfig& sampling = config_.sampling;
     if (sampling.interval == 0 || stop.requested()) return;
-    const Report::Pause pause(*report_);
+    const Report::Pause pause = pause_of_pace();
     const Writer writer = {.model = trainer_.model(), .runtime = plan_.runtime, .tokenizer = *plan_.dataset.tokenizer};
     try {
       const auto samples = draw_samples(sampling, writer, [&] { return stop.requested(); });
@@ -208,8 +214,7 @@ class Run {
   }
 
   void save() {
-    const Report::Pause pause(*report_);
-    read_results(false);
+    const Report::Pause pause = pause_of_pace();
     report_->sync();
     if (board_) board_->sync();
     save_checkpoint(checkpoint_folder(folder_.path(), state_.step), plan_.asked, plan_.shape, trainer_.arena(),
