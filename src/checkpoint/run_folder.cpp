@@ -241,7 +241,11 @@ fs::path find_checkpoint(const fs::path& place, const std::string& which) {
                            " cannot be chosen from it; "
                            "leave the choice out, or give the run's folder"));
   }
-  if (!is_there(place)) throw Error::input(str(place.string(), ": there is no such folder"));
+  if (!is_there(place)) {
+    const auto nearest = nearest_beside(without_slash(place));
+    throw Error::input(str(place.string(), ": there is no such folder",
+                           nearest ? str("; did you mean ", nearest->string(), "?") : ""));
+  }
   if (!is_folder(place / "checkpoints")) {
     refuse_pickles_in(place);
     throw Error::input(str(place.string(),

@@ -104,7 +104,8 @@ class Frame {
 
   // The bar takes what its numbers leave of the line.
   void add_progress() {
-    const std::int64_t step = log_.last_step();
+    const std::int64_t saved = view_.checkpoints.empty() ? 0 : view_.checkpoints.back();  // which may not be logged
+    const std::int64_t step = std::max(log_.last_step(), saved);
     std::vector<Piece> pieces;
     const bool known = view_.max_steps.value_or(0) > 0;
     if (known) {

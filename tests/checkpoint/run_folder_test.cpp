@@ -110,6 +110,7 @@ TEST_F(RunFolder, PlaceWithoutCheckpointsIsToldFromOneThatIsMissing) {
   expect_refused([&] { find_checkpoint(place(), ""); }, {place().string(), "no such folder"});
   fs::create_directories(place());
   expect_refused([&] { find_checkpoint(place(), ""); }, {" is neither a run's folder", "config.json"});
+  expect_refused([&] { find_checkpoint(place().string() + "x/", ""); }, {"did you mean " + place().string() + "?"});
   fs::create_directories(place() / "mine/checkpoints");
   expect_refused([&] { find_checkpoint(place(), ""); }, {"the runs in it: " + (place() / "mine").string()});
   write_file(place() / "file", "x");

@@ -99,6 +99,14 @@ TEST(Frame, NumbersAreThoseOfTheLog) {
   }
 }
 
+TEST(Frame, ARunThatStoppedBetweenTwoLinesOfItsLogIsAsFarAsItsCheckpoint) {
+  RunView view = half_done();
+  view.state = RunState::stopped;
+  view.checkpoints.push_back(593);
+  EXPECT_TRUE(contains(text_of(view, {80, 24}), "] 59 %"));
+  EXPECT_TRUE(contains(text_of(view, {80, 24}), "step 593/1,000"));
+}
+
 TEST(Frame, TimeGoesOnBetweenTwoLinesOfARunAndStandsStillAfterIt) {
   RunView view = half_done();
   EXPECT_TRUE(contains(text_of(view, {}, 1030), "20 s left"));
