@@ -94,7 +94,7 @@ def words_of(schema: dict) -> list[str]:
     # Patterns of attention and devices begin with these words.
     words += [word for word in ("cpu", "cuda") if word + "|" in schema.get("pattern", "")]
     words += ["full"] if schema.get("pattern", "").startswith("^(full|") else []
-    return sorted(set(words + schema.get("enum", [])), key=lambda word: (word != "auto", ))
+    return sorted(dict.fromkeys(words + schema.get("enum", [])), key=lambda word: word != "auto")  # in their order
 
 
 def plain(text: str) -> str:

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -56,6 +57,17 @@ class Manual(unittest.TestCase):
             for setting, schema in section["properties"].items():
                 if not schema.get("deprecated") and "properties" not in schema:
                     self.assertRegex(text, rf"(?m)^ +{setting}\b")
+
+    def test_pages_and_completion_are_the_same_each_time_they_are_made(self):
+        made = []
+        for seed in ("1", "2"):  # of Python's sets
+            with tempfile.TemporaryDirectory() as folder:
+                subprocess.run([sys.executable, "-B", ROOT / "scripts/interface", folder, BUILD / "share/inkling/config.schema.json",
+                                *(BUILD / "interface").glob("*.json")], check=True,
+                               env={**os.environ, "PYTHONHASHSEED": seed, "SOURCE_DATE_EPOCH": "0"})
+                made.append({path.relative_to(folder): path.read_text() for path in Path(folder).rglob("*") if path.is_file()})
+        self.assertEqual(made[0].keys(), made[1].keys())
+        self.assertEqual([str(path) for path in made[0] if made[0][path] != made[1][path]], [])
 
 
 if __name__ == "__main__":
