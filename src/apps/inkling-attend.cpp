@@ -59,14 +59,12 @@ LoadedModel load_reference(ModelFlags flags) {
 
 // A page opens with the head that was asked for, or else with the one that has most to show, which is in full too.
 std::string page_of(const LoadedModel& model, const std::string& prompt, const std::optional<HeadChoice>& head) {
-  AttendedText text = attend(model, prompt, {.shown = head.value_or(HeadChoice{})});
+  AttendedText text = attend(model, prompt, {.shown = head});
   const HeadChoice shown = head.value_or(clearest_head(text));
   AttendedHead& opened = text.layers[shown.layer].heads[shown.head];
   if (!opened.in_full()) {
     AttendedText alone = attend(model, prompt, {.shown = shown, .only_shown = true});
     opened = std::move(alone.layers[shown.layer].heads[shown.head]);
-    AttendedHead& unasked = text.layers.front().heads.front();  // which was in full before it was known who opens
-    unasked = {std::move(unasked.weights), {}, {}, {}, {}, {}};
   }
   return attention_page(text, shown);
 }
@@ -133,8 +131,7 @@ int attend_to(int argc, char** argv) {
   const GptShape& shape = model.model->shape();
   std::optional<HeadChoice> head;
   if (!flags.head.empty()) head = read_head(flags.head, "--head", shape.n_layer, shape.n_head);
-  const AttendSettings settings{.shown = head.value_or(HeadChoice{}),
-                                .only_shown = head.has_value() && (flags.svg || flags.json)};
+  const AttendSettings settings{.shown = head, .only_shown = head.has_value() && (flags.svg || flags.json)};
   check_prompts(prompts, [&](const std::string& text) { attended_tokens(model, text, settings); });
   if (flags.json) {
     for (const std::string& prompt : prompts.texts) print_json(std::cout, attend(model, prompt, settings), head);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +14,8 @@
 namespace inkling {
 
 struct AttendSettings {
-  HeadChoice shown = {};    // is in full, however much that is
-  bool only_shown = false;  // the other heads are left empty, weights too
+  std::optional<HeadChoice> shown = {};  // is in full, however much that is; the model must have it (read_head())
+  bool only_shown = false;               // the other heads are left empty, weights too
   // All heads are in full where what they hold beside their weights is at most this, in bytes. The page has it all in
   // base64, and should open at once.
   std::uint64_t most_in_full = 1 << 20;
@@ -28,7 +29,7 @@ std::vector<Token> attended_tokens(const LoadedModel& model, const std::string& 
 
 // Computes in the dtype of the model's weights: load it in float32. What it takes beside its result is the memory of
 // one layer, and of one head's scores. Throws what attended_tokens() throws, Error input for a model without a
-// tokenizer or without the head on show, and Error input for one whose numbers are not finite.
+// tokenizer, and Error input for one whose numbers are not finite.
 AttendedText attend(const LoadedModel& model, const std::string& prompt, const AttendSettings& settings = {});
 
 // Returns the head that has most to show: in which the last token takes most of one token that is neither the first nor

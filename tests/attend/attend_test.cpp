@@ -113,7 +113,7 @@ TEST(Attend, ManyHeadsAreInFullOnlyWhereThatIsSmall) {
 }
 
 TEST(Attend, OneHeadAloneLeavesTheOthersEmpty) {
-  const AttendedText text = attend(char_model(), "a bc", {.shown = {0, 3}, .only_shown = true});
+  const AttendedText text = attend(char_model(), "a bc", {.shown = HeadChoice{0, 3}, .only_shown = true});
   for (std::size_t layer = 0; layer < 2; ++layer) {
     for (std::size_t head = 0; head < 4; ++head) {
       const bool shown = HeadChoice{layer, head} == HeadChoice{0, 3};

@@ -157,9 +157,8 @@ function headInWords(view) {
 function matrixTable(view) {
   const title = `Weights of layer ${view.layer}, head ${view.head}`;
   if (count > 200) {  // more columns than anybody walks through
-    const heaviest = (row) => row.map((weight, index) => ({ weight, index })).sort((a, b) => b.weight - a.weight).slice(0, 3);
-    const rows = data.tokens.map((_, i) => [tokenName(i), ...heaviest(weightsOf(view.layer, view.head, i)).map((most) =>
-      make("span", {}, tokenName(most.index), ` ${fixed(most.weight, 2)}`))]);
+    const rows = data.tokens.map((_, i) => [tokenName(i), ...heaviest(view.layer, view.head, i, 3).map((entry) =>
+      make("span", {}, tokenName(entry.index), ` ${fixed(entry.weight, 2)}`))]);
     return makeTable(["who looks", "most at", "then at", "then at"], rows, `${title}: the three largest of each token. inkling-attend --json prints them all`);
   }
   const rows = data.tokens.map((_, i) => [tokenName(i), ...data.tokens.map((_, j) => (j <= i ? fixed(weight(view.layer, view.head, i, j), 2) : ""))]);

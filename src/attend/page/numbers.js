@@ -63,6 +63,10 @@ function mostLookedAt(layer, head, i) {
   return weights.indexOf(Math.max(...weights));
 }
 
+// The tokens of which token i takes most, with their weights, the heaviest first.
+const heaviest = (layer, head, i, most) => weightsOf(layer, head, i).map((weight, index) => ({ weight, index }))
+  .sort((a, b) => b.weight - a.weight).slice(0, most);
+
 // All heads with the weight that token i gives to token j in them, the strongest first. Without a j it is the token of
 // which i takes most, which differs from head to head.
 function strongestHeads(i, j) {

@@ -90,9 +90,8 @@ function neighbourOnLine(index, direction) {
 
 // The picture of the row in words, the heaviest token first.
 function rowInWords(view, query) {
-  const heaviest = weightsOf(view.layer, view.head, query).map((weight, index) => ({ weight, index }))
-    .filter((entry) => entry.weight >= 0.05).sort((a, b) => b.weight - a.weight).slice(0, 5);
-  const words = heaviest.map((entry) => `${entry.index === query ? "itself" : nameOf(entry.index)} ${share(entry.weight)}`);
+  const words = heaviest(view.layer, view.head, query, 5).filter((entry) => entry.weight >= 0.05)
+    .map((entry) => `${entry.index === query ? "itself" : nameOf(entry.index)} ${share(entry.weight)}`);
   return `${nameOf(query)} looks at ${words.length ? words.join(", ") : "all tokens a little"}`;
 }
 
