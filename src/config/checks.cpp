@@ -51,6 +51,13 @@ class FitChecker {
                  " of them, an odd number; write an even head_size",
                  model.head_size ? "" : ", or an n_embd that is an even multiple of n_head"));
     }
+    if (!model.norm_weights && model.norm == NormKind::layernorm && !model.qk_norm) {
+      refuse(
+          {"model.norm_weights", "model.norm"},
+          "model.norm_weights: false is for RMSNorms, and this model has none; write norm: rmsnorm or qk_norm: true, "
+          "or leave it out");
+    }
+    check_head_of_its_own(model);
   }
 
  private:
@@ -160,6 +167,23 @@ class FitChecker {
                "; write n_embd ", below > 0 ? str(below, " or ") : "", above, ", or another n_head, or a head_size"));
   }
 
+  // What only an output head of its own can have.
+  void check_head_of_its_own(const ModelConfig& model) const {
+    if (!model.tie_embeddings) return;
+    if (model.initialization == Initialization::zero_output && !model.init_from) {
+      refuse({"model.initialization", "model.tie_embeddings"},
+             "model.initialization: zero_output sets the output head to zero, and here that is the table of tokens; "
+             "write tie_embeddings: false, or initialization: gpt2");
+    }
+    if (config_.optimizer.head_learning_rate) {
+      refuse({"optimizer.head_learning_rate", "model.tie_embeddings"},
+             "optimizer.head_learning_rate is for an output head of its own, and here the head is the table of tokens "
+             "(embedding_learning_rate); write model.tie_embeddings: false, or leave it out");
+    }
+  }
+
+  bool rate_falls() const { return config_.schedule.name != ScheduleName::constant; }
+
   void check_steps() const {
     const TrainingConfig& training = config_.training;
     const ScheduleConfig& schedule = config_.schedule;
@@ -176,8 +200,7 @@ class FitChecker {
                  ", so the learning rate would never be reached; write at most ", training.max_steps,
                  " for warmup_steps"));
     }
-    if (schedule.name == ScheduleName::cosine && schedule.decay_steps &&
-        *schedule.decay_steps < schedule.warmup_steps) {
+    if (rate_falls() && schedule.decay_steps && *schedule.decay_steps < schedule.warmup_steps) {
       refuse({"schedule.decay_steps", "schedule.warmup_steps"},
              str("schedule.decay_steps ", *schedule.decay_steps, " is below ",
                  stated("schedule.warmup_steps", schedule.warmup_steps), "; write at least ", schedule.warmup_steps,
@@ -187,7 +210,7 @@ class FitChecker {
 
   void check_learning_rates() const {
     const double highest = config_.optimizer.learning_rate, lowest = config_.schedule.min_learning_rate;
-    if (config_.schedule.name != ScheduleName::cosine || lowest <= highest) return;
+    if (!rate_falls() || lowest <= highest) return;
     refuse({"schedule.min_learning_rate", "optimizer.learning_rate"},
            str(stated("schedule.min_learning_rate", format_shortest(lowest)), " is above ",
                stated("optimizer.learning_rate", format_shortest(highest)),

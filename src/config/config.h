@@ -55,6 +55,9 @@ struct DataConfig {
 inline constexpr std::int64_t most_layers = 1000, most_heads = 1000, widest = 65'536, widest_inner = 1'048'576,
                               longest_block = 1'048'576, largest_vocabulary = 4'294'967'295;
 
+// The most positions that a convolution of the model sees.
+inline constexpr std::int64_t longest_conv = 32;
+
 // What float32 still computes with.
 inline constexpr double least_softcap = 1e-3, most_softcap = 1e6, least_norm_epsilon = 1e-30;
 
@@ -77,9 +80,13 @@ struct GptShape {
   double rope_theta = 10'000;
   NormKind norm = NormKind::layernorm;
   double norm_epsilon = 1e-5;
+  bool norm_weights = true;     // of RMSNorms, those of qk_norm too; LayerNorms always have them
+  bool embedding_norm = false;  // a norm right behind the embeddings
+  std::int64_t conv = 0;        // positions of the convolutions behind the two norms of each block; 0: there are none
   std::vector<AttentionPattern> patterns = {};  // repeated over the layers, as short as can be; none: all are full
 
   bool norm_bias() const { return bias && norm == NormKind::layernorm; }
+  bool has_weights(NormKind kind) const { return norm_weights || kind == NormKind::layernorm; }
   // The heads, which are the same in every layer; and with what they see in this one.
   AttentionForm attention() const { return {n_head, n_kv_head.value_or(n_head), head_size.value_or(n_embd / n_head)}; }
   AttentionForm attention(std::size_t layer) const {
@@ -99,32 +106,48 @@ struct GptShape {
   auto all() const {
     return std::tuple(n_layer, qk_norm, logit_softcap, tie_embeddings, n_head, attention().n_kv_head,
                       attention().head_size, n_embd, block_size, vocab_size, bias, inner(), activation, position,
-                      position == Position::rope ? rope_theta : 0.0, norm, norm_epsilon, layer_patterns());
+                      position == Position::rope ? rope_theta : 0.0, norm, norm_epsilon, norm_weights, embedding_norm,
+                      conv, layer_patterns());
   }
   std::vector<AttentionPattern> layer_patterns() const;  // one for each layer
   // Compares what `auto` comes to.
   bool operator==(const GptShape& other) const { return all() == other.all(); }
 };
 
+// How new weights begin: as GPT-2's do, or such that every block and the head give nothing at first, so that the first
+// steps already learn what matters (nanochat, modded-nanogpt).
+enum class Initialization { gpt2, zero_output };
+
 struct ModelConfig : GptShape {
   double dropout = 0.0;
+  Initialization initialization = Initialization::gpt2;
   std::optional<std::string> init_from = {};  // a model's folder; auto: new weights
 };
 
-enum class OptimizerName { adamw };
+enum class OptimizerName { adamw, muon };
+
+// How Muon updates the hidden matrices (Jordan et al. 2024); AdamW updates the rest.
+struct MuonConfig {
+  double learning_rate = 0.02, momentum = 0.95, weight_decay = 0.1;
+  std::int64_t newton_schulz_steps = 5;
+};
 
 struct OptimizerConfig {
   OptimizerName name = OptimizerName::adamw;
   double learning_rate = 6e-4, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
   double grad_clip = 1.0;  // 0: no clipping
+  // Peaks of a parameter group; auto: learning_rate.
+  std::optional<double> embedding_learning_rate = {}, head_learning_rate = {}, vector_learning_rate = {};
+  MuonConfig muon;
 };
 
-enum class ScheduleName { cosine, constant };
+enum class ScheduleName { cosine, linear, wsd, constant };
 
 struct ScheduleConfig {
   ScheduleName name = ScheduleName::cosine;
   std::int64_t warmup_steps = 100;
   std::optional<std::int64_t> decay_steps = {};  // auto: training.max_steps
+  double decay_fraction = 0.2;                   // of decay_steps, at their end; wsd alone
   double min_learning_rate = 6e-5;
 };
 
@@ -142,6 +165,7 @@ struct TrainingConfig {
   std::optional<std::int64_t> micro_batch_size = {};  // divides batch_size; auto: as many windows as fit into memory
   Recompute recompute = Recompute::none;
   std::uint64_t seed = 1;
+  double ema = 0.0;  // the beta of an average of the weights; 0: none is kept
   StopConfig stop_when;
 };
 
@@ -306,8 +330,9 @@ template <> inline constexpr Words<2> words_of<WindowKind>{"epoch", "random"};
 template <> inline constexpr Words<6> words_of<Activation>{"gelu_tanh", "gelu", "relu", "relu_squared", "swiglu", "geglu"};
 template <> inline constexpr Words<3> words_of<Position>{"learned", "rope", "none"};
 template <> inline constexpr Words<2> words_of<NormKind>{"layernorm", "rmsnorm"};
-template <> inline constexpr Words<1> words_of<OptimizerName>{"adamw"};
-template <> inline constexpr Words<2> words_of<ScheduleName>{"cosine", "constant"};
+template <> inline constexpr Words<2> words_of<Initialization>{"gpt2", "zero_output"};
+template <> inline constexpr Words<2> words_of<OptimizerName>{"adamw", "muon"};
+template <> inline constexpr Words<4> words_of<ScheduleName>{"cosine", "linear", "wsd", "constant"};
 template <> inline constexpr Words<3> words_of<Recompute>{"none", "gelu", "block"};
 template <> inline constexpr Words<2> words_of<Dtype>{"float32", "bfloat16"};
 template <> inline constexpr Words<2> words_of<Kernels>{"fused", "reference"};

@@ -164,23 +164,39 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("attention", c.patterns, PatternList{}, refuse, "What a token sees: `full`, all tokens before it; `local W`, itself and the W - 1 before it; `dilated W R`, W tokens that lie R apart, the last of them itself. A list repeats over the layers, as `[full, local 128, dilated 64 4]`.");
   f.add("norm", c.norm, its_words(), refuse, "What stands in front of attention and MLP: LayerNorm, or RMSNorm, which has no mean and no bias (Llama).");
   f.add("norm_epsilon", c.norm_epsilon, real(least_norm_epsilon, 1), refuse, "Added to the variance that a norm divides by.");
+  f.add("norm_weights", c.norm_weights, TrueOrFalse{}, refuse, "Whether RMSNorms, those of `qk_norm` too, have weights to learn; without them they are saved as ones.");
+  f.add("embedding_norm", c.embedding_norm, TrueOrFalse{}, refuse, "One more norm of this kind, right behind the embeddings.");
+  f.add("conv", c.conv, whole_or_0(2, longest_conv), refuse, "Positions that a convolution behind each of the two norms of a block sees, each channel for itself: y_t = x_t (1 + w_0) + w_1 x_(t-1) + …; 0 is none.");
+  f.add("initialization", c.initialization, its_words(), refuse, "How new weights begin: as GPT-2's, or with `zero_output`: zeros in the head and in the projections that write to the residual stream, a standard deviation of 1 in tables and of 0.5 / sqrt(n_embd) in other matrices.");
+}
+
+void fields(Fields& f, MuonConfig& c) {
+  f.add("learning_rate", c.learning_rate, above(0, 10), ask, "Size of a step of the hidden matrices after warm-up, instead of `optimizer.learning_rate`.");
+  f.add("momentum", c.momentum, below(0, 1), ask, "Memory of the sum of gradients (Nesterov's form).");
+  f.add("weight_decay", c.weight_decay, real(0, 10), ask, "Pull of the hidden matrices towards zero.");
+  f.add("newton_schulz_steps", c.newton_schulz_steps, whole(1, 20), ask, "Steps of the iteration that makes an update nearly orthogonal.");
 }
 
 void fields(Fields& f, OptimizerConfig& c) {
-  f.add("name", c.name, its_words(), ask, "The algorithm: AdamW (Loshchilov and Hutter 2019).");
-  f.add("learning_rate", c.learning_rate, above(0, 10), ask, "Size of a step after warm-up; 1e-3 suits small models, 6e-4 suits GPT-2 small.");
+  f.add("name", c.name, its_words(), ask, "The algorithm: AdamW (Loshchilov and Hutter 2019) for all weights, or Muon (Jordan et al. 2024) for the hidden matrices and AdamW for the rest.");
+  f.add("learning_rate", c.learning_rate, above(0, 10), ask, "Size of a step of AdamW after warm-up; 1e-3 suits small models, 6e-4 suits GPT-2 small.");
+  f.add("embedding_learning_rate", c.embedding_learning_rate, above(0, 10), ask, "The same for the tables of tokens and positions, also where the head is the table; `auto` is `learning_rate`. All rates follow one schedule.");
+  f.add("head_learning_rate", c.head_learning_rate, above(0, 10), ask, "The same for an output head of its own (`model.tie_embeddings: false`).");
+  f.add("vector_learning_rate", c.vector_learning_rate, above(0, 10), ask, "The same for norms, biases and convolutions.");
   f.add("beta1", c.beta1, below(0, 1), ask, "Memory of the mean gradient.");
   f.add("beta2", c.beta2, below(0, 1), ask, "Memory of the mean squared gradient; 0.99 suits small batches.");
   f.add("epsilon", c.epsilon, above(0, 1), ask, "Added to the divisor, against division by zero.");
-  f.add("weight_decay", c.weight_decay, real(0, 10), ask, "Pull of the matrices towards zero; biases and norms are left alone.");
+  f.add("weight_decay", c.weight_decay, real(0, 10), ask, "Pull towards zero of what AdamW updates; norms, biases and convolutions are left alone.");
   f.add("grad_clip", c.grad_clip, real(0, 1000), ask, "Largest global norm of the gradient; 0 does not clip.");
+  f.section("muon", c.muon, "What Muon does with the hidden matrices. AdamW leaves these settings unread.");
 }
 
 void fields(Fields& f, ScheduleConfig& c) {
-  f.add("name", c.name, its_words(), ask, "Learning rate after warm-up: falling along half a cosine, or unchanged.");
+  f.add("name", c.name, its_words(), ask, "Learning rate after warm-up: falling along half a cosine or a line, unchanged until it falls along a line at the end (`wsd`), or unchanged.");
   f.add("warmup_steps", c.warmup_steps, whole(0, 1'000'000'000), ask, "Steps over which the learning rate rises from near 0; at most `training.max_steps`.");
-  f.add("decay_steps", c.decay_steps, whole_or_0(1, 1'000'000'000), ask, "Step at which the cosine reaches its end; `auto` is `training.max_steps`, so that changing that one moves the end.");
-  f.add("min_learning_rate", c.min_learning_rate, real(0, 10), ask, "Where the cosine ends; usually a tenth of `optimizer.learning_rate`.");
+  f.add("decay_steps", c.decay_steps, whole_or_0(1, 1'000'000'000), ask, "Step at which a falling rate reaches its end; `auto` is `training.max_steps`, so that changing that one moves the end.");
+  f.add("min_learning_rate", c.min_learning_rate, real(0, 10), ask, "Where a falling rate ends; usually a tenth of `optimizer.learning_rate`, or 0.");
+  f.add("decay_fraction", c.decay_fraction, above(0, 1), ask, "Share of `decay_steps`, at their end, over which `wsd` falls.");
 }
 
 template <class Training>
@@ -198,6 +214,7 @@ void fields(Fields& f, TrainingConfig& c) {
   micro_batch_field(f, c);
   f.add("recompute", c.recompute, its_words(), free, "What the backward pass computes again instead of keeping it: nothing; what the MLP's activation gave, a sixth to a quarter of what is kept, for little time (fused kernels only); or whole blocks, most of it, whose forward pass is then computed twice. The numbers stay the same (with `gelu` on a GPU: but for rounding).");
   f.add("seed", c.seed, whole(0, largest_seed), ask, "Decides initial weights, order of the windows and dropout.");
+  f.add("ema", c.ema, below(0, 1), ask, "Memory of an average of the weights, average = ema * average + (1 - ema) * weights after each step, which is evaluated and saved beside them; 0 keeps none.");
   f.section("stop_when", c.stop_when, "What ends training before `max_steps`. The run is saved, and goes on when the setting or `max_steps` is raised.");
 }
 

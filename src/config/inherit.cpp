@@ -19,7 +19,8 @@ Config config_of(const GptShape& shape) {
 void copy_value(const Setting& to, const Setting& from) { assign(to, parse_yaml(value_as_yaml(from), from.key)); }
 
 bool is_of_shape(const Setting& setting) {
-  return section_of(setting.key) == "model" && setting.key != "model.init_from" && setting.key != "model.dropout";
+  if (section_of(setting.key) != "model") return false;
+  return setting.key != "model.init_from" && setting.key != "model.dropout" && setting.key != "model.initialization";
 }
 
 // Whether the person asked for a value of the shape, and not for auto.
