@@ -138,7 +138,7 @@ struct OptimizerConfig {
   double grad_clip = 1.0;  // 0: no clipping
   // Peaks of a parameter group; auto: learning_rate.
   std::optional<double> embedding_learning_rate = {}, head_learning_rate = {}, vector_learning_rate = {};
-  MuonConfig muon;
+  MuonConfig muon = {};
 };
 
 enum class ScheduleName { cosine, linear, wsd, constant };
