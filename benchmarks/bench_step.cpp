@@ -105,7 +105,7 @@ Times measure(const Config& config, const Flags& flags, const Runtime& runtime, 
       random_tokens(static_cast<std::uint64_t>(shape.vocab_size), 200000 + static_cast<std::uint64_t>(rows));
   const WindowOrder order(WindowKind::random, 1, tokens.count(), static_cast<std::uint64_t>(shape.block_size));
   Trainer trainer(config, shape, runtime);
-  initialize(trainer.arena(), shape, config.training.seed);
+  initialize(trainer.arena(), shape, config.training.seed, config.model.initialization);
   MatrixProducts products(shape, rows, config.training.batch_size / config.training.micro_batch_size.value(),
                           at::TensorOptions().device(runtime.device).dtype(runtime.dtype));
   const auto one_step = [&](std::int64_t step) {

@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <type_traits>
@@ -73,6 +74,8 @@ struct Scored {
 struct CachedLayer {
   at::Tensor keys, values;  // [B, n_kv_head, capacity, D], filled as cached_place() says
   at::Tensor arrivals;      // int32 [B, H], zero between calls: where a kernel on a GPU counts its blocks
+  std::array<at::Tensor, 2> conv_inputs =
+      {};  // [B, K, C] of the block's convolutions, position p at p % K; or undefined
 };
 
 // What decode_block() takes beside the residual stream, which holds the norm that the block begins with.
@@ -131,6 +134,12 @@ struct Backend {
   // also that of branch.
   at::Tensor (*norm_backward)(const at::Tensor& dout, const at::Tensor& dsum, const Normalized& forward,
                               const NormWeights& weights) = nullptr;
+
+  // A causal convolution of each channel for itself, with the input added: y_t = x_t + sum over k of weight[k] x_(t-k),
+  // in each text from its own beginning. x: [B, T, C]; weight: [K, C].
+  at::Tensor (*conv)(const at::Tensor& x, const Weight& weight) = nullptr;
+  // Returns the gradient of x. dout: contiguous.
+  at::Tensor (*conv_backward)(const at::Tensor& dout, const at::Tensor& x, const Weight& weight) = nullptr;
 
   // x W + b. x: [rows, in] -> [rows, out]
   at::Tensor (*linear)(const at::Tensor& x, const LinearWeights& weights) = nullptr;

@@ -33,7 +33,7 @@ struct LinearWeights {
 };
 
 struct NormWeights {
-  Weight weight;  // [C]
+  Weight weight;  // [C]; ones without a gradient where the model has none
   Weight bias;    // [C] or undefined
   NormForm form = {};
 };
@@ -51,11 +51,13 @@ struct EmbeddingWeights {
 
 struct BlockWeights {
   NormWeights ln_1;
+  Weight conv_1;         // [K, C], behind ln_1, or undefined
   LinearWeights c_attn;  // [C, AttentionForm::packed()]: queries, keys and values of all heads side by side
   NormWeights q_norm;    // [D], of each query, or undefined
   NormWeights k_norm;    // [D], of each key, or undefined
   LinearWeights c_proj;  // [H D, C]
   NormWeights ln_2;
+  Weight conv_2;  // [K, C], behind ln_2, or undefined
   MlpWeights mlp;
 };
 

@@ -25,9 +25,11 @@ class LlamaTensors {
     if (shape.position == Position::learned) {
       whole("embed_positions.weight", "wpe.weight", {shape.block_size, shape.n_embd});
     }
+    if (shape.embedding_norm) norm("embedding_norm", "ln_e");
     for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
       const std::string to = str("layers.", layer, "."), from = str("h.", layer, ".");
       norm(to + "input_layernorm", from + "ln_1");
+      conv(to + "input_conv", from + "conv_1");
       linear(to + "self_attn.q_proj", from + "attn.c_attn", 0, shape.n_embd, heads.queries());
       linear(to + "self_attn.k_proj", from + "attn.c_attn", heads.queries(), shape.n_embd, heads.keys());
       linear(to + "self_attn.v_proj", from + "attn.c_attn", heads.queries() + heads.keys(), shape.n_embd, heads.keys());
@@ -37,6 +39,7 @@ class LlamaTensors {
       }
       linear(to + "self_attn.o_proj", from + "attn.c_proj", 0, heads.queries(), shape.n_embd);
       norm(to + "post_attention_layernorm", from + "ln_2");
+      conv(to + "post_attention_conv", from + "conv_2");
       if (is_gated(shape.activation)) linear(to + "mlp.gate_proj", from + "mlp.c_fc", 0, shape.n_embd, shape.inner());
       linear(to + "mlp.up_proj", from + "mlp.c_fc", shape.widened() - shape.inner(), shape.n_embd, shape.inner());
       linear(to + "mlp.down_proj", from + "mlp.c_proj", 0, shape.inner(), shape.n_embd);
@@ -69,6 +72,10 @@ class LlamaTensors {
   void norm(const std::string& name, const std::string& parameter) {
     whole(name + ".weight", parameter + ".weight", {shape_.n_embd});
     if (shape_.norm_bias()) whole(name + ".bias", parameter + ".bias", {shape_.n_embd});
+  }
+
+  void conv(const std::string& name, const std::string& parameter) {
+    if (shape_.conv > 0) whole(name + ".weight", parameter + ".weight", {shape_.conv, shape_.n_embd});
   }
 
   const GptShape& shape_;

@@ -79,6 +79,11 @@ Json gpt2_json(const GptShape& shape, double dropout) {
   return config;
 }
 
+// What a folder says of a model whose file has biases of zeros or weights of ones, because the family has them.
+bool has(const JsonFields& config, const char* weights) {
+  return !config.has("inkling") || config.section("inkling").optional_flag(weights).value_or(true);
+}
+
 GptShape read_gpt2(const JsonFields& config) {
   require_flag(config, "scale_attn_weights", true, "attention without its scale");
   require_flag(config, "scale_attn_by_inverse_layer_idx", false, "attention scaled by layer");
@@ -92,7 +97,7 @@ GptShape read_gpt2(const JsonFields& config) {
   if (config.has("n_inner")) shape.n_inner = config.whole("n_inner", 1, widest_inner);
   shape.activation = gpt2_activation(config);
   shape.norm_epsilon = epsilon(config, "layer_norm_epsilon", 1e-5);
-  if (config.has("inkling")) shape.bias = config.section("inkling").optional_flag("bias").value_or(true);
+  shape.bias = has(config, "bias");
   shape.tie_embeddings = config.optional_flag("tie_word_embeddings").value_or(true);
   if (shape.n_embd % shape.n_head != 0) {
     config.refuse(str("n_embd ", shape.n_embd, " is not divisible by n_head ", shape.n_head));
@@ -182,6 +187,7 @@ Json llama_json(const GptShape& shape, double dropout, std::string_view architec
   config["hidden_act"] = shape.activation == Activation::swiglu ? "silu" : "gelu";
   config["rms_norm_eps"] = shape.norm_epsilon;
   config["attention_dropout"] = dropout;
+  if (!shape.norm_weights) config["inkling"] = {{"norm_weights", false}};
   write_rope(config, shape);
   return config;
 }
@@ -253,6 +259,7 @@ GptShape read_llama(const JsonFields& config, Family family) {
   if (is_qwen3 && !shape.head_size) shape.head_size = 128;  // as transformers has it
   shape.norm = NormKind::rmsnorm;
   shape.norm_epsilon = epsilon(config, "rms_norm_eps", 1e-6);
+  shape.norm_weights = has(config, "norm_weights");
   shape.position = Position::rope;
   shape.rope_theta = read_rope_theta(config);
   shape.activation = activation == "silu" ? Activation::swiglu : Activation::geglu;
@@ -280,7 +287,10 @@ Json inkling_json(const GptShape& shape, double dropout) {
   config["norm_epsilon"] = shape.norm_epsilon;
   config["position"] = std::string(word_of(shape.position));
   config["activation"] = std::string(word_of(shape.activation));
+  config["norm_weights"] = shape.norm_weights;
   config["qk_norm"] = shape.qk_norm;
+  config["embedding_norm"] = shape.embedding_norm;
+  config["conv"] = shape.conv;
   if (!patterns_of(shape).empty()) config["attention"] = pattern_texts(shape.layer_patterns());
   config["logit_softcap"] = shape.logit_softcap;
   config["bias"] = shape.bias;
@@ -312,7 +322,10 @@ GptShape read_inkling(const JsonFields& config) {
   shape.position = named<Position>(config, "position");
   shape.rope_theta = read_rope_theta(config);
   shape.activation = named<Activation>(config, "activation");
+  shape.norm_weights = config.optional_flag("norm_weights").value_or(true);
   shape.qk_norm = config.flag("qk_norm");
+  shape.embedding_norm = config.optional_flag("embedding_norm").value_or(false);
+  if (config.has("conv")) shape.conv = config.whole("conv", 0, longest_conv);
   shape.patterns = read_patterns(config, shape.n_layer);
   shape.logit_softcap = config.real("logit_softcap");
   const bool is_bound = shape.logit_softcap >= least_softcap && shape.logit_softcap <= most_softcap;
@@ -340,10 +353,19 @@ std::string attention_setting(const GptShape& shape) {
   return str("model.attention: ", texts.size() == 1 ? texts.front() : str("[", join(texts, ", "), "]"));
 }
 
+// What InklingForCausalLM alone has.
+std::vector<std::string> unlike_all(const GptShape& shape) {
+  std::vector<std::string> found;
+  if (shape.embedding_norm) found.emplace_back("model.embedding_norm: true");
+  if (shape.conv > 0) found.push_back(str("model.conv: ", shape.conv));
+  if (shape.logit_softcap != 0) found.push_back(str("model.logit_softcap: ", format_shortest(shape.logit_softcap)));
+  return found;
+}
+
 // The settings that GPT-2 has otherwise.
 std::vector<std::string> unlike_gpt2(const GptShape& shape) {
   const AttentionForm heads = shape.attention();
-  std::vector<std::string> found;
+  std::vector<std::string> found = unlike_all(shape);
   if (shape.norm != NormKind::layernorm) found.push_back(str("model.norm: ", word_of(shape.norm)));
   if (shape.position != Position::learned) found.push_back(str("model.position: ", word_of(shape.position)));
   if (is_gated(shape.activation)) found.push_back(str("model.activation: ", word_of(shape.activation)));
@@ -351,7 +373,6 @@ std::vector<std::string> unlike_gpt2(const GptShape& shape) {
   if (heads.queries() != shape.n_embd) found.push_back(str("model.head_size: ", heads.head_size));
   if (shape.qk_norm) found.emplace_back("model.qk_norm: true");
   if (!patterns_of(shape).empty()) found.push_back(attention_setting(shape));
-  if (shape.logit_softcap != 0) found.push_back(str("model.logit_softcap: ", format_shortest(shape.logit_softcap)));
   return found;
 }
 
@@ -363,7 +384,7 @@ bool has_one_window(const GptShape& shape) {
 
 // Those that Llama, Mistral and Qwen3 have otherwise.
 std::vector<std::string> unlike_llama(const GptShape& shape) {
-  std::vector<std::string> found;
+  std::vector<std::string> found = unlike_all(shape);
   if (shape.norm != NormKind::rmsnorm) found.push_back(str("model.norm: ", word_of(shape.norm)));
   if (shape.position != Position::rope) found.push_back(str("model.position: ", word_of(shape.position)));
   if (!is_gated(shape.activation)) found.push_back(str("model.activation: ", word_of(shape.activation)));
@@ -378,7 +399,6 @@ std::vector<std::string> unlike_llama(const GptShape& shape) {
       found.push_back(str(beside, " beside ", attention_setting(shape)));
     }
   }
-  if (shape.logit_softcap != 0) found.push_back(str("model.logit_softcap: ", format_shortest(shape.logit_softcap)));
   return found;
 }
 

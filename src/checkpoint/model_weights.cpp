@@ -1,8 +1,8 @@
 #include "checkpoint/model_weights.h"
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mean.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -159,15 +159,18 @@ void check_head(const StoredWeights& weights, const fs::path& folder) {
                          folder.string()));
 }
 
-// A model that was trained without biases has zeros there, or it is no longer that model.
-void check_absent_bias(const Stored& stored) {
-  const at::Tensor bias = stored.read_float32();
-  const std::span<const float> values = values_of(bias);
-  if (std::all_of(values.begin(), values.end(), [](float value) { return value == 0.0f; })) return;
-  throw Error::input(str(stored.path(), ": tensor ", quote(stored.entry->name),
-                         " is not zero, and config.json says "
-                         "\"inkling\": {\"bias\": false}; if the model was trained on elsewhere, remove that entry "
-                         "from config.json"));
+// What the file holds for a parameter that the model has not: zeros for biases, ones for the weights of norms.
+float absent_value(std::string_view parameter) { return parameter.ends_with(".bias") ? 0.0f : 1.0f; }
+
+// A model that was trained without a parameter has these values there, or it is no longer that model.
+void check_absent(const Stored& stored, std::string_view parameter) {
+  const at::Tensor tensor = stored.read_float32();
+  const std::span<const float> values = values_of(tensor);
+  const float absent = absent_value(parameter);
+  if (std::all_of(values.begin(), values.end(), [&](float value) { return value == absent; })) return;
+  throw Error::input(str(stored.path(), ": tensor ", quote(stored.entry->name), " is not all ", absent,
+                         ", and config.json says ", quote(absent == 0.0f ? "bias" : "norm_weights"),
+                         ": false; if the model was trained on elsewhere, remove that entry from config.json"));
 }
 
 std::set<std::string> names_of(const ParameterArena& arena) {
@@ -206,7 +209,7 @@ void copy_weights(const StoredWeights& weights, const fs::path& folder, Paramete
   const std::set<std::string> present = names_of(arena);
   for (const FileTensor& tensor : weights.tensors()) {
     if (!present.contains(tensor.parameter)) {
-      check_absent_bias(weights.stored(tensor));
+      check_absent(weights.stored(tensor), tensor.parameter);
       continue;
     }
     at::Tensor to = arena.master(tensor.parameter), from = weights.stored(tensor).read();
@@ -241,7 +244,7 @@ void write_model_weights(const fs::path& path, const GptShape& shape, const Para
   for (const FileTensor& tensor : file_tensors(shape, family_of(shape))) {
     on_host.push_back(present.contains(tensor.parameter)
                           ? tensor.part_of(arena.parameter(tensor.parameter).part_of(values)).contiguous()
-                          : at::zeros(tensor.shape));
+                          : at::full(tensor.shape, absent_value(tensor.parameter)));
     tensors.push_back(tensor_to_write(tensor.name, on_host.back()));
   }
   write_safetensors(path, std::move(tensors), {{"format", "pt"}});  // transformers asks for this

@@ -15,6 +15,8 @@ Backend backend() {
           .embedding_backward = embedding_backward,
           .norm = norm,
           .norm_backward = norm_backward,
+          .conv = conv,
+          .conv_backward = conv_backward,
           .linear = linear,
           .linear_backward = linear_backward,
           .mlp = mlp,

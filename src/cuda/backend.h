@@ -15,6 +15,8 @@ FunctionOf<&Backend::embedding> embedding;
 FunctionOf<&Backend::embedding_backward> embedding_backward;
 FunctionOf<&Backend::norm> norm;
 FunctionOf<&Backend::norm_backward> norm_backward;
+FunctionOf<&Backend::conv> conv;
+FunctionOf<&Backend::conv_backward> conv_backward;
 FunctionOf<&Backend::linear> linear;
 FunctionOf<&Backend::linear_backward> linear_backward;
 FunctionOf<&Backend::mlp> mlp;
@@ -35,6 +37,10 @@ FunctionOf<&Backend::decode_logits> decode_logits;
 FunctionOf<&Backend::draw> draw;
 FunctionOf<&Backend::sum_of_squares> sum_of_squares;
 FunctionOf<&Backend::adamw> adamw;
+
+// The convolution of one more token, x [B, 1, C], of texts of these lengths, int64 [B], whose last inputs lie in a ring
+// [B, K, C].
+at::Tensor conv_cached(const at::Tensor& x, const at::Tensor& inputs, const Weight& weight, const at::Tensor& lengths);
 
 // Returns activation(pre) [..., F]. pre: [..., F], or twice as wide where it is gated.
 at::Tensor activated(const at::Tensor& pre, Activation activation);

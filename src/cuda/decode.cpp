@@ -51,13 +51,16 @@ at::Tensor attend_cached(const at::Tensor& qkv, const DecodedBlock& block) {
 }  // namespace
 
 ResidualStream decode_block(const ResidualStream& in, const DecodedBlock& block) {
-  const auto& [ln_1, c_attn, q_norm, k_norm, c_proj, ln_2, mlp_weights] = block.weights;
-  at::Tensor qkv = few_rows_linear(in.normed, c_attn);
+  const auto& [ln_1, conv_1, c_attn, q_norm, k_norm, c_proj, ln_2, conv_2, mlp_weights] = block.weights;
+  const auto convolved = [&](const at::Tensor& x, const Weight& conv, std::size_t number) {
+    return conv.defined() ? conv_cached(x, block.cache.conv_inputs[number], conv, block.lengths) : x;
+  };
+  at::Tensor qkv = few_rows_linear(convolved(in.normed, conv_1, 0), c_attn);
   if (q_norm.weight.defined()) qkv = norm_heads(qkv, block.form, block.weights).out;
   if (block.rotation.defined()) qkv = rotate(qkv, block.form, block.rotation, false);
   const at::Tensor attended = few_rows_linear(attend_cached(qkv, block), c_proj);
   const Normalized middle = norm(in.x, attended, ln_2);
-  const at::Tensor wide = widen(middle.out, mlp_weights);
+  const at::Tensor wide = widen(convolved(middle.out, conv_2, 1), mlp_weights);
   const Normalized last = norm(middle.sum, few_rows_linear(wide, mlp_weights.c_proj), block.next_norm);
   return {last.sum, last.out};
 }

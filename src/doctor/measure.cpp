@@ -35,7 +35,7 @@ std::vector<double> time_steps(const Config& config, const ExpectedRun& run, dou
   const TokenSequence tokens = random_tokens(static_cast<std::uint64_t>(run.shape.vocab_size), 100'000 + 2 * block);
   const WindowOrder order(WindowKind::random, 1, tokens.count(), block);
   Trainer trainer(config, run.shape, run.runtime);
-  initialize(trainer.arena(), run.shape, config.training.seed);
+  initialize(trainer.arena(), run.shape, config.training.seed, config.model.initialization);
   const auto start = std::chrono::steady_clock::now();
   const auto is_over = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > most_seconds;

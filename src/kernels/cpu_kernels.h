@@ -50,7 +50,7 @@ struct CpuKernels {
                        const float* weight, const float* bias, const NormForm& form, std::int64_t rows,
                        std::int64_t channels);
   // dx = d(loss)/d(sum) given dout, plus dsum (the gradient that reaches sum on the residual path; may be null).
-  // Adds to dweight and dbias ([C], dbias may be null).
+  // Adds to dweight and dbias ([C], either may be null).
   void (*norm_backward)(const float* dout, const float* dsum, const float* sum, const float* mean, const float* rstd,
                         const float* weight, float* dx, float* dweight, float* dbias, const NormForm& form,
                         std::int64_t rows, std::int64_t channels);
@@ -92,6 +92,19 @@ struct CpuKernels {
   // copies the rest; out may be in.
   void (*rotate)(const float* in, float* out, const AngleTable& angles, std::int64_t first_row, std::int64_t rows,
                  std::int64_t stride, std::int64_t heads, std::int64_t head_size);
+
+  // out[n] = x[n] + the sum over k of weight[k] * x[n - k], for the positions k < width back that the row's text has.
+  // Row n is position n % time. x, out: [rows, C]; weight: [width, C].
+  void (*conv_forward)(const float* x, const float* weight, float* out, std::int64_t first_row, std::int64_t rows,
+                       std::int64_t time, std::int64_t channels, std::int64_t width);
+  // Reads rows of dout behind its own, up to the end of their text. Adds to dweight [width, C].
+  void (*conv_backward)(const float* dout, const float* x, const float* weight, float* dx, float* dweight,
+                        std::int64_t first_row, std::int64_t rows, std::int64_t time, std::int64_t channels,
+                        std::int64_t width);
+  // The same for the token at `position` of one text, whose last inputs lie in a ring [width, C]: position p at
+  // p % width. x, out: [C], of which channels [first, last) are read and written; out may be x.
+  void (*conv_cached)(const float* x, float* inputs, const float* weight, float* out, std::int64_t position,
+                      std::int64_t channels, std::int64_t width, std::int64_t first, std::int64_t last);
 
   // Adds the column sums of x [rows, C] to sums [C].
   void (*add_column_sums)(const float* x, float* sums, std::int64_t rows, std::int64_t channels);

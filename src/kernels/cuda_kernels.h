@@ -63,7 +63,8 @@ struct CudaKernels {
                        const Element* weight, const Element* bias, const NormForm& form, std::int64_t rows,
                        std::int64_t channels, Stream stream);
   // dx = d(loss)/d(sum) given dout, plus dsum (the gradient that reaches sum on the residual path; may be null).
-  // Adds to dweight and dbias ([C], dbias may be null). dx may be dout or dsum. scratch: norm_scratch(C) floats.
+  // Adds to dweight and dbias ([C], either may be null, dbias where dweight is). dx may be dout or dsum. scratch:
+  // norm_scratch(C) floats.
   void (*norm_backward)(const Element* dout, const Element* dsum, const Element* sum, const float* mean,
                         const float* rstd, const Element* weight, Element* dx, float* dweight, float* dbias,
                         float* scratch, const NormForm& form, std::int64_t rows, std::int64_t channels, Stream stream);
@@ -111,6 +112,19 @@ struct CudaKernels {
   void (*rotate)(const Element* in, Element* out, const float* cosines, const float* sines, std::int64_t angle_rows,
                  float sign, std::int64_t rows, std::int64_t stride, std::int64_t heads, std::int64_t head_size,
                  Stream stream);
+
+  // out[n] = x[n] + the sum over k of weight[k] * x[n - k], for the positions k < width back that the row's text has.
+  // Row n is position n % time. x, out: [rows, C]; weight: [width, C].
+  void (*conv_forward)(const Element* x, const Element* weight, Element* out, std::int64_t rows, std::int64_t time,
+                       std::int64_t channels, std::int64_t width, Stream stream);
+  // Adds to dweight [width, C]. scratch: column_scratch(width * C) floats.
+  void (*conv_backward)(const Element* dout, const Element* x, const Element* weight, Element* dx, float* dweight,
+                        float* scratch, std::int64_t rows, std::int64_t time, std::int64_t channels, std::int64_t width,
+                        Stream stream);
+  // The same for one token of each text, at position lengths[b] [B]; the text's last inputs lie in a ring, inputs [B,
+  // width, C], position p at p % width. x, out: [B, C].
+  void (*conv_cached)(const Element* x, Element* inputs, const Element* weight, const std::int64_t* lengths,
+                      Element* out, std::int64_t batch, std::int64_t channels, std::int64_t width, Stream stream);
 
   // out[i] = keep(i) ? x[i] * scale : 0, where keep(i) is random_bits(mix64(*key + site * golden_gamma), i) >> 32 >=
   // threshold: the numbers of a DropoutPlace (backend/backend.h), the site-th. out may be x. Backward: the same of

@@ -74,6 +74,10 @@ Weight ParameterArena::weight(std::string_view name) const {
   return weight;
 }
 
+at::TensorOptions ParameterArena::vector_options() const {
+  return (vectors_.defined() ? vectors_ : compute_values_).options();
+}
+
 at::Tensor ParameterArena::master(std::string_view name) const { return parameter(name).part_of(values_); }
 
 void ParameterArena::begin_gradients() {

@@ -85,6 +85,9 @@ class ParameterArena : public ParameterLayout {
   void collect_gradients();         // adds the compute dtype's gradients to gradients(), where they are separate
   void zero_unwritten_gradients();  // sets those to zero that no pass has written since begin_gradients()
 
+  // Of biases, norms and whatever else is added or multiplied element by element: their device and dtype.
+  at::TensorOptions vector_options() const;
+
   void refresh_compute();  // to be called after values() changed: copies them to the compute dtype
   // For a model that is not trained, before weight() is called: gives up values(), and keeps vectors (biases, norms) in
   // `dtype`, that of what flows through the model.

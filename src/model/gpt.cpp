@@ -29,25 +29,33 @@ Rotation rotation_of_columns(const GptShape& shape, const at::Tensor& tokens) {
 Gpt::Gpt(const GptShape& shape, const ParameterArena& arena, const Backend& backend)
     : Model(shape, backend), weights_(shape, arena) {}
 
-// x = x + attention(norm(x)); x = x + mlp(norm(x)). Each addition is made together with the norm that reads it, so a
-// block takes the stream with its first norm and passes it on with the next block's.
+// x = x + attention(conv(norm(x))); x = x + mlp(conv(norm(x))), where the model has convolutions. Each addition is made
+// together with the norm that reads it, so a block takes the stream with its first norm and passes it on with the next
+// block's.
 ResidualStream Gpt::block(const ResidualStream& in, std::size_t layer, Pass& pass) const {
   const AttentionForm form = shape().attention(layer);
-  const at::Tensor qkv = queries_keys_values(in.normed, weights_.blocks[layer], form, pass);
-  return behind_attention(in.x, attention(qkv, form, pass), layer, pass);
+  const at::Tensor seen = conv(in.normed, weights_.blocks[layer].conv_1, pass);
+  const at::Tensor qkv = queries_keys_values(seen, weights_.blocks[layer], form, pass);
+  return behind_mlp(behind_attention(in.x, attention(qkv, form, pass), layer, pass), layer, pass);
 }
 
 ResidualStream Gpt::behind_attention(const at::Tensor& x, const at::Tensor& heads, std::size_t layer,
                                      Pass& pass) const {
   const BlockWeights& block = weights_.blocks[layer];
   const at::Tensor attended = dropout(linear(heads, block.c_proj, pass), pass);
-  const ResidualStream middle = add_norm(x, attended, block.ln_2, pass);
-  const at::Tensor fed = dropout(mlp(middle.normed, block.mlp, pass), pass);
-  return add_norm(middle.x, fed, weights_.norm_behind(layer), pass);
+  return add_norm(x, attended, block.ln_2, pass);
+}
+
+ResidualStream Gpt::behind_mlp(const ResidualStream& in, std::size_t layer, Pass& pass) const {
+  const BlockWeights& block = weights_.blocks[layer];
+  const at::Tensor fed = dropout(mlp(conv(in.normed, block.conv_2, pass), block.mlp, pass), pass);
+  return add_norm(in.x, fed, weights_.norm_behind(layer), pass);
 }
 
 ResidualStream Gpt::embed(const at::Tensor& tokens, Pass& pass) const {
-  const at::Tensor x = dropout(embedding(tokens, weights_.embedding, pass), pass);
+  at::Tensor x = embedding(tokens, weights_.embedding, pass);
+  if (shape().embedding_norm) x = norm(x, weights_.embedding_norm, pass);
+  x = dropout(x, pass);
   return {x, norm(x, weights_.blocks.front().ln_1, pass)};
 }
 
@@ -82,16 +90,22 @@ void Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueC
   ResidualStream stream = embed(tokens, pass);
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
     const AttentionForm form = shape().attention(layer);
-    const at::Tensor qkv = queries_keys_values(stream.normed, weights_.blocks[layer], form, pass);
-    fill(cache.layers[layer], form.pattern, split_heads(qkv, form), lengths);
+    const CachedLayer& cached = cache.layers[layer];
+    fill(cached.conv_inputs[0], stream.normed, lengths);
+    const at::Tensor seen = conv(stream.normed, weights_.blocks[layer].conv_1, pass);
+    const at::Tensor qkv = queries_keys_values(seen, weights_.blocks[layer], form, pass);
+    fill(cached, form.pattern, split_heads(qkv, form), lengths);
     stream = behind_attention(stream.x, attention(qkv, form, pass), layer, pass);
+    fill(cached.conv_inputs[1], stream.normed, lengths);
+    stream = behind_mlp(stream, layer, pass);
   }
   cache.lengths.copy_(lengths);
 }
 
 at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
   const Rotation turned = rotation(shape(), cache.lengths);
-  const at::Tensor x = backend().decode_embedding(tokens, cache.lengths, weights_.embedding);
+  at::Tensor x = backend().decode_embedding(tokens, cache.lengths, weights_.embedding);
+  if (shape().embedding_norm) x = backend().norm(x, {}, weights_.embedding_norm).out;
   ResidualStream stream = {x, backend().norm(x, {}, weights_.blocks.front().ln_1).out};
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
     RECORD_FUNCTION("decode_block", std::vector<c10::IValue>());
@@ -114,9 +128,9 @@ TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backen
   const auto bytes = [rows](std::int64_t elements, std::size_t size) { return bytes_of(rows, elements, size); };
   const bool again = recompute == Recompute::block;
   const std::size_t element = c10::elementSize(dtype);
-  std::uint64_t block = bytes(
-      2 * kept_by_norm(channels) + kept_by_linear(channels) + kept_by_attention(shape) + kept_by_mlp(shape, recompute),
-      element);
+  std::uint64_t block = bytes(2 * (kept_by_norm(channels) + kept_by_conv(shape)) + kept_by_linear(channels) +
+                                  kept_by_attention(shape) + kept_by_mlp(shape, recompute),
+                              element);
   std::uint64_t at_work = bytes(std::max(held_by_mlp(shape), held_by_attention(shape)), element);
   if (backend.keeps_probabilities(dtype, heads)) {
     const std::uint64_t scores = bytes(shape.block_size * heads.n_head, sizeof(float));
@@ -124,7 +138,8 @@ TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backen
     at_work += 3 * scores;
   }
   const std::uint64_t stream = bytes(2 * channels, element);  // what is kept of a block that is computed again
-  return {.activations = static_cast<std::uint64_t>(shape.n_layer) * (again ? stream : block),
+  const std::uint64_t embedded = shape.embedding_norm ? bytes(kept_by_norm(channels), element) : 0;
+  return {.activations = embedded + static_cast<std::uint64_t>(shape.n_layer) * (again ? stream : block),
           .at_work = at_work + (again ? block : 0),
           .logits = bytes(shape.vocab_size, sizeof(float))};
 }

@@ -13,16 +13,22 @@ KeyValueCache::KeyValueCache(const GptShape& shape, std::int64_t rows, std::int6
   for (const AttentionPattern& pattern : shape.layer_patterns()) {
     const std::int64_t capacity = pattern.capacity(positions);
     const auto empty = [&] { return at::zeros({rows, form.n_kv_head, capacity, form.head_size}, options); };
-    layers.push_back({empty(), empty(), at::zeros({rows, shape.n_head}, options.dtype(at::kInt))});
+    const auto ring = [&] {
+      return shape.conv > 0 ? at::zeros({rows, shape.conv, shape.n_embd}, options) : at::Tensor();
+    };
+    layers.push_back({empty(), empty(), at::zeros({rows, shape.n_head}, options.dtype(at::kInt)), {ring(), ring()}});
   }
 }
 
 KeyValueCache KeyValueCache::narrow(std::int64_t first, std::int64_t count) const {
   if (count == rows()) return *this;
   KeyValueCache view;
+  const auto part = [&](const at::Tensor& all) { return all.defined() ? all.narrow(0, first, count) : all; };
   for (const CachedLayer& layer : layers) {
-    view.layers.push_back({layer.keys.narrow(0, first, count), layer.values.narrow(0, first, count),
-                           layer.arrivals.narrow(0, first, count)});
+    view.layers.push_back({part(layer.keys),
+                           part(layer.values),
+                           part(layer.arrivals),
+                           {part(layer.conv_inputs[0]), part(layer.conv_inputs[1])}});
   }
   view.lengths = lengths.narrow(0, first, count);
   return view;
@@ -35,6 +41,13 @@ at::Tensor held_positions(const at::Tensor& lengths, const AttentionPattern& pat
   const at::Tensor newest = (lengths.unsqueeze(1) - 1 - text).div(pattern.dilation, "floor");  // of its text
   const at::Tensor held = newest - (newest - place).remainder(ring);
   return held * pattern.dilation + text;
+}
+
+void fill(const at::Tensor& conv_inputs, const at::Tensor& x, const at::Tensor& lengths) {
+  if (!conv_inputs.defined()) return;
+  const std::int64_t width = conv_inputs.size(1);
+  const at::Tensor held = held_positions(lengths, {.window = width}, width).clamp_min(0);
+  conv_inputs.copy_(x.gather(1, held.unsqueeze(2).expand({-1, -1, x.size(2)})));
 }
 
 void fill(const CachedLayer& layer, const AttentionPattern& pattern, const Heads& heads, const at::Tensor& lengths) {

@@ -1,4 +1,4 @@
-// The keys and values of texts that are being generated.
+// The keys and values of texts that are being generated, and what their convolutions still see.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,6 +29,9 @@ struct KeyValueCache {
 // Returns which position each slot of a layer holds in rows of these lengths, by cached_place(): [B, capacity], below 0
 // where none.
 at::Tensor held_positions(const at::Tensor& lengths, const AttentionPattern& pattern, std::int64_t capacity);
+
+// Writes the last of T inputs of a convolution, [B, T, C], into an empty ring; an undefined one stays.
+void fill(const at::Tensor& conv_inputs, const at::Tensor& x, const at::Tensor& lengths);
 
 // Writes keys and values of T positions, of which row b has lengths[b], into an empty layer.
 void fill(const CachedLayer& layer, const AttentionPattern& pattern, const Heads& heads, const at::Tensor& lengths);

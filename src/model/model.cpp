@@ -25,6 +25,8 @@ std::int64_t kept_by_reference(const GptShape& shape) {
   if (shape.norm == NormKind::rmsnorm) kept += 2 * shape.n_embd;  // before the weights of the norms
   if (is_gated(shape.activation)) kept += shape.inner();          // the gates
   if (shape.qk_norm) kept += 2 * (form.queries() + form.keys());  // before and behind their weights
+  // Of each position that a convolution sees, the shifted input and the product; and the sums.
+  if (shape.conv > 0) kept += 2 * shape.n_embd * shape.conv;
   if (turns) kept += form.queries();
   if (is_grouped) kept += 2 * form.queries();  // a key and a value for each query
   if (turns && !is_grouped) kept += form.keys();

@@ -20,6 +20,7 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -46,6 +47,27 @@ at::Tensor normalize(const at::Tensor& x, const NormWeights& weights) {
   const auto& [weight, bias, form] = weights;
   if (form.kind == NormKind::rmsnorm) return at::rms_norm(x, {x.size(-1)}, weight.value, form.epsilon);
   return at::layer_norm(x, {x.size(-1)}, weight.value, bias.value, form.epsilon);
+}
+
+// y_t = x_t + sum over k of weight[k] x_(t-k), with zeros before the text. x: [B, T, C]; weight: [K, C]
+at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight) {
+  at::Tensor y = x;
+  for (std::int64_t k = 0; k < std::min(weight.size(0), x.size(1)); ++k) {
+    const at::Tensor earlier = at::constant_pad_nd(x.narrow(1, 0, x.size(1) - k), {0, 0, k, 0}, 0);
+    y = y + weight.select(0, k) * earlier;
+  }
+  return y;
+}
+
+// The same for one new position per row, which goes into the ring of the last inputs. x: [B, 1, C]
+at::Tensor cached_convolve(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ring,
+                           const at::Tensor& lengths) {
+  const std::int64_t width = weight.size(0);
+  const at::Tensor held = held_positions(lengths + 1, {.window = width}, width);  // [B, K]
+  const at::Tensor age = lengths.unsqueeze(1) - held;
+  ring.copy_(at::where(age.eq(0).unsqueeze(2), x, ring));
+  const at::Tensor products = weight.index_select(0, age.flatten().clamp_max(width - 1)).view(ring.sizes()) * ring;
+  return x + products.masked_fill(held.lt(0).unsqueeze(2), 0).sum(1, true);
 }
 
 at::Tensor activate(const at::Tensor& x, Activation activation) {
@@ -150,8 +172,13 @@ at::Tensor padded_logits(const at::Tensor& x, const at::Tensor& table) {
   return at::addmm(nothing, x, at::constant_pad_nd(table, {0, 0, 0, missing}).t());
 }
 
-// The heads of a layer -> [B, T, H D]
-using Attend = std::function<at::Tensor(const Heads& heads, std::size_t layer, Pass& pass)>;
+// How a block sees other positions than each token's own.
+struct Mixing {
+  // The heads of a layer -> [B, T, H D]
+  std::function<at::Tensor(const Heads& heads, std::size_t layer, Pass& pass)> attend;
+  // x: [B, T, C], in front of the layer's attention (0) or MLP (1), where the model has convolutions
+  std::function<at::Tensor(const at::Tensor& x, std::size_t layer, std::size_t number)> convolve;
+};
 
 class Reference final : public Model {
  public:
@@ -179,33 +206,44 @@ class Reference final : public Model {
 
   at::Tensor watched_logits(const at::Tensor& tokens, const AttentionWatcher& watch) const {
     Pass pass{backend()};
-    const Attend attend = [&](const Heads& heads, std::size_t layer, Pass&) {
+    Mixing watched = causal();
+    watched.attend = [&](const Heads& heads, std::size_t layer, Pass&) {
       return watched_attention(heads, pattern_of(layer), [&](std::int64_t head, const AttentionSteps& steps) {
         watch(static_cast<std::int64_t>(layer), head, steps);
       });
     };
-    return capped(at::matmul(hidden(embed(tokens), columns(tokens), attend, pass), head_.t()));
+    return capped(at::matmul(hidden(embed(tokens), columns(tokens), watched, pass), head_.t()));
   }
 
   void prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const override {
     Pass pass{backend()};
-    const Attend attend = [&](const Heads& heads, std::size_t layer, Pass& own) {
+    Mixing filling;
+    filling.attend = [&](const Heads& heads, std::size_t layer, Pass& own) {
       const AttentionPattern pattern = pattern_of(layer);
       fill(cache.layers[layer], pattern, heads, lengths);
       return causal_attention(heads, pattern, own);
     };
-    hidden(embed(tokens), columns(tokens), attend, pass);
+    filling.convolve = [&](const at::Tensor& x, std::size_t layer, std::size_t number) {
+      fill(cache.layers[layer].conv_inputs[number], x, lengths);
+      return convolve(x, conv_of(layer, number));
+    };
+    hidden(embed(tokens), columns(tokens), filling, pass);
     cache.lengths.copy_(lengths);
   }
 
   at::Tensor decode(const at::Tensor& tokens, KeyValueCache& cache) const override {
     Pass pass{backend()};
-    const Attend attend = [&](const Heads& heads, std::size_t layer, Pass&) {
+    Mixing cached;
+    cached.attend = [&](const Heads& heads, std::size_t layer, Pass&) {
       return cached_attention(heads, pattern_of(layer), cache.layers[layer], cache.lengths);
+    };
+    cached.convolve = [&](const at::Tensor& x, std::size_t layer, std::size_t number) {
+      return cached_convolve(x, conv_of(layer, number), cache.layers[layer].conv_inputs[number], cache.lengths);
     };
     at::Tensor x = at::embedding(table_, tokens);
     if (learned_.defined()) x = x + at::embedding(learned_, cache.lengths);
-    const at::Tensor last = hidden(x.unsqueeze(1), cache.lengths.view({-1, 1, 1}), attend, pass).squeeze(1);
+    x = embedded(x).unsqueeze(1);
+    const at::Tensor last = hidden(x, cache.lengths.view({-1, 1, 1}), cached, pass).squeeze(1);
     cache.lengths.add_(1);
     return capped(at::matmul(last, head_.t()));
   }
@@ -215,15 +253,25 @@ class Reference final : public Model {
 
   AttentionPattern pattern_of(std::size_t layer) const { return shape().attention(layer).pattern; }
 
-  Attend causal() const {
-    return [this](const Heads& heads, std::size_t layer, Pass& pass) {
-      return causal_attention(heads, pattern_of(layer), pass);
-    };
+  at::Tensor conv_of(std::size_t layer, std::size_t number) const {
+    const BlockWeights& block = weights_.blocks[layer];
+    return (number == 0 ? block.conv_1 : block.conv_2).value;
+  }
+
+  Mixing causal() const {
+    return {.attend = [this](const Heads& heads, std::size_t layer,
+                             Pass& pass) { return causal_attention(heads, pattern_of(layer), pass); },
+            .convolve = [this](const at::Tensor& x, std::size_t layer,
+                               std::size_t number) { return convolve(x, conv_of(layer, number)); }};
   }
 
   at::Tensor embed(const at::Tensor& tokens) const {
     const at::Tensor x = at::embedding(table_, tokens);
-    return learned_.defined() ? x + learned_.narrow(0, 0, tokens.size(1)) : x;
+    return embedded(learned_.defined() ? x + learned_.narrow(0, 0, tokens.size(1)) : x);
+  }
+
+  at::Tensor embedded(const at::Tensor& x) const {
+    return shape().embedding_norm ? normalize(x, weights_.embedding_norm) : x;
   }
 
   Heads heads_of(const at::Tensor& qkv, const BlockWeights& block, const at::Tensor& positions) const {
@@ -239,20 +287,23 @@ class Reference final : public Model {
     return heads;
   }
 
-  at::Tensor block(const at::Tensor& in, std::size_t layer, const at::Tensor& positions, const Attend& attend,
+  at::Tensor block(const at::Tensor& in, std::size_t layer, const at::Tensor& positions, const Mixing& mixing,
                    Pass& pass) const {
     const BlockWeights& block = weights_.blocks[layer];
-    const at::Tensor qkv = project(normalize(in, block.ln_1), block.c_attn);
-    const at::Tensor attended = attend(heads_of(qkv, block, positions), layer, pass);
+    const auto convolved = [&](const at::Tensor& x, std::size_t number) {
+      return shape().conv > 0 ? mixing.convolve(x, layer, number) : x;
+    };
+    const at::Tensor qkv = project(convolved(normalize(in, block.ln_1), 0), block.c_attn);
+    const at::Tensor attended = mixing.attend(heads_of(qkv, block, positions), layer, pass);
     const at::Tensor x = in + drop(project(attended, block.c_proj), pass);
-    const at::Tensor wide = project(normalize(x, block.ln_2), block.mlp.c_fc);
+    const at::Tensor wide = project(convolved(normalize(x, block.ln_2), 1), block.mlp.c_fc);
     return x + drop(project(activate(wide, block.mlp.activation), block.mlp.c_proj), pass);
   }
 
-  at::Tensor hidden(at::Tensor x, const at::Tensor& positions, const Attend& attend, Pass& pass) const {
+  at::Tensor hidden(at::Tensor x, const at::Tensor& positions, const Mixing& mixing, Pass& pass) const {
     for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
-      const auto through = [this, layer, positions, attend](const Tensors& in, Pass& own) -> Tensors {
-        return {block(in[0], layer, positions, attend, own)};
+      const auto through = [this, layer, positions, mixing](const Tensors& in, Pass& own) -> Tensors {
+        return {block(in[0], layer, positions, mixing, own)};
       };
       x = run_block({x}, through, pass)[0];
     }

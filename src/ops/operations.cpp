@@ -81,6 +81,20 @@ struct FusedAddNorm : Function<FusedAddNorm> {
   }
 };
 
+struct FusedConv : Function<FusedConv> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const With<Weight>& state) {
+    const at::Tensor in = x.contiguous();
+    context->save_for_backward({in});
+    save_state(context, state);
+    return state.backend.conv(in, state.arguments);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto& [backend, weight] = saved_state<With<Weight>>(context);
+    return {backend.conv_backward(upstream[0].contiguous(), context->get_saved_variables()[0], weight), {}};
+  }
+};
+
 at::Tensor as_rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
 at::Tensor with_last(const at::Tensor& rows, const at::Tensor& like) {
@@ -241,6 +255,12 @@ ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const Nor
   RECORD_FUNCTION("add_norm", std::vector<c10::IValue>());
   const variable_list both = FusedAddNorm::apply(x, branch, With<NormWeights>{pass.backend, weights});
   return {both[0], both[1]};
+}
+
+at::Tensor conv(const at::Tensor& x, const Weight& weight, const Pass& pass) {
+  if (!weight.defined()) return x;
+  RECORD_FUNCTION("conv", std::vector<c10::IValue>());
+  return FusedConv::apply(x, With<Weight>{pass.backend, weight});
 }
 
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass) {

@@ -40,6 +40,10 @@ at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, 
 at::Tensor norm(const at::Tensor& x, const NormWeights& weights, const Pass& pass);
 ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const NormWeights& weights, const Pass& pass);
 
+// A causal convolution of each channel for itself, with the input added: y_t = x_t + sum over k of weight[k] x_(t-k).
+// x: [B, T, C]; weight: [K, C], or undefined: then x itself.
+at::Tensor conv(const at::Tensor& x, const Weight& weight, const Pass& pass);
+
 // x W + b: [..., in] -> [..., out]
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass);
 
@@ -71,9 +75,10 @@ at::Tensor dropout(const at::Tensor& x, Pass& pass);
 at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor& targets, double softcap,
                      const Pass& pass);
 
-// Elements per token that operations keep for their backward passes. norm keeps the sum; linear x; attention qkv and
-// its result; mlp x, and what goes into the activation and what comes out.
+// Elements per token that operations keep for their backward passes. norm keeps the sum; conv and linear x; attention
+// qkv and its result; mlp x, and what goes into the activation and what comes out.
 constexpr std::int64_t kept_by_norm(std::int64_t channels) { return channels; }
+inline std::int64_t kept_by_conv(const GptShape& shape) { return shape.conv > 0 ? shape.n_embd : 0; }
 constexpr std::int64_t kept_by_linear(std::int64_t in) { return in; }
 inline std::int64_t kept_by_attention(const GptShape& shape) {
   const AttentionForm form = shape.attention();

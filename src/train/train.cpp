@@ -51,7 +51,7 @@ class Run {
       load_optimizer(plan.resume->checkpoint, trainer_.arena(), trainer_.optimizer());
       log_info(str("goes on from ", plan.resume->checkpoint.string()));
     } else {
-      initialize(trainer_.arena(), plan.shape, config_.training.seed);
+      initialize(trainer_.arena(), plan.shape, config_.training.seed, config_.model.initialization);
       if (plan.initial) load_initial_weights(plan.initial->folder, plan.shape, trainer_.arena());
     }
     state_.data_hash = plan.dataset.hash;

@@ -1,6 +1,7 @@
 // Model folders that other programs wrote.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -171,6 +172,25 @@ TEST_F(ForeignLlama, HasItsNamesAndShapes) {
   EXPECT_EQ(config.at("rope_parameters").at("rope_theta"), config.at("rope_theta"));
   load();
   EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
+}
+
+TEST_F(ForeignLlama, NormsWithoutWeightsAreSavedAsOnes) {
+  GptShape without = shape;
+  without.norm_weights = false;
+  TinyRun run(without);
+  run.save(folder());
+  EXPECT_EQ(nlohmann::json::parse(read_file(folder() / "config.json")).at("model_type"), "llama");
+  EXPECT_EQ(read_shape(folder()), without);
+  const std::string name = "model.layers.1.input_layernorm.weight";
+  const std::vector<float> ones(8, 1.0f);
+  StoredTensors tensors(folder() / "model.safetensors");
+  std::vector<std::byte>& bytes = tensors.tensors.at(name).bytes;
+  ASSERT_EQ(bytes.size(), ones.size() * sizeof(float));
+  EXPECT_EQ(std::memcmp(bytes.data(), ones.data(), bytes.size()), 0);
+  load_weights(folder(), without, run.arena);
+  bytes[2] = std::byte{0x81};
+  tensors.write(folder() / "model.safetensors");
+  expect_refused([&] { load_weights(folder(), without, run.arena); }, {name, "not all 1", "norm_weights"});
 }
 
 TEST_F(ForeignLlama, BuffersOfAnglesAreLeftOut) {

@@ -149,6 +149,22 @@ TEST_P(NormLoop, BackwardIsTheJacobianAndAddsToTheWeightGradients) {
   }
 }
 
+TEST_P(NormLoop, BackwardTakesWeightsThatHaveNoGradient) {
+  for (const NormForm& form : forms) {
+    Case given(3, 65, form);
+    const Output forward = run_forward(loops(), given, true, false);
+    std::vector<float> dweight(65), dx(given.x.size()), expected(given.x.size());
+    const auto backward = [&](float* gradient, std::vector<float>& out) {
+      loops().norm_backward(given.dout.data(), given.dsum.data(), forward.sum.data(), forward.mean.data(),
+                            forward.rstd.data(), given.weight.data(), out.data(), gradient, nullptr, form, given.rows,
+                            given.channels);
+    };
+    backward(dweight.data(), expected);
+    backward(nullptr, dx);
+    EXPECT_LT(largest_error(dx, expected), rounding_error(2 * 65 + function_roundings));
+  }
+}
+
 // Decoding relies on it: a row in a batch is the row alone, wherever it lies in memory.
 TEST_P(NormLoop, ARowsBitsDoNotDependOnTheOtherRows) {
   for (const std::int64_t channels : odd_widths) {

@@ -35,6 +35,18 @@ inline std::vector<NamedShape> single_switches() {
   add("position: none", [](GptShape& s) { s.position = Position::none; });
   add("norm: rmsnorm", [](GptShape& s) { s.norm = NormKind::rmsnorm; });
   add("norm_epsilon", [](GptShape& s) { s.norm_epsilon = 0.1; });
+  add("norm_weights", [](GptShape& s) {
+    s.norm = NormKind::rmsnorm;
+    s.norm_weights = false;
+  });
+  add("norm_weights of qk_norm", [](GptShape& s) {
+    s.qk_norm = true;
+    s.norm_weights = false;
+  });
+  add("embedding_norm", [](GptShape& s) { s.embedding_norm = true; });
+  add("conv: 2", [](GptShape& s) { s.conv = 2; });
+  add("conv: 4", [](GptShape& s) { s.conv = 4; });
+  add("conv: 32", [](GptShape& s) { s.conv = 32; });  // more than a text has
   add("n_inner", [](GptShape& s) { s.n_inner = 35; });
   add("activation: gelu", [](GptShape& s) { s.activation = Activation::gelu; });
   add("activation: relu", [](GptShape& s) { s.activation = Activation::relu; });
@@ -88,6 +100,9 @@ inline GptShape random_shape(std::uint64_t seed) {
     shape.patterns.push_back(draw.below(3) == 0 ? AttentionPattern{}
                                                 : AttentionPattern{2 + draw.below(9), 1 + draw.below(4)});
   }
+  shape.norm_weights = draw.coin() || (shape.norm == NormKind::layernorm && !shape.qk_norm);
+  shape.embedding_norm = draw.coin();
+  if (draw.coin()) shape.conv = 2 + draw.below(6);
   return shape;
 }
 

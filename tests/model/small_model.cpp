@@ -1,5 +1,6 @@
 #include "tests/model/small_model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tests/oracle/tensors.h"
@@ -18,7 +19,8 @@ SmallModel make_lively_model(const GptShape& shape, const SmallModelSettings& se
   std::uint64_t number = settings.seed * 1000;
   for (const Parameter& parameter : model.arena->parameters()) {
     const at::Tensor noise = oracle::normal(++number, parameter.spec.shape, 0.2);
-    const bool scale = parameter.spec.group == ParameterGroup::vector && parameter.spec.name.ends_with(".weight");
+    const ParameterSpec& spec = parameter.spec;
+    const bool scale = spec.group == ParameterGroup::vector && spec.name.ends_with(".weight") && spec.shape.size() == 1;
     model.arena->master(parameter.spec.name).copy_(scale ? noise.add(1.0) : noise);
   }
   model.arena->refresh_compute();
@@ -50,8 +52,10 @@ oracle::Roundings logits_roundings(const GptShape& shape, std::int64_t time) {
   const auto layers = static_cast<double>(shape.n_layer), channels = static_cast<double>(shape.n_embd);
   const AttentionForm form = shape.attention();
   const auto head_size = static_cast<double>(form.head_size), heads = static_cast<double>(form.queries());
-  // Queries and keys have a standard deviation of 0.2 sqrt(C), so scores one of 0.04 C.
-  const double score = 2 * 0.04 * channels;
+  // Queries and keys have a standard deviation of 0.2 sqrt(C), so scores one of 0.04 C. A convolution adds to the
+  // variance of what is projected 0.04 for each position that it sees.
+  const auto positions = static_cast<double>(std::min(shape.conv, time));
+  const double score = 2 * 0.04 * channels * (1 + 0.04 * positions);
   const double norm = 2 * channels + function_roundings;
   const double head_norm = shape.qk_norm ? in_softmax(head_size + function_roundings, score) : 0.0;
   const double attention =
@@ -62,8 +66,10 @@ oracle::Roundings logits_roundings(const GptShape& shape, std::int64_t time) {
   const double activated = (channels + function_roundings) * (doubled ? 4 : 1);
   const double mlp = activated + function_roundings + static_cast<double>(shape.inner());
   // A block keeps both norms, three products and their biases, scores, probabilities, values, GELU and two sums.
-  const double kept = 2 + 2 * 4 + in_softmax(1, score) + 2 + 1 + 2;
-  return {layers * (2 * norm + attention + mlp + 2) + norm + channels, layers * kept + 3};
+  const double kept = 2 + 2 * 4 + in_softmax(1, score) + 2 + 1 + 2 + (shape.conv > 0 ? 2 : 0);
+  const double embedded = shape.embedding_norm ? norm : 0.0;
+  return {embedded + layers * (2 * (norm + positions + 1) + attention + mlp + 2) + norm + channels,
+          layers * kept + (shape.embedding_norm ? 4 : 3)};
 }
 
 double logits_difference(const GptShape& shape, std::int64_t time) {

@@ -29,7 +29,10 @@ inline constexpr GptShape modern_shape = {.n_layer = 2,
                                           .logit_softcap = 15.0,
                                           .qk_norm = true,
                                           .position = Position::rope,
-                                          .norm = NormKind::rmsnorm};
+                                          .norm = NormKind::rmsnorm,
+                                          .norm_weights = false,
+                                          .embedding_norm = true,
+                                          .conv = 3};
 
 struct SmallModel {
   std::unique_ptr<ParameterArena> arena;

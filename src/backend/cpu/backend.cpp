@@ -9,6 +9,8 @@ const Backend& cpu_backend() {
       .embedding_backward = cpu::embedding_backward,
       .norm = cpu::norm,
       .norm_backward = cpu::norm_backward,
+      .conv = cpu::conv,
+      .conv_backward = cpu::conv_backward,
       .linear = cpu::linear,
       .linear_backward = cpu::linear_backward,
       .mlp = cpu::mlp,

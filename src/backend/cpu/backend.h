@@ -15,6 +15,8 @@ FunctionOf<&Backend::embedding> embedding;
 FunctionOf<&Backend::embedding_backward> embedding_backward;
 FunctionOf<&Backend::norm> norm;
 FunctionOf<&Backend::norm_backward> norm_backward;
+FunctionOf<&Backend::conv> conv;
+FunctionOf<&Backend::conv_backward> conv_backward;
 FunctionOf<&Backend::linear> linear;
 FunctionOf<&Backend::linear_backward> linear_backward;
 FunctionOf<&Backend::mlp> mlp;

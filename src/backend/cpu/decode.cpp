@@ -39,6 +39,16 @@ struct Matrix {
   const std::uint16_t* bfloat16 = nullptr;
 };
 
+// A convolution, and the last inputs of each row, or nothing.
+struct Conv {
+  Conv(const Weight& weight, const at::Tensor& last_inputs)
+      : lines(weight), inputs(floats(last_inputs)), width(weight.defined() ? weight.value.size(0) : 0) {}
+
+  FloatVector lines;  // [width, C]
+  float* inputs;      // [B, width, C]
+  std::int64_t width;
+};
+
 struct Norm {
   explicit Norm(const NormWeights& weights) : weight(weights.weight), bias(weights.bias), form(weights.form) {}
 
@@ -60,6 +70,8 @@ class BlockStep {
         c_proj_(block.weights.c_proj),
         c_fc_(block.weights.mlp.c_fc),
         mlp_c_proj_(block.weights.mlp.c_proj),
+        conv_1_(block.weights.conv_1, block.cache.conv_inputs[0]),
+        conv_2_(block.weights.conv_2, block.cache.conv_inputs[1]),
         q_norm_(block.weights.q_norm),
         k_norm_(block.weights.k_norm),
         inner_norm_(block.weights.ln_2),
@@ -95,7 +107,7 @@ class BlockStep {
     float* const statistics = normed + rows_ * channels_;
     float* const scores = statistics + 2 * rows_;
 
-    multiply(c_attn_, normed_, 0, part, own(channels_));
+    multiply(c_attn_, convolved(conv_1_, normed_, own(channels_), normed), 0, part, own(channels_));
     wait_for_all_threads();
     attend(own(rows_ * heads_.n_kv_head), parts, scores);
     wait_for_all_threads();
@@ -104,7 +116,7 @@ class BlockStep {
     add_product(c_proj_, x_, 1, parts, own(channels_));
     wait_for_all_threads();
     normalize(inner_norm_, normed, statistics);  // every thread for itself
-    multiply(c_fc_, normed, 0, part, own(channels_));
+    multiply(c_fc_, convolved(conv_2_, normed, own(channels_), normed), 0, part, own(channels_));
     wait_for_all_threads();
     widen(own(mlp_c_proj_.inner), parts, scores);
     multiply(mlp_c_proj_, wide_, 1, part, own(mlp_c_proj_.inner));
@@ -116,6 +128,17 @@ class BlockStep {
 
  private:
   float* share(int which, std::int64_t part) const { return shares_[which] + part * share_size_; }
+
+  // Returns x where there is no convolution; else `out`, of which only these channels are written. out may be x.
+  const float* convolved(const Conv& conv, const float* x, Range channels, float* out) const {
+    if (conv.inputs == nullptr) return x;
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      cpu_kernels().conv_cached(x + row * channels_, conv.inputs + row * conv.width * channels_, conv.lines.at,
+                                out + row * channels_, lengths_[row], channels_, conv.width, channels.begin,
+                                channels.end);
+    }
+    return out;
+  }
 
   void multiply(const Matrix& matrix, const float* x, int which, std::int64_t part, Range lines) const {
     if (matrix.bfloat16 != nullptr) {
@@ -203,6 +226,7 @@ class BlockStep {
   const float *cosines_, *sines_;  // [B, D/2], or null
   Activation activation_;
   Matrix c_attn_, c_proj_, c_fc_, mlp_c_proj_;
+  Conv conv_1_, conv_2_;
   Norm q_norm_, k_norm_, inner_norm_, outer_norm_;
   float *keys_, *values_;  // [B, n_kv_head, capacity, D]
   std::int64_t capacity_;

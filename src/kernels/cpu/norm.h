@@ -1,4 +1,5 @@
-// LayerNorm and RMSNorm with the residual addition in front, forward and backward. `centered`: around the mean.
+// LayerNorm and RMSNorm with the residual addition in front, forward and backward. `centered`: around the mean;
+// `has_weights`: whether these have a gradient.
 #pragma once
 
 #include <cmath>
@@ -59,7 +60,7 @@ void norm_forward(const float* x, const float* branch, float* sum, float* out, f
 
 // With n = (sum - mean) * rstd and g = dout * weight: dx = rstd * (g - mean(g) - n * mean(g * n)) + dsum, without
 // mean(g) where nothing is centered.
-template <bool centered>
+template <bool centered, bool has_weights>
 void norm_backward_rows(const float* dout, const float* dsum, const float* sum, const float* mean, const float* rstd,
                         const float* weight, float* dx, float* dweight, float* dbias, std::int64_t rows,
                         std::int64_t channels) {
@@ -78,7 +79,7 @@ void norm_backward_rows(const float* dout, const float* dsum, const float* sum, 
       const float g = upstream[i] * weight[i];
       mean_g += g;
       mean_gn += g * normalized;
-      dweight[i] += upstream[i] * normalized;
+      if (has_weights) dweight[i] += upstream[i] * normalized;
     }
     mean_g *= centered ? inverse : 0.0f;
     mean_gn *= inverse;
@@ -106,7 +107,11 @@ void norm_backward_rows(const float* dout, const float* dsum, const float* sum, 
 void norm_backward(const float* dout, const float* dsum, const float* sum, const float* mean, const float* rstd,
                    const float* weight, float* dx, float* dweight, float* dbias, const NormForm& form,
                    std::int64_t rows, std::int64_t channels) {
-  const auto backward = form.kind == NormKind::layernorm ? norm_backward_rows<true> : norm_backward_rows<false>;
+  const auto with_weights =
+      form.kind == NormKind::layernorm ? norm_backward_rows<true, true> : norm_backward_rows<false, true>;
+  const auto without =
+      form.kind == NormKind::layernorm ? norm_backward_rows<true, false> : norm_backward_rows<false, false>;
+  const auto backward = dweight == nullptr ? without : with_weights;
   backward(dout, dsum, sum, mean, rstd, weight, dx, dweight, dbias, rows, channels);
 }
 

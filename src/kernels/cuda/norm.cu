@@ -196,7 +196,7 @@ void queue_backward(const Element* dout, const Element* dsum, const Element* sum
              dsum, sum, mean, rstd, weight, dx, scratch, form.kind == NormKind::layernorm, rows, places);
     });
   });
-  add_parts(scratch, parts, dweight, dbias, places.channels, stream);
+  if (dweight != nullptr) add_parts(scratch, parts, dweight, dbias, places.channels, stream);
 }
 
 RowPlaces one_behind_the_other(std::int64_t channels) { return {static_cast<int>(channels), 1, channels}; }

@@ -11,6 +11,7 @@ CudaKernels<Element> filled_table() {
   cuda::fill_cross_entropy(table);
   cuda::fill_embedding(table);
   cuda::fill_rotate(table);
+  cuda::fill_conv(table);
   cuda::fill_flat_memory(table);
   cuda::fill_decode(table);
   cuda::fill_attend_cached(table);

@@ -16,6 +16,8 @@ void fill_embedding(CudaKernels<Element>& table);
 template <typename Element>
 void fill_rotate(CudaKernels<Element>& table);
 template <typename Element>
+void fill_conv(CudaKernels<Element>& table);
+template <typename Element>
 void fill_flat_memory(CudaKernels<Element>& table);
 template <typename Element>
 void fill_decode(CudaKernels<Element>& table);

@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "kernels/cpu/activation.h"
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/conv.h"
 #include "kernels/cpu/cross_entropy.h"
 #include "kernels/cpu/decode.h"
 #include "kernels/cpu/embedding.h"
@@ -30,6 +31,9 @@ const CpuKernels kernels = {
     .embedding_forward = embedding_forward,
     .embedding_backward = embedding_backward,
     .rotate = rotate,
+    .conv_forward = conv_forward,
+    .conv_backward = conv_backward,
+    .conv_cached = conv_cached,
     .add_column_sums = add_column_sums,
     .adamw = adamw,
     .sum_of_squares = sum_of_squares,

@@ -131,6 +131,14 @@ TEST_P(NormKernels, BackwardAddsToTheGradientsOfTheWeights) {
       if (with_options) expect_near<float>(device_dbias.read(), wanted.dbias, bias_error, "dbias");
       scratch.read();  // its guards
 
+      // The same bits where the weights have no gradient.
+      const DeviceArray<Element> without(rows * channels, misplaced);
+      cuda_kernels<Element>().norm_backward(device_dout.get(), with_options ? device_dsum.get() : nullptr,
+                                            device_sum.get(), device_mean.get(), device_rstd.get(), device_weight.get(),
+                                            without.get(), nullptr, nullptr, scratch.get(), form, rows, channels,
+                                            nullptr);
+      EXPECT_EQ(without.read(), dx.read());
+
       // The same bits again, and where dx is dout.
       if (!with_options) return;
       const DeviceArray<float> again(dweight);
