@@ -166,7 +166,7 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("norm_epsilon", c.norm_epsilon, real(least_norm_epsilon, 1), refuse, "Added to the variance that a norm divides by.");
   f.add("norm_weights", c.norm_weights, TrueOrFalse{}, refuse, "Whether RMSNorms, those of `qk_norm` too, have weights to learn; without them they are saved as ones.");
   f.add("embedding_norm", c.embedding_norm, TrueOrFalse{}, refuse, "One more norm of this kind, right behind the embeddings.");
-  f.add("conv", c.conv, whole_or_0(2, longest_conv), refuse, "Positions that a convolution behind each of the two norms of a block sees, each channel for itself: y_t = x_t (1 + w_0) + w_1 x_(t-1) + …; 0 is none.");
+  f.add("conv", c.conv, whole(0, longest_conv), refuse, "Positions that a convolution behind each of the two norms of a block sees, each channel for itself: y_t = x_t (1 + w_0) + w_1 x_(t-1) + …; 0 is none.");
   f.add("initialization", c.initialization, its_words(), refuse, "How new weights begin: as GPT-2's, or with `zero_output`: zeros in the head and in the projections that write to the residual stream, a standard deviation of 1 in tables and of 0.5 / sqrt(n_embd) in other matrices.");
 }
 
