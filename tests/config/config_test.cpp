@@ -129,6 +129,35 @@ TEST(Fit, RotaryPositionsTurnPairs) {
             "number; write an even head_size");
 }
 
+TEST(Fit, NormsWithoutWeightsAreRmsNorms) {
+  const std::string what =
+      "model.norm_weights: false is for RMSNorms, and this model has none; write norm: rmsnorm or qk_norm: true, or "
+      "leave it out";
+  EXPECT_EQ(message_of("data: {source: a}\nmodel: {norm_weights: false}\n"), "run.yaml:2:23: " + what);
+  EXPECT_FALSE(parse("data: {source: a}\nmodel: {norm_weights: false, norm: rmsnorm}\n").model.norm_weights);
+  EXPECT_FALSE(parse("data: {source: a}\nmodel: {norm_weights: false, qk_norm: true}\n").model.norm_weights);
+}
+
+TEST(Fit, WhatIsForAHeadOfItsOwnNeedsOne) {
+  EXPECT_EQ(message_of("data: {source: a}\n", {"model.initialization=zero_output"}),
+            "--set model.initialization=zero_output: model.initialization: zero_output sets the output head to zero, "
+            "and here that is the table of tokens; write tie_embeddings: false, or initialization: gpt2");
+  EXPECT_EQ(message_of("data: {source: a}\noptimizer: {head_learning_rate: 1e-3}\n"),
+            "run.yaml:2:33: optimizer.head_learning_rate is for an output head of its own, and here the head is the "
+            "table of tokens (embedding_learning_rate); write model.tie_embeddings: false, or leave it out");
+  const Config config = parse(
+      "data: {source: a}\nmodel: {tie_embeddings: false, initialization: zero_output}\n"
+      "optimizer: {head_learning_rate: 1e-3, embedding_learning_rate: auto}\n");
+  EXPECT_EQ(config.model.initialization, Initialization::zero_output);
+  EXPECT_EQ(config.optimizer.head_learning_rate, 1e-3);
+  EXPECT_EQ(config.optimizer.embedding_learning_rate, std::nullopt);
+}
+
+TEST(Fit, AConvolutionSeesAFewPositions) {
+  EXPECT_EQ(parse("data: {source: a}\nmodel: {conv: 4}\n").model.conv, 4);
+  EXPECT_TRUE(contains(message_of("data: {source: a}\nmodel: {conv: 33}\n"), "run.yaml:2:15: model.conv is 33"));
+}
+
 std::vector<AttentionPattern> patterns_of(const std::string& written) {
   return parse("data: {source: a}\nmodel:\n  attention: " + written + "\n").model.patterns;
 }
@@ -420,25 +449,39 @@ model:
   attention: full
   norm: layernorm
   norm_epsilon: 1e-05
+  norm_weights: true
+  embedding_norm: false
+  conv: 0
+  initialization: gpt2
 optimizer:
   name: adamw
   learning_rate: 6e-04
+  embedding_learning_rate: auto
+  head_learning_rate: auto
+  vector_learning_rate: auto
   beta1: 0.9
   beta2: 0.95
   epsilon: 1e-08
   weight_decay: 0.1
   grad_clip: 1
+  muon:
+    learning_rate: 0.02
+    momentum: 0.95
+    weight_decay: 0.1
+    newton_schulz_steps: 5
 schedule:
   name: cosine
   warmup_steps: 100
   decay_steps: auto
   min_learning_rate: 6e-05
+  decay_fraction: 0.2
 training:
   max_steps: 5000
   batch_size: 12
   micro_batch_size: auto
   recompute: none
   seed: 1
+  ema: 0
   stop_when:
     patience: 0
 evaluation:

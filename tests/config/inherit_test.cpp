@@ -60,11 +60,25 @@ TEST(InheritedShape, WhatSaysOtherwiseIsRefusedWhereItStands) {
 
 TEST(InheritedShape, EverySettingOfTheShapeIsComparedButTheBlock) {
   // A value of each that stored_shape() has not.
-  const std::vector<std::string> others = {
-      "n_layer: 1",          "n_head: 6",      "n_embd: 12",         "n_kv_head: 3",          "head_size: 2",
-      "n_inner: 1",          "bias: true",     "qk_norm: true",      "tie_embeddings: false", "logit_softcap: 30",
-      "activation: relu",    "position: none", "rope_theta: 500000", "norm: layernorm",       "norm_epsilon: 1e-6",
-      "attention: local 128"};
+  const std::vector<std::string> others = {"n_layer: 1",
+                                           "n_head: 6",
+                                           "n_embd: 12",
+                                           "n_kv_head: 3",
+                                           "head_size: 2",
+                                           "n_inner: 1",
+                                           "bias: true",
+                                           "qk_norm: true",
+                                           "tie_embeddings: false",
+                                           "logit_softcap: 30",
+                                           "activation: relu",
+                                           "position: none",
+                                           "rope_theta: 500000",
+                                           "norm: layernorm",
+                                           "norm_epsilon: 1e-6",
+                                           "attention: local 128",
+                                           "norm_weights: false",
+                                           "embedding_norm: true",
+                                           "conv: 4"};
   for (const std::string& other : others) {
     EXPECT_NE(refusal("  " + other + "\n").find("leave it out"), std::string::npos) << other;
   }
@@ -72,8 +86,8 @@ TEST(InheritedShape, EverySettingOfTheShapeIsComparedButTheBlock) {
   const auto begin = printed.find("\nmodel:\n") + 8, end = printed.find("\noptimizer:\n") + 1;
   const auto settings = std::count(printed.begin() + static_cast<std::ptrdiff_t>(begin),
                                    printed.begin() + static_cast<std::ptrdiff_t>(end), '\n');
-  EXPECT_EQ(others.size() + 3, static_cast<std::size_t>(settings))
-      << "a setting of model: is neither above nor init_from, block_size or dropout";
+  EXPECT_EQ(others.size() + 4, static_cast<std::size_t>(settings))
+      << "a setting of model: is neither above nor init_from, initialization, block_size or dropout";
 }
 
 TEST(InheritedShape, ACompletedConfigReadsBackAsItself) {

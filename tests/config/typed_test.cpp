@@ -86,6 +86,7 @@ TEST(Enums, HaveTheWordsThatFilesHold) {
   EXPECT_EQ(word_of(Activation::geglu), "geglu");
   EXPECT_EQ(word_of(Position::none), "none");
   EXPECT_EQ(word_of(NormKind::rmsnorm), "rmsnorm");
+  EXPECT_EQ(word_of(Initialization::zero_output), "zero_output");
   EXPECT_EQ(word_of(ScheduleName::constant), "constant");
   EXPECT_EQ(word_of(Recompute::block), "block");
   EXPECT_EQ(word_of(Dtype::bfloat16), "bfloat16");
@@ -118,10 +119,11 @@ TEST(Auto, IsOneWordForEverySettingThatTakesIt) {
     EXPECT_TRUE(prints(with(setting.key + "=auto"), name_of(setting.key) + ": auto")) << setting.key;
   }
   EXPECT_EQ(keys,
-            (std::vector<std::string>{"data.tokenizer.from", "data.tokenizer.pattern", "data.dir", "model.init_from",
-                                      "model.n_kv_head", "model.head_size", "model.n_inner", "schedule.decay_steps",
-                                      "training.micro_batch_size", "runtime.device", "runtime.dtype", "runtime.threads",
-                                      "runtime.kernels", "runtime.memory_limit_gib"}));
+            (std::vector<std::string>{
+                "data.tokenizer.from", "data.tokenizer.pattern", "data.dir", "model.init_from", "model.n_kv_head",
+                "model.head_size", "model.n_inner", "optimizer.embedding_learning_rate", "optimizer.head_learning_rate",
+                "optimizer.vector_learning_rate", "schedule.decay_steps", "training.micro_batch_size", "runtime.device",
+                "runtime.dtype", "runtime.threads", "runtime.kernels", "runtime.memory_limit_gib"}));
 }
 
 TEST(Auto, ReplacesAValueThatWasWrittenBefore) {
