@@ -64,3 +64,24 @@ def draw(title, x_name, series, x_ticks, y_ticks, y_scale, lowest, highest):
         below = min(below - 16, y + 4)
         svg.append(text(right + 10, below, label, "start", colour))
     return "\n".join([*svg, "</svg>"]) + "\n"
+
+
+def bars(title, unit, values):
+    """Returns horizontal bars, from the top down. values: [(label, value), …], of which some may be below 0."""
+    row, left = 26, 24 + 7 * max(len(label) for label, _ in values)
+    height = TOP + row * len(values) + BOTTOM - row
+    lowest, highest = min(0.0, *(value for _, value in values)), max(0.0, *(value for _, value in values))
+    scale = (WIDTH - 96 - left) / (highest - lowest)
+
+    svg = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
+           'font-family="system-ui, sans-serif" font-size="13">',
+           '<rect width="100%" height="100%" rx="6" fill="#fcfcfa"/>', text(24, 24, f"{title} ({unit})")]
+    zero = left - lowest * scale
+    for number, (label, value) in enumerate(values):
+        y = TOP + row * number
+        colour = COLOURS[0] if value >= 0 else COLOURS[1]
+        begin, width = zero + min(0.0, value * scale), abs(value * scale)
+        svg += [text(left - 8, y + 4, label, "end"),
+                f'<rect x="{begin:.1f}" y="{y - 8}" width="{width:.1f}" height="16" fill="{colour}"/>',
+                text(begin + width + 6, y + 4, f"{value:+.4f}")]
+    return "\n".join([*svg, "</svg>"]) + "\n"

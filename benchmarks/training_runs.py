@@ -1,0 +1,65 @@
+"""Runs of inkling-train whose results are kept, for the scripts that compare what settings are worth."""
+
+import json
+import math
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAMS = pathlib.Path(os.environ.get("INKLING_BUILD", ROOT / "build")) / "bin"
+SCRIPT = pathlib.Path(sys.argv[0]).name
+
+
+def output_of(program, *arguments):
+    """Returns a program's standard output; its standard error is shown. Where it fails, this program ends too."""
+    done = subprocess.run([PROGRAMS / program, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{SCRIPT}: {program} failed; give the same command again to go on from here")
+    return done.stdout
+
+
+def parameter_count(checkpoint):
+    """Returns how many numbers were trained. The optimizer keeps a mean of each one's gradient, with its shape in the
+    file's header, whose length is in the first 8 bytes. The weights' own file may hold more: a family's format has
+    biases, or norms' weights, even where the model has none."""
+    with open(checkpoint / "optimizer.safetensors", "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+    means = ("moment1.", "momentum.")  # of AdamW and of Muon
+    return sum(math.prod(about["shape"]) for name, about in header.items() if name.startswith(means))
+
+
+def overriding(settings):
+    """Returns the flags that give a run these settings."""
+    return [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+
+
+def seconds_of(folder):
+    """Returns how long the training steps of a run took, without loading and saving."""
+    lines = [json.loads(line) for line in open(folder / "log.jsonl")]
+    return [line["seconds"] for line in lines if "seconds" in line][-1]
+
+
+def measure(config, folder, settings, threads):
+    """Returns the loss on the whole validation split, the parameters and the seconds of one run, which trains with
+    these settings (training.max_steps among them) unless its results are known already."""
+    result = folder.with_suffix(".json")
+    if result.exists():
+        kept = json.loads(result.read_text())
+        if kept["settings"] == settings:
+            return kept
+    output_of("inkling-train", config, *overriding(settings | {"runtime.threads": threads}), "--out", folder)
+    last = str(settings["training.max_steps"])
+    evaluation = json.loads(output_of("inkling-eval", folder, "--checkpoint", last, "--device", "cpu", "--json"))
+    measured = {
+        "settings": settings,
+        "loss": evaluation["loss"],
+        "parameters": parameter_count(ROOT / evaluation["checkpoint"]),
+        "seconds": seconds_of(folder),
+    }
+    unfinished = result.with_suffix(".part")
+    unfinished.write_text(json.dumps(measured))
+    unfinished.replace(result)
+    return measured
