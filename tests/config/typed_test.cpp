@@ -62,11 +62,13 @@ TEST(Enums, ReturnFromTheirWords) {
                                           [](const Config& c) { return c.model.position; }});
   expect_every_value_to_return<NormKind>(
       {"model.norm", {NormKind::layernorm, NormKind::rmsnorm}, [](const Config& c) { return c.model.norm; }});
-  expect_every_value_to_return<OptimizerName>(
-      {"optimizer.name", {OptimizerName::adamw}, [](const Config& c) { return c.optimizer.name; }});
-  expect_every_value_to_return<ScheduleName>({"schedule.name",
-                                              {ScheduleName::cosine, ScheduleName::constant},
-                                              [](const Config& c) { return c.schedule.name; }});
+  expect_every_value_to_return<OptimizerName>({"optimizer.name",
+                                               {OptimizerName::adamw, OptimizerName::muon},
+                                               [](const Config& c) { return c.optimizer.name; }});
+  expect_every_value_to_return<ScheduleName>(
+      {"schedule.name",
+       {ScheduleName::cosine, ScheduleName::linear, ScheduleName::wsd, ScheduleName::constant},
+       [](const Config& c) { return c.schedule.name; }});
   expect_every_value_to_return<Recompute>({"training.recompute",
                                            {Recompute::none, Recompute::gelu, Recompute::block},
                                            [](const Config& c) { return c.training.recompute; }});
