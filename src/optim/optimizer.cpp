@@ -1,5 +1,6 @@
 #include "optim/optimizer.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -11,6 +12,30 @@ namespace {
 
 // Columns of the settings that change from step to step, in the order of AdamWNumbers.
 constexpr std::int64_t rate_column = 0, correction1_column = 6, correction2_column = 7;
+
+// Returns the learning rate of a group at the schedule's peak.
+double peak_of(ParameterGroup group, const OptimizerConfig& config) {
+  switch (group) {
+    case ParameterGroup::embedding:
+      return config.embedding_learning_rate.value_or(config.learning_rate);
+    case ParameterGroup::matrix:
+      return config.learning_rate;
+    case ParameterGroup::head:
+      return config.head_learning_rate.value_or(config.learning_rate);
+    case ParameterGroup::vector:
+      return config.vector_learning_rate.value_or(config.learning_rate);
+  }
+  return config.learning_rate;
+}
+
+// Returns what each group's rate is to the schedule's: float64 [groups].
+at::Tensor shares_of(const OptimizerConfig& config) {
+  std::vector<double> shares;
+  for (const ParameterGroup group : all_parameter_groups) {
+    shares.push_back(peak_of(group, config) / config.learning_rate);
+  }
+  return at::tensor(shares, at::kDouble);
+}
 
 at::Tensor numbers_of(const OptimizerConfig& config) {
   const at::Tensor all = at::zeros({static_cast<std::int64_t>(all_parameter_groups.size()), 8}, at::kDouble);
@@ -31,6 +56,7 @@ Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, con
       backend_(backend),
       states_{{"moment1", at::zeros_like(arena.values())}, {"moment2", at::zeros_like(arena.values())}},
       settings_(numbers_of(settings).to(arena.values().device())),
+      shares_(shares_of(settings).to(arena.values().device())),
       steps_(at::zeros({1}, arena.values().options().dtype(at::kDouble))),
       norm_squared_(at::zeros_like(steps_)) {}
 
@@ -38,7 +64,9 @@ std::int64_t Optimizer::steps() const { return static_cast<std::int64_t>(steps_.
 
 void Optimizer::set_steps(std::int64_t steps) { steps_.fill_(static_cast<double>(steps)); }
 
-void Optimizer::set_learning_rate(double learning_rate) { settings_.select(1, rate_column).fill_(learning_rate); }
+void Optimizer::set_learning_rate(double learning_rate) {
+  settings_.select(1, rate_column).copy_(shares_.mul(learning_rate));
+}
 
 void Optimizer::update() {
   RECORD_FUNCTION("adamw", std::vector<c10::IValue>());

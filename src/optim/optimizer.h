@@ -24,8 +24,9 @@ class Optimizer {
   // Moments start at zero, on the arena's device. The arena must outlive the optimizer and have gradients.
   Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend);
 
-  // The host sets the rate. update() can be recorded, because nothing in it depends on the host: it changes values and
-  // moments from gradients, and leaves both as they are if a gradient is not finite.
+  // The host sets the schedule's rate, which each group follows up to a peak of its own. update() can be recorded,
+  // because nothing in it depends on the host: it changes values and moments from gradients, and leaves both as they are
+  // if a gradient is not finite.
   void set_learning_rate(double learning_rate);
   void update();
 
@@ -43,6 +44,7 @@ class Optimizer {
   const Backend& backend_;
   std::vector<OptimizerState> states_;
   at::Tensor settings_;      // float64 [groups, 8]: AdamWNumbers
+  at::Tensor shares_;        // float64 [groups]: what a group's rate is to the schedule's
   at::Tensor steps_;         // float64 [1]
   at::Tensor norm_squared_;  // float64 [1]
 };

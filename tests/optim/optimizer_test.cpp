@@ -7,8 +7,11 @@
 #include <torch/optim/adamw.h>
 
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "backend/choose.h"
 #include "tests/cuda_first.h"
@@ -163,6 +166,35 @@ TEST_P(AdamWForm, IsLibTorchsAdamW) {
   for (std::size_t i = 0; i < theirs.size(); ++i) {
     EXPECT_LT(oracle::error(arena.master(arena.parameters()[i].spec.name), theirs[i]),
               2 * oracle::rounding_error(5 * 2));  // two roundings a step on both sides
+  }
+}
+
+// Every group under a rate of its own moves as all groups would under that rate.
+TEST_P(AdamWForm, EachGroupFollowsTheScheduleUpToAPeakOfItsOwn) {
+  const std::vector<ParameterSpec> specs = {{"table", {40, 8}, ParameterGroup::embedding},
+                                            {"matrix", {8, 24}, ParameterGroup::matrix},
+                                            {"head", {40, 8}, ParameterGroup::head},
+                                            {"vector", {24}, ParameterGroup::vector}};
+  const auto updated = [&](const OptimizerConfig& config, double learning_rate) {
+    ParameterArena arena(specs, device(), at::kFloat, Gradients::as_weights);
+    arena.values().copy_(oracle::normal(1, {arena.size()}));
+    Optimizer optimizer(arena, config, backend());
+    for (std::uint64_t step = 1; step <= 2; ++step) {
+      set_gradients(arena, step);
+      step_of(optimizer, learning_rate);
+    }
+    return arena;
+  };
+  OptimizerConfig apart = settings;
+  apart.embedding_learning_rate = 8 * settings.learning_rate;  // powers of two, so that no rate is rounded
+  apart.head_learning_rate = settings.learning_rate / 2;
+  apart.vector_learning_rate = 4 * settings.learning_rate;
+  const double now = settings.learning_rate / 4;  // what the schedule says
+  const ParameterArena arena = updated(apart, now);
+  const std::map<std::string, double> rates = {
+      {"table", 8 * now}, {"matrix", now}, {"head", now / 2}, {"vector", 4 * now}};
+  for (const auto& [name, rate] : rates) {
+    EXPECT_TRUE(oracle::identical(arena.master(name), updated(settings, rate).master(name))) << name;
   }
 }
 
