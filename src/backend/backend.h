@@ -102,6 +102,42 @@ struct AdamWRange {
   at::Tensor settings;  // float64 [8]: AdamWNumbers, on the device
 };
 
+// The numbers in MuonRange::settings, in order; max_norm as above.
+struct MuonNumbers {
+  double learning_rate, momentum, weight_decay, max_norm;
+};
+
+// Matrices of one shape that lie equally far apart in a range of the arena, and what Muon multiplies their updates by.
+struct MuonMatrices {
+  std::int64_t count = 1, rows = 0, columns = 0;  // [in, out]
+  std::int64_t first = 0, apart = 0, row = 0;     // elements before the first, from one to the next, from row to row
+  double scale = 1.0;
+
+  std::int64_t elements() const { return count * rows * columns; }
+  std::int64_t side() const { return rows < columns ? rows : columns; }
+  // Returns the view of a flat tensor of the range that holds them: [count, rows, columns].
+  at::Tensor part_of(const at::Tensor& flat) const {
+    return flat.as_strided({count, rows, columns}, {apart, row, 1}, flat.storage_offset() + first);
+  }
+};
+
+// Memory that Muon works in, so that a step takes none: in the dtype of its products, as much as the largest of
+// MuonMatrices needs.
+struct MuonMemory {
+  at::Tensor update;            // [n] of the range
+  at::Tensor x, next;           // [elements()]
+  at::Tensor gram, polynomial;  // [count side() side()]
+};
+
+// A range of matrices in a Muon update, flat [n] and float32, and where each of them lies. `compute` as in AdamWRange.
+struct MuonRange {
+  at::Tensor value, gradient, momentum, compute;
+  at::Tensor settings;  // float64, of which the first are MuonNumbers, on the device
+  std::vector<MuonMatrices> matrices;
+  std::int64_t newton_schulz_steps = 5;
+  MuonMemory memory;
+};
+
 // The texts of a recorded decoder, on the device, where draw() extends them. Each is int64 [B] except `contexts`.
 struct DrawState {
   at::Tensor contexts;  // [B, block]: the last tokens of row b's context; its token i stands at i % block
@@ -203,6 +239,10 @@ struct Backend {
   // AdamW (Loshchilov, Hutter 2019, equation 12) with the gradient clipped to max_norm. norm_squared: that of all
   // gradients, from sum_of_squares(); if it is not finite, nothing changes.
   void (*adamw)(const AdamWRange& range, const at::Tensor& norm_squared) = nullptr;
+
+  // Muon (Jordan et al. 2024): momentum = beta momentum + gradient, clipped as above; gradient + beta momentum of each
+  // matrix made nearly orthogonal; value = value (1 - rate decay) - rate scale times that.
+  void (*muon)(const MuonRange& range, const at::Tensor& norm_squared) = nullptr;
 
   // Calls work() once, which queues on the current stream (not the default one), and records what it queues instead of
   // running it. The result queues that again, with the tensors' new contents. Recordings of one `family` (any number)

@@ -1,5 +1,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include "backend/choose.h"
 #include "backend/elements.h"
+#include "backend/newton_schulz.h"
 #include "kernels/kernel_settings.h"
 
 namespace inkling {
@@ -22,6 +24,10 @@ at::Tensor sum_of_squares(const at::Tensor& flat) {
   return total;
 }
 
+double clip_factor(double norm, double max_norm) {
+  return max_norm > 0.0 && norm > max_norm ? max_norm / (norm + 1e-6) : 1.0;
+}
+
 // The formula, one operation at a time.
 void adamw(const AdamWRange& range, const at::Tensor& norm_squared) {
   const double norm = std::sqrt(norm_squared.item<double>());
@@ -29,14 +35,41 @@ void adamw(const AdamWRange& range, const at::Tensor& norm_squared) {
   const at::Tensor on_host = range.settings.cpu();
   const AdamWNumbers& step = *reinterpret_cast<const AdamWNumbers*>(elements<double>(on_host));
   const at::Tensor &value = range.value, &moment1 = range.moment1, &moment2 = range.moment2;
-  const bool clipped = step.max_norm > 0.0 && norm > step.max_norm;
-  const at::Tensor gradient = range.gradient.mul(clipped ? step.max_norm / (norm + 1e-6) : 1.0);
+  const at::Tensor gradient = range.gradient.mul(clip_factor(norm, step.max_norm));
   moment1.mul_(step.beta1).add_(gradient, 1.0 - step.beta1);
   moment2.mul_(step.beta2).addcmul_(gradient, gradient, 1.0 - step.beta2);
   value.mul_(1.0 - step.learning_rate * step.weight_decay);
   const at::Tensor denominator = moment2.sqrt().div_(std::sqrt(step.bias_correction2)).add_(step.epsilon);
   value.addcdiv_(moment1, denominator, -step.learning_rate / step.bias_correction1);
   if (range.compute.defined()) range.compute.copy_(value);  // float32 to the compute dtype
+}
+
+// Jordan et al. 2024, the function zeropower_via_newtonschulz5, but in float32. u: [n, in, out]
+at::Tensor nearly_orthogonal(const at::Tensor& u, std::int64_t steps) {
+  const bool is_tall = u.size(1) > u.size(2);
+  at::Tensor x = is_tall ? u.mT() : u;
+  x = x / (at::linalg_vector_norm(x, 2, {1, 2}, true) + least_muon_norm);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const at::Tensor gram = at::matmul(x, x.mT());
+    x = newton_schulz_a * x + at::matmul(newton_schulz_b * gram + newton_schulz_c * at::matmul(gram, gram), x);
+  }
+  return is_tall ? x.mT() : x;
+}
+
+void muon(const MuonRange& range, const at::Tensor& norm_squared) {
+  const double norm = std::sqrt(norm_squared.item<double>());
+  if (!std::isfinite(norm)) return;
+  const at::Tensor on_host = range.settings.cpu();
+  const MuonNumbers& step = *reinterpret_cast<const MuonNumbers*>(elements<double>(on_host));
+  const at::Tensor gradient = range.gradient.mul(clip_factor(norm, step.max_norm));
+  range.momentum.mul_(step.momentum).add_(gradient);
+  const at::Tensor update = gradient.add(range.momentum, step.momentum);
+  range.value.mul_(1.0 - step.learning_rate * step.weight_decay);
+  for (const MuonMatrices& matrices : range.matrices) {
+    const at::Tensor direction = nearly_orthogonal(matrices.part_of(update), range.newton_schulz_steps);
+    matrices.part_of(range.value).sub_(direction, step.learning_rate * matrices.scale);
+  }
+  if (range.compute.defined()) range.compute.copy_(range.value);  // float32 to the compute dtype
 }
 
 }  // namespace
@@ -47,6 +80,7 @@ const Backend& composed_backend() {
       .activation_dtype = [](at::ScalarType weights) { return weights; },
       .sum_of_squares = sum_of_squares,
       .adamw = adamw,
+      .muon = muon,
   };
   return backend;
 }

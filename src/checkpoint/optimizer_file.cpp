@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/tensor_files.h"
@@ -15,8 +16,10 @@
 namespace inkling {
 namespace {
 
-constexpr std::string_view format_mark = "inkling-adamw";
 constexpr std::string_view format_version = "2", version_without_prefix = "1";
+
+// "inkling-muon"
+std::string format_mark(OptimizerName name) { return str("inkling-", word_of(name)); }
 
 // "moment1.transformer.h.0.ln_1.weight": a state goes by the name that its parameter has in Hugging Face's GPT-2.
 std::string tensor_name(const OptimizerState& state, const Parameter& parameter, std::string_view version) {
@@ -29,38 +32,59 @@ std::string_view version_of(const SafetensorsFile& file) { return file.header().
   throw Error::input(str(file.path().string(), ": ", message, "; choose another checkpoint"));
 }
 
-std::int64_t read_steps(const SafetensorsFile& file) {
+std::string metadata_of(const SafetensorsFile& file, const char* key) {
   const auto& metadata = file.header().metadata;
-  const auto value = [&](const char* key) {
-    const auto found = metadata.find(key);
-    if (found == metadata.end()) refuse(file, str("its metadata has no ", quote(key)));
-    return found->second;
-  };
-  if (value("format") != format_mark) refuse(file, str("it is not a file of optimizer moments (", format_mark, ")"));
-  if (value("version") != format_version && value("version") != version_without_prefix) {
-    refuse(file, str("it is of version ", quote(value("version")), ", and this program knows versions ",
-                     version_without_prefix, " and ", format_version));
+  const auto found = metadata.find(key);
+  if (found == metadata.end()) refuse(file, str("its metadata has no ", quote(key)));
+  return found->second;
+}
+
+// Returns the optimizer that wrote the file.
+OptimizerName writer_of(const SafetensorsFile& file) {
+  const std::string format = metadata_of(file, "format");
+  for (const OptimizerName name : {OptimizerName::adamw, OptimizerName::muon}) {
+    if (format == format_mark(name)) return name;
   }
-  const std::string text = value("steps");
+  refuse(file, str("it is not a file of an optimizer's states (", format_mark(OptimizerName::adamw), " or ",
+                   format_mark(OptimizerName::muon), ")"));
+}
+
+std::int64_t read_steps(const SafetensorsFile& file) {
+  writer_of(file);
+  const std::string version = metadata_of(file, "version");
+  if (version != format_version && version != version_without_prefix) {
+    refuse(file, str("it is of version ", quote(version), ", and this program knows versions ", version_without_prefix,
+                     " and ", format_version));
+  }
+  const std::string text = metadata_of(file, "steps");
   const auto steps = whole_number(text);
   if (!steps) refuse(file, str("its metadata gives the number of steps as ", quote(text)));
   return *steps;
 }
 
-void check_tensors(const SafetensorsFile& file, const ParameterArena& arena, const Optimizer& optimizer) {
-  std::vector<std::string> missing, unknown;
-  std::set<std::string> known;
-  for (const OptimizerState& state : optimizer.states()) {
-    for (const Parameter& parameter : arena.parameters()) {
-      const std::string name = tensor_name(state, parameter, version_of(file));
-      known.insert(name);
-      const TensorEntry* entry = file.find(name);
-      if (entry == nullptr)
-        missing.push_back(name);
-      else
-        check_tensor(file, *entry, parameter.spec.shape);
+// Calls body(state, parameter) for every parameter of every state.
+template <typename Body>
+void for_each(const std::vector<OptimizerState>& states, const ParameterLayout& layout, const Body& body) {
+  for (const OptimizerState& state : states) {
+    for (const Parameter& parameter : layout.parameters()) {
+      if (state.has(parameter)) body(state, parameter);
     }
   }
+}
+
+// Refuses a file that does not hold exactly what its writer keeps.
+void check_tensors(const SafetensorsFile& file, const ParameterLayout& layout) {
+  std::vector<std::string> missing, unknown;
+  std::set<std::string> known;
+  for_each(optimizer_states(writer_of(file), layout), layout, [&](const auto& state, const auto& parameter) {
+    const std::string name = tensor_name(state, parameter, version_of(file));
+    known.insert(name);
+    const TensorEntry* entry = file.find(name);
+    if (entry == nullptr)
+      missing.push_back(name);
+    else
+      check_tensor(file, *entry, parameter.spec.shape);
+  });
   if (!missing.empty()) refuse_missing(file.path(), missing);
   for (const TensorEntry& entry : file.header().tensors) {
     if (!known.contains(entry.name)) unknown.push_back(entry.name);
@@ -72,17 +96,14 @@ void check_tensors(const SafetensorsFile& file, const ParameterArena& arena, con
 }  // namespace
 
 void write_optimizer(const fs::path& path, const ParameterArena& arena, const Optimizer& optimizer) {
-  std::vector<at::Tensor> on_host;  // until they are written
+  std::vector<OptimizerState> on_host = optimizer.states();  // until they are written
+  for (OptimizerState& state : on_host) state.flat = state.flat.cpu();
   std::vector<TensorToWrite> tensors;
-  for (const OptimizerState& state : optimizer.states()) on_host.push_back(state.flat.cpu());
-  for (const Parameter& parameter : arena.parameters()) {
-    for (std::size_t i = 0; i < on_host.size(); ++i) {
-      tensors.push_back(tensor_to_write(tensor_name(optimizer.states()[i], parameter, format_version),
-                                        parameter.part_of(on_host[i])));
-    }
-  }
+  for_each(on_host, arena, [&](const auto& state, const auto& parameter) {
+    tensors.push_back(tensor_to_write(tensor_name(state, parameter, format_version), state.part_of(parameter)));
+  });
   write_safetensors(path, std::move(tensors),
-                    {{"format", std::string(format_mark)},
+                    {{"format", format_mark(optimizer.name())},
                      {"version", std::string(format_version)},
                      {"steps", str(optimizer.steps())}});
 }
@@ -94,12 +115,17 @@ std::int64_t optimizer_steps(const fs::path& folder) {
 void load_optimizer(const fs::path& folder, const ParameterArena& arena, Optimizer& optimizer) {
   const SafetensorsFile file(folder / "optimizer.safetensors");
   const std::int64_t steps = read_steps(file);
-  check_tensors(file, arena, optimizer);
-  for (const OptimizerState& state : optimizer.states()) {
-    for (const Parameter& parameter : arena.parameters()) {
-      const at::Tensor stored = read_tensor(file, *file.find(tensor_name(state, parameter, version_of(file))));
-      parameter.part_of(state.flat).copy_(stored);
-    }
+  check_tensors(file, arena);
+  std::size_t begun = 0, taken = 0;
+  for_each(optimizer.states(), arena, [&](const auto& state, const auto& parameter) {
+    const TensorEntry* const entry = file.find(tensor_name(state, parameter, version_of(file)));
+    if (entry != nullptr) state.part_of(parameter).copy_(read_tensor(file, *entry));
+    ++(entry == nullptr ? begun : taken);
+  });
+  if (const OptimizerName writer = writer_of(file); writer != optimizer.name()) {
+    log_info(str(file.path().string(), " is of ", word_of(writer), ", and the run goes on with ",
+                 word_of(optimizer.name()), ": ", taken, " tensors are taken over, ", begun, " begin at zero, and ",
+                 file.header().tensors.size() - taken, " are left aside"));
   }
   optimizer.set_steps(steps);
 }

@@ -37,6 +37,7 @@ Backend backend() {
           .draw = draw,
           .sum_of_squares = sum_of_squares,
           .adamw = adamw,
+          .muon = muon,
           .record = record};
 }
 

@@ -37,6 +37,7 @@ FunctionOf<&Backend::decode_logits> decode_logits;
 FunctionOf<&Backend::draw> draw;
 FunctionOf<&Backend::sum_of_squares> sum_of_squares;
 FunctionOf<&Backend::adamw> adamw;
+FunctionOf<&Backend::muon> muon;
 
 // The convolution of one more token, x [B, 1, C], of texts of these lengths, int64 [B], whose last inputs lie in a ring
 // [B, K, C].

@@ -30,6 +30,11 @@ struct AdamWStep {
   float learning_rate, beta1, beta2, epsilon, weight_decay, max_norm, bias_correction1, bias_correction2;
 };
 
+// One Muon step, in device memory.
+struct MuonStep {
+  float learning_rate, momentum, weight_decay, max_norm;
+};
+
 // The longest row of a norm, and the largest head of attend_cached.
 constexpr std::int64_t longest_norm = 8192, largest_cached_head = 1024;
 
@@ -138,6 +143,13 @@ struct CudaKernels {
   // it is not finite, nothing changes. compute [n] (may be null) gets the new values as Elements.
   void (*adamw)(float* value, const float* gradient, float* moment1, float* moment2, Element* compute,
                 const AdamWStep* settings, const float* norm_squared, std::int64_t n, Stream stream);
+
+  // The two ends of a Muon step, as in cpu_kernels.h, for gradients clipped as adamw does it; if norm_squared is not
+  // finite, nothing but `update` changes. compute [n] (may be null) gets the new values as Elements.
+  void (*muon_momentum)(float* momentum, const float* gradient, Element* update, const MuonStep* settings,
+                        const float* norm_squared, std::int64_t n, Stream stream);
+  void (*muon_step)(float* value, const Element* update, Element* compute, const MuonStep* settings,
+                    const float* norm_squared, std::int64_t n, Stream stream);
 
   // For generating one token at a time: few rows. A row's bits do not depend on the other rows, nor on their number.
   // out[r, j] = bias[j] + sum over k of x[r, k] * weight[k, j]. x: [rows, inner]; weight: [inner, columns]; bias may be

@@ -26,6 +26,7 @@ struct ParameterSpec {
   std::string name;  // Hugging Face's: "h.0.attn.c_attn.weight"
   std::vector<std::int64_t> shape;
   ParameterGroup group = ParameterGroup::matrix;
+  std::vector<std::int64_t> columns = {};  // of the matrices that stand side by side in it; empty: it is one matrix
 };
 
 // Where a parameter lies, in elements from the start of the arena.
@@ -34,8 +35,11 @@ struct Parameter {
   std::int64_t offset = 0;
   std::int64_t count = 0;
 
-  // Returns the view of a tensor [arena.size()] that lies there, in the parameter's shape.
-  at::Tensor part_of(const at::Tensor& flat) const { return flat.narrow(0, offset, count).view(spec.shape); }
+  // Returns the view of a tensor [arena.size()], or of one that begins at element `begin` of the arena, that lies
+  // there, in the parameter's shape.
+  at::Tensor part_of(const at::Tensor& flat, std::int64_t begin = 0) const {
+    return flat.narrow(0, offset - begin, count).view(spec.shape);
+  }
 };
 
 // Elements [begin, end) of the arena.

@@ -131,7 +131,7 @@ TrainingBytes training_bytes(const GptShape& shape, const Runtime& runtime, std:
   TrainingBytes bytes = is_reference(runtime) ? reference_bytes(shape, rows, element, training)
                                               : Gpt::activation_bytes(shape, choose_backend(runtime), rows,
                                                                       runtime.dtype, training.recompute);
-  bytes.weights = weights * (4 * sizeof(float) + (runtime.dtype == at::kFloat ? 0 : copies * element));
+  bytes.weights = weights * (2 * sizeof(float) + (runtime.dtype == at::kFloat ? 0 : copies * element));
   return bytes;
 }
 

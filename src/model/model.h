@@ -71,14 +71,14 @@ std::uint64_t bytes_of(std::int64_t rows, std::int64_t elements, std::uint64_t s
 
 // What training holds, in bytes: the sum of what the model's parts say they keep.
 struct TrainingBytes {
-  std::uint64_t weights = 0;      // with gradients and two moments
+  std::uint64_t weights = 0;      // with gradients, and what is kept of each beside it
   std::uint64_t activations = 0;  // kept from the forward for the backward pass, in all layers
   std::uint64_t at_work = 0;      // of one layer while it runs
   std::uint64_t logits = 0;
 
   std::uint64_t total() const { return weights + activations + at_work + logits; }
 };
-// Returns what passes over `rows` tokens each hold.
+// Returns what passes over `rows` tokens each hold, without what the optimizer keeps.
 TrainingBytes training_bytes(const GptShape& shape, const Runtime& runtime, std::int64_t rows,
                              const TrainingPass& training);
 

@@ -71,8 +71,9 @@ std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
   const auto vector = [&](const std::string& name, std::int64_t size) {
     specs.push_back({name, {size}, ParameterGroup::vector});
   };
-  const auto linear_layer = [&](const std::string& name, std::int64_t in, std::int64_t out) {
-    specs.push_back({name + ".weight", {in, out}, ParameterGroup::matrix});
+  const auto linear_layer = [&](const std::string& name, std::int64_t in, std::int64_t out,
+                                const std::vector<std::int64_t>& columns = {}) {
+    specs.push_back({name + ".weight", {in, out}, ParameterGroup::matrix, columns});
     if (shape.bias) vector(name + ".bias", out);
   };
   const auto norm = [&](const std::string& name) {
@@ -89,7 +90,7 @@ std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
     const std::string prefix = str("h.", layer, ".");
     norm(prefix + "ln_1");
     conv(prefix + "conv_1");
-    linear_layer(prefix + "attn.c_attn", channels, heads.packed());
+    linear_layer(prefix + "attn.c_attn", channels, heads.packed(), {heads.queries(), heads.keys(), heads.keys()});
     if (shape.qk_norm && shape.has_weights(NormKind::rmsnorm)) {
       vector(prefix + "attn.q_norm.weight", heads.head_size);
       vector(prefix + "attn.k_norm.weight", heads.head_size);

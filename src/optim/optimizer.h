@@ -1,10 +1,12 @@
-// AdamW over the arena (Loshchilov, Hutter 2019): clipping by global norm, moments, decay, in two passes over memory.
+// The optimizer over the arena: AdamW (Loshchilov, Hutter 2019), or Muon (Jordan et al. 2024) for the hidden matrices
+// and AdamW for the rest. Clipping by global norm, states and decay are passes over flat memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
@@ -13,19 +15,33 @@
 
 namespace inkling {
 
-// A number that the optimizer keeps for each element of the arena, and that checkpoints save under this name.
+// A number that the optimizer keeps for each element of a range of the arena, and that checkpoints save under this
+// name.
 struct OptimizerState {
   std::string name;  // "moment1"
-  at::Tensor flat;   // [arena.size()] float32
+  ParameterRange range = {};
+  at::Tensor flat = {};  // [range.end - range.begin] float32
+
+  bool has(const Parameter& parameter) const {
+    return range.begin <= parameter.offset && parameter.offset + parameter.count <= range.end;
+  }
+  at::Tensor part_of(const Parameter& parameter) const { return parameter.part_of(flat, range.begin); }
 };
+
+// Returns the states that an optimizer keeps, without their memory: both moments of what AdamW updates, and the
+// momentum of what Muon does.
+std::vector<OptimizerState> optimizer_states(OptimizerName name, const ParameterLayout& layout);
+
+// Returns the bytes of these states, and of what a step works in. compute_dtype: that of the arena.
+std::uint64_t optimizer_bytes(OptimizerName name, const ParameterLayout& layout, at::ScalarType compute_dtype);
 
 class Optimizer {
  public:
-  // Moments start at zero, on the arena's device. The arena must outlive the optimizer and have gradients.
+  // States start at zero, on the arena's device. The arena must outlive the optimizer and have gradients.
   Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend);
 
   // The host sets the schedule's rate, which each group follows up to a peak of its own. update() can be recorded,
-  // because nothing in it depends on the host: it changes values and moments from gradients, and leaves both as they are
+  // because nothing in it depends on the host: it changes values and states from gradients, and leaves both as they are
   // if a gradient is not finite.
   void set_learning_rate(double learning_rate);
   void update();
@@ -36,17 +52,26 @@ class Optimizer {
   std::int64_t steps() const;  // updates made; waits for a GPU
   void set_steps(std::int64_t steps);
 
+  OptimizerName name() const { return config_.name; }
   const std::vector<OptimizerState>& states() const { return states_; }
 
  private:
+  void count_step(const at::Tensor& norm_squared);
+  void update_by_adamw(ParameterGroup group, const at::Tensor& norm_squared);
+  // Returns the part of a state, and of the settings, that belongs to a group.
+  at::Tensor state(std::string_view name, const ParameterRange& range) const;
+  at::Tensor settings_of(ParameterGroup group) const { return settings_.select(0, static_cast<std::int64_t>(group)); }
+  MuonRange make_muon_range() const;
+
   ParameterArena& arena_;
   OptimizerConfig config_;
   const Backend& backend_;
   std::vector<OptimizerState> states_;
-  at::Tensor settings_;      // float64 [groups, 8]: AdamWNumbers
+  at::Tensor settings_;      // float64 [groups, 8]: AdamWNumbers, or MuonNumbers
   at::Tensor shares_;        // float64 [groups]: what a group's rate is to the schedule's
   at::Tensor steps_;         // float64 [1]
   at::Tensor norm_squared_;  // float64 [1]
+  MuonRange muon_;           // of the hidden matrices; unused by AdamW
 };
 
 }  // namespace inkling

@@ -7,17 +7,22 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "model/weights.h"
+#include "optim/optimizer.h"
 
 namespace inkling {
 
 TrainingBytes training_memory(const Config& config, const GptShape& shape, const Runtime& runtime,
                               std::int64_t micro_batch_size) {
-  return training_bytes(shape, runtime, micro_batch_size * shape.block_size,
-                        {.dropout = config.model.dropout, .recompute = config.training.recompute});
+  TrainingBytes bytes = training_bytes(shape, runtime, micro_batch_size * shape.block_size,
+                                       {.dropout = config.model.dropout, .recompute = config.training.recompute});
+  const ParameterLayout layout(gpt_parameters(shape));
+  bytes.weights += optimizer_bytes(config.optimizer.name, layout, runtime.dtype);
+  return bytes;
 }
 
 std::string describe_memory(const TrainingBytes& bytes) {
-  std::vector<std::pair<std::uint64_t, std::string>> parts = {{bytes.weights, "weights, gradients and two moments"},
+  std::vector<std::pair<std::uint64_t, std::string>> parts = {{bytes.weights, "weights, gradients and moments"},
                                                               {bytes.activations, "activations"},
                                                               {bytes.logits, "logits"},
                                                               {bytes.at_work, "one layer at work"}};

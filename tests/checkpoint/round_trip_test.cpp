@@ -1,3 +1,4 @@
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -6,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "backend/cpu/backend.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
@@ -137,6 +139,64 @@ TEST(LoadOptimizer, ReadsMomentsOfVersion1) {
   load_optimizer(folder / "a", loaded.arena, loaded.optimizer);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_TRUE(same_bits(loaded.optimizer.states()[i].flat, saved.optimizer.states()[i].flat));
+  }
+}
+
+class OptimizerChange : public testing::TestWithParam<std::pair<OptimizerName, OptimizerName>> {};
+
+// What both keep is taken over bit for bit, and what the new one has for itself begins at zero.
+TEST_P(OptimizerChange, TakesOverWhatBothOptimizersKeep) {
+  const auto [before, after] = GetParam();
+  const TemporaryFolder folder;
+  const TinyRun saved(tiny_shape, before);
+  saved.save(folder / "a");
+  EXPECT_EQ(optimizer_steps(folder / "a"), 3);
+  TinyRun goes_on(tiny_shape, after);
+  Optimizer optimizer(goes_on.arena, {.name = after}, cpu_backend());
+  load_optimizer(folder / "a", goes_on.arena, optimizer);
+  EXPECT_EQ(optimizer.steps(), 3);
+  for (const OptimizerState& state : optimizer.states()) {
+    for (const Parameter& parameter : goes_on.arena.parameters()) {
+      if (!state.has(parameter)) continue;
+      const at::Tensor mine = state.part_of(parameter).clone();
+      at::Tensor expected = at::zeros_like(mine);
+      for (const OptimizerState& old : saved.optimizer.states()) {
+        if (old.name == state.name && old.has(parameter)) expected = old.part_of(parameter).clone();
+      }
+      EXPECT_TRUE(same_bits(mine, expected)) << state.name << " of " << parameter.spec.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Optimizers, OptimizerChange,
+                         testing::Values(std::pair(OptimizerName::adamw, OptimizerName::muon),
+                                         std::pair(OptimizerName::muon, OptimizerName::adamw),
+                                         std::pair(OptimizerName::muon, OptimizerName::muon)));
+
+TEST(SaveCheckpoint, MuonKeepsAMomentumOfMatricesAndMomentsOfTheRest) {
+  const TemporaryFolder folder;
+  TinyRun(tiny_shape, OptimizerName::muon).save(folder / "a");
+  const StoredTensors stored(folder / "a" / "optimizer.safetensors");
+  EXPECT_EQ(stored.metadata.at("format"), "inkling-muon");
+  EXPECT_EQ(stored.tensors.size(), 4U * 2U + 2U * (2U + 2U * 8U + 2U));
+  for (const char* name : {"momentum.transformer.h.1.mlp.c_fc.weight", "moment1.transformer.h.1.mlp.c_fc.bias",
+                           "moment2.transformer.wte.weight", "moment1.transformer.ln_f.weight"}) {
+    EXPECT_TRUE(stored.tensors.contains(name)) << name;
+  }
+  EXPECT_FALSE(stored.tensors.contains("moment1.transformer.h.1.mlp.c_fc.weight"));
+}
+
+TEST(LoadOptimizer, RefusesAFileThatLacksWhatItsWriterKeeps) {
+  const TemporaryFolder folder;
+  TinyRun run(tiny_shape, OptimizerName::muon);
+  run.save(folder / "a");
+  StoredTensors stored(folder / "a" / "optimizer.safetensors");
+  stored.tensors.erase("momentum.transformer.h.0.attn.c_attn.weight");
+  stored.write(folder / "a" / "optimizer.safetensors");
+  TinyRun by_adamw;
+  for (TinyRun* reader : {&run, &by_adamw}) {
+    expect_refused([&] { load_optimizer(folder / "a", reader->arena, reader->optimizer); },
+                   {"optimizer.safetensors", "\"momentum.transformer.h.0.attn.c_attn.weight\""});
   }
 }
 

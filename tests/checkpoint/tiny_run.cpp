@@ -29,10 +29,11 @@ void fill(const at::Tensor& flat, const ParameterArena& arena, std::uint64_t see
 
 }  // namespace
 
-TinyRun::TinyRun(const GptShape& model_shape)
+TinyRun::TinyRun(const GptShape& model_shape, OptimizerName name)
     : shape(model_shape),
       arena(gpt_parameters(model_shape), at::kCPU, at::kFloat, Gradients::as_weights),
-      optimizer(arena, {}, cpu_backend()) {
+      optimizer(arena, {.name = name}, cpu_backend()) {
+  config.optimizer.name = name;
   config.data.source = {"tiny.txt"};
   config.model.dropout = 0.125;
   state.step = 3;

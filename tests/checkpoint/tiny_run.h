@@ -21,7 +21,7 @@ namespace inkling {
 inline constexpr GptShape tiny_shape{.n_layer = 2, .n_head = 2, .n_embd = 8, .block_size = 6, .vocab_size = 11};
 
 struct TinyRun {
-  explicit TinyRun(const GptShape& model_shape = tiny_shape);
+  explicit TinyRun(const GptShape& model_shape = tiny_shape, OptimizerName name = OptimizerName::adamw);
 
   void randomize(std::uint64_t seed);  // weights and moments: every parameter, biases too; three updates made
   void save(const std::filesystem::path& folder, const Tokenizer* tokenizer = nullptr) const;

@@ -40,6 +40,25 @@ TEST_P(FlatLoop, AdamWFollowsTheFormulaForManySteps) {
   }
 }
 
+TEST_P(FlatLoop, TheTwoEndsOfMuonFollowTheirFormulas) {
+  for (const std::int64_t n : odd_widths) {
+    std::vector<float> momentum = normal_numbers(1, n), value = normal_numbers(2, n), update(momentum.size());
+    const std::vector<float> gradient = normal_numbers(3, n), direction = normal_numbers(4, n);
+    const double memory = 0.95f, clip = 0.5f, rate = 0.02f, decay = 0.1f;
+    std::vector<double> m, u, w;
+    for (std::size_t i = 0; i < momentum.size(); ++i) {
+      m.push_back(memory * momentum[i] + clip * gradient[i]);
+      u.push_back(clip * gradient[i] + memory * m.back());
+      w.push_back(value[i] * (1.0 - rate * decay) - rate * direction[i]);
+    }
+    loops().muon_momentum(momentum.data(), gradient.data(), update.data(), 0.95f, 0.5f, n);
+    loops().muon_step(value.data(), direction.data(), 0.02f, 0.1f, n);
+    EXPECT_LT(largest_error(momentum, m), rounding_error(3)) << n;
+    EXPECT_LT(largest_error(update, u), rounding_error(5)) << n;
+    EXPECT_LT(largest_error(value, w), rounding_error(4)) << n;
+  }
+}
+
 TEST_P(FlatLoop, SumOfSquaresAndColumnSumsAreSums) {
   for (const std::int64_t n : odd_widths) {
     const std::int64_t rows = 3;

@@ -135,6 +135,11 @@ TEST_P(RecordedStep, OfEverySwitchLearnsWhatTheCpuLearns) {
   expect_what_the_cpu_learns();
 }
 
+TEST_P(RecordedStep, ByMuonLearnsWhatTheCpuLearns) {
+  config_.optimizer.name = OptimizerName::muon;
+  expect_what_the_cpu_learns();
+}
+
 // Three micro-batches: the first is one graph, the others are repetitions of another.
 TEST_P(RecordedStep, LearnsWhatTheStepOnTheCpuLearns) { expect_what_the_cpu_learns(); }
 

@@ -27,6 +27,18 @@ TEST_F(ResumeSlow, ResumedRunMatchesUninterruptedRunBitForBit) {
   }
 }
 
+TEST_F(ResumeSlow, ResumedRunByMuonMatchesUninterruptedRunBitForBit) {
+  const std::vector<std::string> muon = {"--set optimizer.name=muon --set schedule.name=wsd",
+                                         "--set model.activation=swiglu --set optimizer.vector_learning_rate=2e-3"};
+  const auto train_to = [&](const std::string& more) { return train({join(muon, " "), more}).code; };
+  ASSERT_EQ(train_to("--out runs/whole --set training.max_steps=21 --set checkpoint.interval=30"), 0);
+  ASSERT_EQ(train_to("--out runs/parts --set training.max_steps=13"), 0);
+  ASSERT_EQ(train_to("--out runs/parts --set training.max_steps=21"), 0);
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    EXPECT_TRUE(checkpoint_file("whole", "000021", file) == checkpoint_file("parts", "000021", file)) << file;
+  }
+}
+
 TEST_F(ResumeSlow, RunStoppedBySignalsMatchesUninterruptedRunBitForBit) {
   ASSERT_EQ(train({"--out", "runs/whole"}).code, 0);
   int stops = 0;

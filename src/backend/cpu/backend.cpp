@@ -30,6 +30,7 @@ const Backend& cpu_backend() {
       .decode_logits = cpu::decode_logits,
       .sum_of_squares = cpu::sum_of_squares,
       .adamw = cpu::adamw,
+      .muon = cpu::muon,
   };
   return backend;
 }

@@ -35,6 +35,7 @@ FunctionOf<&Backend::decode_block> decode_block;
 FunctionOf<&Backend::decode_logits> decode_logits;
 FunctionOf<&Backend::sum_of_squares> sum_of_squares;
 FunctionOf<&Backend::adamw> adamw;
+FunctionOf<&Backend::muon> muon;
 
 // Returns the weight's value, or a float32 copy of it where it is bfloat16; undefined where there is none.
 inline at::Tensor in_float32(const Weight& weight) {

@@ -1,4 +1,4 @@
-// What works on flat memory: dropout, the sum of squares, AdamW.
+// What works on flat memory: dropout, the sum of squares, AdamW, what is elementwise of Muon.
 #pragma once
 
 #include <cmath>
@@ -26,6 +26,22 @@ void adamw(float* value, const float* gradient, float* moment1, float* moment2, 
     moment2[i] = v;
     value[i] = value[i] * decay - step * m / (std::sqrt(v) * root_correction + epsilon);
   }
+}
+
+void muon_momentum(float* momentum, const float* gradient, float* update, float memory, float clip, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float g = gradient[i] * clip;
+    const float m = memory * momentum[i] + g;
+    momentum[i] = m;
+    update[i] = g + memory * m;
+  }
+}
+
+void muon_step(float* value, const float* update, float learning_rate, float weight_decay, std::int64_t n) {
+  const float decay = 1.0f - learning_rate * weight_decay;
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) value[i] = value[i] * decay - learning_rate * update[i];
 }
 
 double sum_of_squares(const float* x, std::int64_t n) {

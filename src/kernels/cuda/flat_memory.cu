@@ -1,4 +1,4 @@
-// What works on flat memory: dropout, the sum of squares, AdamW.
+// What works on flat memory: dropout, the sum of squares, AdamW, what is elementwise of Muon.
 #include "kernels/cuda/random_bits.h"
 #include "kernels/cuda/reductions.h"
 #include "kernels/cuda/tables.h"
@@ -120,6 +120,52 @@ __global__ void __launch_bounds__(block_size)
   for (std::int64_t i = first; i < n; ++i) update(std::integral_constant<int, 1>{}, i);
 }
 
+// One pack per thread; the last one may be short.
+template <typename Element, int width>
+__global__ void __launch_bounds__(block_size)
+    muon_momentum_kernel(float* momentum, const float* gradient, Element* update, const MuonStep* settings,
+                         const float* norm_squared, std::int64_t n) {
+  const std::int64_t first = thread_of_grid() * width;
+  if (first >= n) return;
+  const MuonStep step = *settings;
+  const float clip = clip_factor(*norm_squared, step.max_norm);
+  if (!(clip == clip)) return;
+  const auto add = [&](auto pack_width, std::int64_t at) {
+    constexpr int count = decltype(pack_width)::value;
+    Pack<count> m = load<count>(momentum + at), g = load<count>(gradient + at);
+    for (int i = 0; i < count; ++i) {
+      g.at[i] *= clip;
+      m.at[i] = step.momentum * m.at[i] + g.at[i];
+      g.at[i] += step.momentum * m.at[i];
+    }
+    store(momentum + at, m);
+    store(update + at, g);
+  };
+  if (first + width <= n) return add(std::integral_constant<int, width>{}, first);
+  for (std::int64_t i = first; i < n; ++i) add(std::integral_constant<int, 1>{}, i);
+}
+
+// The same.
+template <typename Element, int width>
+__global__ void __launch_bounds__(block_size)
+    muon_step_kernel(float* value, const Element* update, Element* compute, const MuonStep* settings,
+                     const float* norm_squared, std::int64_t n) {
+  const std::int64_t first = thread_of_grid() * width;
+  if (first >= n || !(*norm_squared < INFINITY)) return;
+  const MuonStep step = *settings;
+  const float decay = 1.0f - step.learning_rate * step.weight_decay;
+  const auto move = [&](auto pack_width, std::int64_t at) {
+    constexpr int count = decltype(pack_width)::value;
+    Pack<count> values = load<count>(value + at);
+    const Pack<count> updates = load<count>(update + at);
+    for (int i = 0; i < count; ++i) values.at[i] = values.at[i] * decay - step.learning_rate * updates.at[i];
+    store(value + at, values);
+    if (compute != nullptr) store(compute + at, values);
+  };
+  if (first + width <= n) return move(std::integral_constant<int, width>{}, first);
+  for (std::int64_t i = first; i < n; ++i) move(std::integral_constant<int, 1>{}, i);
+}
+
 template <typename Element>
 void dropout(const Element* x, Element* out, const std::uint64_t* key, std::uint64_t site, std::uint32_t threshold,
              float scale, std::int64_t n, Stream stream) {
@@ -147,6 +193,24 @@ void adamw(float* value, const float* gradient, float* moment1, float* moment2, 
   });
 }
 
+template <typename Element>
+void muon_momentum(float* momentum, const float* gradient, Element* update, const MuonStep* settings,
+                   const float* norm_squared, std::int64_t n, Stream stream) {
+  with_width<float>(0, aligned(momentum, gradient, update), [&](auto width) {
+    launch("muon_momentum", muon_momentum_kernel<Element, width()>, blocks_for(n, block_size * width()), block_size,
+           stream, momentum, gradient, update, settings, norm_squared, n);
+  });
+}
+
+template <typename Element>
+void muon_step(float* value, const Element* update, Element* compute, const MuonStep* settings,
+               const float* norm_squared, std::int64_t n, Stream stream) {
+  with_width<float>(0, aligned(value, update, compute), [&](auto width) {
+    launch("muon_step", muon_step_kernel<Element, width()>, blocks_for(n, block_size * width()), block_size, stream,
+           value, update, compute, settings, norm_squared, n);
+  });
+}
+
 }  // namespace
 
 template <typename Element>
@@ -154,6 +218,8 @@ void fill_flat_memory(CudaKernels<Element>& table) {
   table.dropout = dropout<Element>;
   table.sum_of_squares = sum_of_squares;
   table.adamw = adamw<Element>;
+  table.muon_momentum = muon_momentum<Element>;
+  table.muon_step = muon_step<Element>;
 }
 template void fill_flat_memory(CudaKernels<float>&);
 template void fill_flat_memory(CudaKernels<BFloat16>&);

@@ -107,6 +107,64 @@ TEST_P(FlatKernels, AdamWChangesNothingWhereTheNormIsNotFinite) {
   }
 }
 
+// What the two ends of a Muon step leave behind.
+struct MuonArrays {
+  std::vector<float> value, momentum, update, compute;
+};
+
+// The device's two ends of a Muon step, one behind the other, on copies of `before`.
+template <typename Element>
+MuonArrays stepped(const MuonArrays& before, const std::vector<float>& gradient, const MuonStep& step,
+                   float norm_squared, std::size_t misplaced) {
+  const auto n = static_cast<std::int64_t>(gradient.size());
+  const DeviceArray<float> value(before.value, misplaced), momentum(before.momentum, misplaced),
+      device_gradient(gradient, misplaced), norm(std::vector<float>{norm_squared});
+  const DeviceArray<Element> update(before.update, misplaced), compute(before.compute, misplaced);
+  const DeviceArray<MuonStep> settings(std::vector<MuonStep>{step});
+  const auto& kernels = cuda_kernels<Element>();
+  kernels.muon_momentum(momentum.get(), device_gradient.get(), update.get(), settings.get(), norm.get(), n, nullptr);
+  kernels.muon_step(value.get(), update.get(), compute.get(), settings.get(), norm.get(), n, nullptr);
+  return {value.read(), momentum.read(), update.read(), compute.read()};
+}
+
+TEST_P(FlatKernels, TheTwoEndsOfMuonAreTheCpusWithItsClipping) {
+  const float norm = 3.0f;
+  const auto gradient = normals<float>(size(), 2);
+  for (const float max_norm : {0.0f, 1.5f, 5.0f}) {
+    const float clip = max_norm == 1.5f ? 1.5f / (norm + 1e-6f) : 1.0f;
+    on_every_layout([&]<typename Element>(std::size_t misplaced) {
+      const MuonArrays before = {normals<float>(size(), 1), normals<float>(size(), 3), normals<Element>(size(), 4),
+                                 normals<Element>(size(), 5)};
+      std::vector<float> value = before.value, momentum = before.momentum, update(value.size());
+      cpu_kernels().muon_momentum(momentum.data(), gradient.data(), update.data(), 0.95f, clip, size());
+      const MuonArrays after =
+          stepped<Element>(before, gradient, {0.02f, 0.95f, 0.1f, max_norm}, norm * norm, misplaced);
+      cpu_kernels().muon_step(value.data(), after.update.data(), 0.02f, 0.1f, size());
+      // Five roundings of an update at most, on both sides, and what is stored of it.
+      expect_near<float>(after.momentum, {momentum.begin(), momentum.end()}, rounding_error(2 * 3), "momentum");
+      expect_near<Element>(after.update, {update.begin(), update.end()}, rounding_error(2 * 5), "update");
+      expect_near<float>(after.value, {value.begin(), value.end()}, rounding_error(2 * 4), "value");
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        ASSERT_EQ(after.compute[i], rounded_to<Element>(after.value[i]));
+      }
+    });
+  }
+}
+
+TEST_P(FlatKernels, MuonChangesNeitherValueNorMomentumWhereTheNormIsNotFinite) {
+  const auto gradient = normals<float>(size(), 2);
+  for (const float norm_squared : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    on_every_layout([&]<typename Element>(std::size_t misplaced) {
+      const MuonArrays before = {normals<float>(size(), 1), normals<float>(size(), 3), normals<Element>(size(), 4),
+                                 normals<Element>(size(), 5)};
+      const MuonArrays after = stepped<Element>(before, gradient, {0.02f, 0.95f, 0.1f, 1.0f}, norm_squared, misplaced);
+      EXPECT_EQ(after.value, before.value);
+      EXPECT_EQ(after.momentum, before.momentum);
+      EXPECT_EQ(after.compute, before.compute);
+    });
+  }
+}
+
 class LongKernels : public FlatKernels {};
 
 TEST_P(LongKernels, SumOfSquaresOfWholeNumbersIsExact) {
