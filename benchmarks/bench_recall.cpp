@@ -112,7 +112,7 @@ int bench(int argc, char** argv) {
   const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
   const Config config = load_kept_config(folder / "config.yaml", {});
   if (flags.seed == config.data.grammar_seed) throw Error::input("the model was trained on the stories of this --seed");
-  const LoadedModel model = load_model(folder, resolve_flags(runtime));
+  const LoadedModel model = load_model(folder, resolve_flags(runtime), saved_weights(flags.model));
   const Tokenizer& tokenizer = require_tokenizer(model);
   const Grammar grammar = Grammar::load(config.data.source.front());
 

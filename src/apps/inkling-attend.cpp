@@ -54,7 +54,7 @@ void check_flags(const Flags& flags, const Prompts& prompts) {
 LoadedModel load_reference(ModelFlags flags) {
   flags.runtime.insert(flags.runtime.end(), {"runtime.dtype=float32", "runtime.kernels=reference"});
   const RuntimeConfig runtime = runtime_settings(flags);
-  return load_model(find_checkpoint(flags.place, flags.checkpoint), resolve_flags(runtime));
+  return load_model(find_checkpoint(flags.place, flags.checkpoint), resolve_flags(runtime), saved_weights(flags));
 }
 
 // A page opens with the head that was asked for, or else with the one that has most to show, which is in full too.

@@ -107,7 +107,7 @@ int evaluate(int argc, char** argv) {
   Config config = find_config(flags, folder);
   if (config.model.init_from && holds_tokenizer(folder)) inherit_tokenizer(config, folder);
   replace_missing_tokenizer(config.data.tokenizer, folder);
-  const LoadedModel model = load_model(folder, resolve_flags(runtime));
+  const LoadedModel model = load_model(folder, resolve_flags(runtime), saved_weights(flags.model));
   const PrintSettings settings{.json = flags.json, .each = flags.each, .checkpoint = folder.string()};
   if (!flags.choices.empty()) {
     const ChoiceFile file = read_choices(flags.choices, model);

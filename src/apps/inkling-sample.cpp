@@ -114,7 +114,7 @@ int sample(int argc, char** argv) {
   check_settings(flags.settings);
   const RuntimeConfig runtime = runtime_settings(flags.model);
   const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
-  const LoadedModel model = load_model(folder, resolve_flags(runtime));
+  const LoadedModel model = load_model(folder, resolve_flags(runtime), saved_weights(flags.model));
   take_defaults(app, model.generation, flags.settings.sampling);
   check_settings(flags.settings);
   const Tokenizer& tokenizer = require_tokenizer(model);

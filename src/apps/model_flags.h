@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "checkpoint/model_weights.h"
 #include "config/config.h"
 #include "config/schema.h"
 #include "runtime/device.h"
@@ -17,6 +18,7 @@ namespace inkling {
 
 struct ModelFlags {
   std::string place, checkpoint;     // for find_checkpoint()
+  std::string weights = "plain";     // for load_model(): "plain" or "ema"
   std::vector<std::string> runtime;  // "runtime.device=cpu", as --set writes it
 };
 
@@ -24,6 +26,14 @@ struct ModelFlags {
 inline void add_model_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("RUN_OR_CHECKPOINT", flags.place, "a run folder, a checkpoint or a model folder")->required();
   app.add_option("--checkpoint", flags.checkpoint, "which one of a run (default: best)")->type_name("best|newest|STEP");
+  app.add_option("--weights", flags.weights, "those of training, or their average (training.ema)")
+      ->check(CLI::IsMember({"plain", "ema"}).description(""))
+      ->type_name("plain|ema")
+      ->capture_default_str();
+}
+
+inline SavedWeights saved_weights(const ModelFlags& flags) {
+  return flags.weights == "ema" ? SavedWeights::ema : SavedWeights::plain;
 }
 
 // A flag for a setting of runtime.

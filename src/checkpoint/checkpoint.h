@@ -47,10 +47,11 @@ bool note_validation_loss(TrainingState& state, double loss);
 // Writes a checkpoint folder, from a CPU or a GPU: it is written under a temporary name, fsynced and renamed, and
 // replaces an older one of its name in one step. A process killed at any moment leaves either the old or the new state
 // under `folder`; an Error environment (disk full …) leaves the old one, and so does the Error diverged for weights
-// that are not finite. tokenizer may be null (ready token files).
+// that are not finite. tokenizer may be null (ready token files). average: that of the weights, [arena.size()], or
+// undefined where training keeps none.
 void save_checkpoint(const std::filesystem::path& folder, const Config& config, const GptShape& shape,
                      const ParameterArena& arena, const Optimizer& optimizer, const TrainingState& state,
-                     const Tokenizer* tokenizer);
+                     const Tokenizer* tokenizer, const at::Tensor& average = {});
 
 // Must be called before anything in a checkpoint is used: it reads every file that its state.json lists, and refuses
 // one that is not as it was saved. Throws Error input naming the first such file, and Error environment for one that

@@ -11,7 +11,7 @@ namespace inkling {
 
 namespace fs = std::filesystem;
 
-LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
+LoadedModel load_model(const fs::path& folder, const Runtime& runtime, SavedWeights which) {
   check_checkpoint(folder);
   const GptShape shape = read_shape(folder);
   const Runtime fitting = runtime_for(shape, runtime);
@@ -23,7 +23,7 @@ LoadedModel load_model(const fs::path& folder, const Runtime& runtime) {
                            " tokens and its model knows ", shape.vocab_size, " only: they do not belong together"));
   }
   loaded.arena = make_arena(shape, fitting, Use::inference);
-  load_weights(folder, shape, *loaded.arena);
+  load_weights(folder, shape, *loaded.arena, which);
   loaded.arena->release_master(choose_backend(fitting).activation_dtype(fitting.dtype));
   loaded.model = make_model(shape, *loaded.arena, fitting);
   return loaded;

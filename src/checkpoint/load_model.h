@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "checkpoint/generation_config.h"
+#include "checkpoint/model_weights.h"
 #include "model/arena.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
@@ -21,8 +22,9 @@ struct LoadedModel {
 };
 
 // Opens a checkpoint or any folder of a family that it knows in Hugging Face's format. Throws Error input if the folder
-// is neither, if it is damaged, or if its tokenizer has more tokens than the model.
-LoadedModel load_model(const std::filesystem::path& folder, const Runtime& runtime);
+// is neither, if it is damaged, if its tokenizer has more tokens than the model, or if it has no such weights.
+LoadedModel load_model(const std::filesystem::path& folder, const Runtime& runtime,
+                       SavedWeights which = SavedWeights::plain);
 
 // Returns the tokenizer of a model. Throws Error input, saying what to do, if there is none.
 const Tokenizer& require_tokenizer(const LoadedModel& model);

@@ -36,6 +36,17 @@ bool is_old_buffer(std::string_view name) {
   return (name.starts_with("h.") && is_mask) || name.ends_with(".rotary_emb.inv_freq");
 }
 
+std::vector<SafetensorsFile> open_average(const fs::path& folder) {
+  if (!holds_average(folder)) {
+    throw Error::input(str(folder.string(),
+                           ": holds no ema.safetensors, because the run kept no average of its weights when it was "
+                           "saved; leave out --weights ema, or train with training.ema: 0.999 or the like"));
+  }
+  std::vector<SafetensorsFile> files;
+  files.emplace_back(folder / "ema.safetensors");
+  return files;
+}
+
 // Opens model.safetensors, or the files that an index names.
 std::vector<SafetensorsFile> open_weights(const fs::path& folder) {
   std::vector<SafetensorsFile> files;
@@ -74,8 +85,8 @@ struct Stored {
 // The tensors of a folder, checked against the shape: all are there, and none is left over.
 class StoredWeights {
  public:
-  StoredWeights(const fs::path& folder, const ModelDescription& model)
-      : files_(open_weights(folder)),
+  StoredWeights(const fs::path& folder, const ModelDescription& model, SavedWeights which = SavedWeights::plain)
+      : files_(which == SavedWeights::ema ? open_average(folder) : open_weights(folder)),
         prefix_(prefix_of(model.family)),
         tensors_(file_tensors(model.shape, model.family)) {
     const auto is_first = [&](const TensorEntry& entry) { return entry.name == tensors_.front().name; };
@@ -173,9 +184,9 @@ void check_absent(const Stored& stored, std::string_view parameter) {
                          ": false; if the model was trained on elsewhere, remove that entry from config.json"));
 }
 
-std::set<std::string> names_of(const ParameterArena& arena) {
+std::set<std::string> names_of(const ParameterLayout& layout) {
   std::set<std::string> names;
-  for (const Parameter& parameter : arena.parameters()) names.insert(parameter.spec.name);
+  for (const Parameter& parameter : layout.parameters()) names.insert(parameter.spec.name);
   return names;
 }
 
@@ -236,14 +247,17 @@ std::optional<std::string> tensor_not_finite(const ParameterArena& arena) {
   return std::nullopt;
 }
 
-void write_model_weights(const fs::path& path, const GptShape& shape, const ParameterArena& arena) {
-  const at::Tensor values = arena.values().cpu();
-  const std::set<std::string> present = names_of(arena);
+bool holds_average(const fs::path& folder) { return is_there(folder / "ema.safetensors"); }
+
+void write_model_weights(const fs::path& path, const GptShape& shape, const ParameterLayout& layout,
+                         const at::Tensor& values) {
+  const at::Tensor all = values.cpu();
+  const std::set<std::string> present = names_of(layout);
   std::vector<at::Tensor> on_host;  // until they are written
   std::vector<TensorToWrite> tensors;
   for (const FileTensor& tensor : file_tensors(shape, family_of(shape))) {
     on_host.push_back(present.contains(tensor.parameter)
-                          ? tensor.part_of(arena.parameter(tensor.parameter).part_of(values)).contiguous()
+                          ? tensor.part_of(layout.parameter(tensor.parameter).part_of(all)).contiguous()
                           : at::full(tensor.shape, absent_value(tensor.parameter)));
     tensors.push_back(tensor_to_write(tensor.name, on_host.back()));
   }
@@ -256,10 +270,10 @@ GptShape read_shape(const fs::path& folder) {
   return model.shape;
 }
 
-void load_weights(const fs::path& folder, const GptShape& shape, ParameterArena& arena) {
+void load_weights(const fs::path& folder, const GptShape& shape, ParameterArena& arena, SavedWeights which) {
   const ModelDescription model = read_model_config(folder);
   if (model.shape != shape) refuse_shape(folder);
-  const StoredWeights weights(folder, model);
+  const StoredWeights weights(folder, model, which);
   copy_weights(weights, folder, arena);
   arena.refresh_compute();
 }

@@ -1,4 +1,4 @@
-// model.safetensors of a Hugging Face model folder.
+// model.safetensors of a Hugging Face model folder, and ema.safetensors beside it.
 #pragma once
 
 #include <filesystem>
@@ -10,9 +10,16 @@
 
 namespace inkling {
 
+// Which weights of a checkpoint: those that training goes on from, or their average (training.ema).
+enum class SavedWeights { plain, ema };
+
+// Whether a checkpoint has an average of its weights.
+bool holds_average(const std::filesystem::path& folder);
+
 // Writes the tensors of the model's family in float32: GPT-2's with zeros for the biases that the model does not have.
-// A tied output head is not written, because it is the token embedding.
-void write_model_weights(const std::filesystem::path& path, const GptShape& shape, const ParameterArena& arena);
+// A tied output head is not written, because it is the token embedding. values: [layout.size()].
+void write_model_weights(const std::filesystem::path& path, const GptShape& shape, const ParameterLayout& layout,
+                         const at::Tensor& values);
 
 // Returns the shape of the model in a checkpoint or any folder of a known family in Hugging Face's format: in one file
 // or several with an index, with or without the prefix of the names, GPT-2's old mask buffers and a copy of a tied
@@ -21,8 +28,10 @@ void write_model_weights(const std::filesystem::path& path, const GptShape& shap
 GptShape read_shape(const std::filesystem::path& folder);
 
 // Fills the arena of a model of that shape: float32, float16 and bfloat16 are converted. It checks the same as
-// read_shape(); after an Error the arena may be partly filled. Weights that are not finite are refused by name.
-void load_weights(const std::filesystem::path& folder, const GptShape& shape, ParameterArena& arena);
+// read_shape(); after an Error the arena may be partly filled. Weights that are not finite are refused by name, and so
+// is a folder without an average where that is asked for.
+void load_weights(const std::filesystem::path& folder, const GptShape& shape, ParameterArena& arena,
+                  SavedWeights which = SavedWeights::plain);
 
 // Fills the arena of a new model from a folder whose model differs in nothing but the vocabulary and the block.
 // Positions beyond the block are left out, and those that the folder lacks stay as the arena has them. A token that the

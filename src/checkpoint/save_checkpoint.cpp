@@ -29,7 +29,8 @@ void check_run(const ParameterArena& arena, const Optimizer& optimizer, const Tr
 }  // namespace
 
 void save_checkpoint(const fs::path& folder, const Config& config, const GptShape& shape, const ParameterArena& arena,
-                     const Optimizer& optimizer, const TrainingState& state, const Tokenizer* tokenizer) {
+                     const Optimizer& optimizer, const TrainingState& state, const Tokenizer* tokenizer,
+                     const at::Tensor& average) {
   check_run(arena, optimizer, state);
   create_folders(folder.parent_path());
   OutputFolder output(folder);
@@ -39,7 +40,8 @@ void save_checkpoint(const fs::path& folder, const Config& config, const GptShap
   write_file(growing / "generation_config.json", print_generation_config(ends));
   write_file(growing / "config.yaml", print_config(config));
   if (tokenizer != nullptr) tokenizer->save(growing);
-  write_model_weights(growing / "model.safetensors", shape, arena);
+  write_model_weights(growing / "model.safetensors", shape, arena, arena.values());
+  if (average.defined()) write_model_weights(growing / "ema.safetensors", shape, arena, average);
   write_optimizer(growing / "optimizer.safetensors", arena, optimizer);
   write_state(growing, state);
   output.replace();

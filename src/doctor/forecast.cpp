@@ -49,10 +49,10 @@ void settle_memory(ExpectedRun& run) {
   run.memory = training_memory(run.config, run.shape, run.runtime, size.value_or(1)).total();
 }
 
-// Returns the bytes of a checkpoint: the model, and what its optimizer keeps, in float32.
+// Returns the bytes of a checkpoint: the model, its average, and what its optimizer keeps, in float32.
 std::uint64_t checkpoint_bytes(const ExpectedRun& run) {
   const ParameterLayout layout(gpt_parameters(run.shape));
-  std::int64_t numbers = layout.parameter_count();
+  std::int64_t numbers = (run.config.training.ema > 0 ? 2 : 1) * layout.parameter_count();
   for (const OptimizerState& state : optimizer_states(run.config.optimizer.name, layout)) {
     for (const Parameter& parameter : layout.parameters()) numbers += state.has(parameter) ? parameter.count : 0;
   }

@@ -103,6 +103,7 @@ void Board::show_evaluation(std::int64_t step, double train_loss, const Validati
   SummaryValues values;
   values.add_number("loss/train_evaluation", train_loss);
   values.add_number("loss/validation", validation.loss);
+  if (validation.of_average) values.add_number("loss/validation_ema", *validation.of_average);
   if (validation.best_possible) values.add_number("loss/best_possible", *validation.best_possible);
   file_.append(step, values);
 }

@@ -18,6 +18,7 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
                                        {.dropout = config.model.dropout, .recompute = config.training.recompute});
   const ParameterLayout layout(gpt_parameters(shape));
   bytes.weights += optimizer_bytes(config.optimizer.name, layout, runtime.dtype);
+  if (config.training.ema > 0) bytes.weights += static_cast<std::uint64_t>(layout.size()) * sizeof(float);
   return bytes;
 }
 

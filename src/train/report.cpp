@@ -137,6 +137,10 @@ void Report::log_evaluation(std::int64_t step, double train_loss, const Validati
   std::string line = str("step ", step, "/", max_steps_, "  evaluation: train loss ", format_fixed(train_loss, 4),
                          ", val loss ", format_fixed(validation.loss, 4));
   Json json = {{"step", step}, {"train_loss", train_loss}, {"val_loss", validation.loss}};
+  if (validation.of_average) {
+    line += str(", with averaged weights ", format_fixed(*validation.of_average, 4));
+    json["ema_val_loss"] = *validation.of_average;
+  }
   if (validation.best_possible) {
     const double best = *validation.best_possible;
     line += str(", best possible ", format_fixed(best, 4), " (", format_fixed(100 * (validation.loss / best - 1), 1),

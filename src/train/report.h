@@ -17,6 +17,7 @@ namespace inkling {
 struct ValidationLoss {
   double loss = 0;                                     // nats per token
   std::optional<double> best_possible = std::nullopt;  // on the same text, if a grammar wrote it
+  std::optional<double> of_average = std::nullopt;     // the loss of the averaged weights, with training.ema
 };
 
 // How fast training has been since the last line.

@@ -46,13 +46,11 @@ class Run {
                static_cast<std::uint64_t>(config_.model.block_size)),
         trainer_(config_, plan.shape, plan.runtime) {
     if (plan.resume) {
-      state_ = plan.resume->state;
-      load_weights(plan.resume->checkpoint, plan.shape, trainer_.arena());
-      load_optimizer(plan.resume->checkpoint, trainer_.arena(), trainer_.optimizer());
-      log_info(str("goes on from ", plan.resume->checkpoint.string()));
+      go_on_from(*plan.resume);
     } else {
       initialize(trainer_.arena(), plan.shape, config_.training.seed, config_.model.initialization);
       if (plan.initial) load_initial_weights(plan.initial->folder, plan.shape, trainer_.arena());
+      if (trainer_.average() != nullptr) trainer_.average()->begin();
     }
     state_.data_hash = plan.dataset.hash;
     state_.resolved = resolved_from(plan.runtime);
@@ -103,6 +101,25 @@ class Run {
   }
 
  private:
+  void go_on_from(const Resume& resume) {
+    const auto load = [&](SavedWeights which) {
+      load_weights(resume.checkpoint, plan_.shape, trainer_.arena(), which);
+    };
+    state_ = resume.state;
+    WeightAverage* const average = trainer_.average();
+    const bool has_average = average != nullptr && holds_average(resume.checkpoint);
+    if (has_average) {
+      load(SavedWeights::ema);
+      average->begin();
+    }
+    load(SavedWeights::plain);
+    load_optimizer(resume.checkpoint, trainer_.arena(), trainer_.optimizer());
+    log_info(str("goes on from ", resume.checkpoint.string()));
+    if (average == nullptr || has_average) return;
+    average->begin();
+    log_info(str("training.ema: the average of the weights begins with those of step ", state_.step));
+  }
+
   bool is_time(std::int64_t interval) const { return interval > 0 && state_.step % interval == 0; }
 
   // Also without TensorBoard, what its files hold of steps that are made again is dropped.
@@ -153,7 +170,11 @@ class Run {
   bool evaluate() {
     const Report::Pause pause = pause_of_pace();
     give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
-    const ValidationLoss validation = validation_loss();
+    ValidationLoss validation = validation_loss();
+    if (WeightAverage* const average = trainer_.average()) {
+      const AveragedWeights averaged(*average);
+      validation.of_average = validation_loss().loss;
+    }
     const bool best = note_validation_loss(state_, validation.loss);
     const double train_loss = trainer_.estimate_loss(train_tokens_);
     give_back_cpu_memory();
@@ -218,7 +239,8 @@ class Run {
     report_->sync();
     if (board_) board_->sync();
     save_checkpoint(checkpoint_folder(folder_.path(), state_.step), plan_.asked, plan_.shape, trainer_.arena(),
-                    trainer_.optimizer(), state_, plan_.dataset.tokenizer.get());
+                    trainer_.optimizer(), state_, plan_.dataset.tokenizer.get(),
+                    trainer_.average() != nullptr ? trainer_.average()->values() : at::Tensor());
     prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
   }
 

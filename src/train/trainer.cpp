@@ -41,8 +41,9 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
       results_(zeros_on(*arena_, {max_pending, 2}, at::kDouble)),
       first_pass_(model_->backend(), recorded_family, [this] { pass(true); }),
       next_pass_(model_->backend(), recorded_family, [this] { pass(false); }),
-      update_(model_->backend(), recorded_family, [this] { optimizer_.update(); }),
+      update_(model_->backend(), recorded_family, [this] { apply_gradients(); }),
       evaluation_(model_->backend(), recorded_family, [this] { evaluate_batch(); }) {
+  if (config.training.ema > 0) average_.emplace(*arena_, config.training.ema);
   // Takes memory for evaluations now, rather than later beside that of the recordings.
   if (model_->backend().queues) evaluation_();
 }
@@ -76,6 +77,11 @@ void Trainer::accumulate(const TokenSequence& tokens, std::span<const std::uint6
 }
 
 void Trainer::reduce() { arena_->zero_unwritten_gradients(); }
+
+void Trainer::apply_gradients() {
+  optimizer_.update();
+  if (average_) average_->update();
+}
 
 void Trainer::update(double learning_rate) {
   optimizer_.set_learning_rate(learning_rate);

@@ -1,8 +1,9 @@
-// One training step: the gradients of all micro-batches, clipping, AdamW.
+// One training step: the gradients of all micro-batches, clipping, the optimizer, and the average of the weights.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "formats/token_file.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
+#include "optim/weight_average.h"
 #include "runtime/transfer.h"
 #include "train/batches.h"
 
@@ -35,7 +37,7 @@ struct GroupNorms {
 // Returns the key of the dropout numbers of the micro-batch that begins with row `first` of step `step`.
 std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t first);
 
-// Owns what training changes: the arena and the moments.
+// Owns what training changes: the arena, what the optimizer keeps, and the average.
 class Trainer {
  public:
   // config.training.micro_batch_size must be a number.
@@ -63,6 +65,7 @@ class Trainer {
 
   ParameterArena& arena() { return *arena_; }
   Optimizer& optimizer() { return optimizer_; }
+  WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null without training.ema
   const ParameterArena& arena() const { return *arena_; }
   const Model& model() const { return *model_; }
 
@@ -74,6 +77,7 @@ class Trainer {
   void update(double learning_rate);
 
   void pass(bool first);  // forward and backward; `first` of the step
+  void apply_gradients();
   void evaluate_batch();
   void load(const TokenSequence& tokens, std::span<const std::uint64_t> starts);  // into batch_
 
@@ -81,6 +85,7 @@ class Trainer {
   std::unique_ptr<ParameterArena> arena_;
   std::unique_ptr<Model> model_;
   Optimizer optimizer_;
+  std::optional<WeightAverage> average_;
 
   Batch batch_;                         // what a pass reads
   Upload upload_;                       // fills batch_

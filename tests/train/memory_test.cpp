@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "--set training.micro_batch_size=24 --set model.block_size=128 --set runtime.kernels=reference",
                     "--set 'model.attention=[local 20, dilated 8 4]' --set model.dropout=0 "
                     "--set training.micro_batch_size=24 --set model.block_size=128",
-                    "--set optimizer.name=muon --set model.dropout=0 "
+                    "--set optimizer.name=muon --set training.ema=0.99 --set model.dropout=0 "
                     "--set training.micro_batch_size=12 --set model.n_embd=512 --set model.n_layer=4",
                     "--set model.norm=rmsnorm --set model.position=rope --set model.activation=swiglu "
                     "--set model.dropout=0.1 --set training.micro_batch_size=24 --set model.block_size=128",

@@ -19,6 +19,7 @@
 #include "tests/model/small_model.h"
 #include "tests/needs_gpu.h"
 #include "tests/oracle/emulated_library.h"
+#include "tests/oracle/rounding.h"
 #include "tests/oracle/tensors.h"
 #include "tests/temporary_folder.h"
 #include "tests/token_shard.h"
@@ -202,6 +203,23 @@ TEST_P(RecordedStep, AStepWhoseGradientIsNotFiniteIsSkippedAndNotCounted) {
   EXPECT_TRUE(results[1].skipped);
   EXPECT_FALSE(results[2].skipped);
   EXPECT_EQ(made.optimizer().steps(), 2);
+}
+
+TEST_P(RecordedStep, KeepsTheAverageOfWhatEveryStepLeaves) {
+  constexpr double beta = 0.75;
+  config_.training.ema = beta;
+  go_to_gpu();
+  const auto made = trainer();
+  ASSERT_NE(made->average(), nullptr);
+  made->average()->begin();
+  at::Tensor expected = made->arena().values().to(at::kDouble);
+  for (std::int64_t number = 0; number < 5; ++number) {
+    step(*made, number);
+    expected = beta * expected + (1.0 - beta) * made->arena().values().to(at::kDouble);
+  }
+  // Three roundings a step, of which later steps take away a quarter each: those of four steps are left.
+  EXPECT_LT(oracle::error(made->average()->values(), expected), oracle::rounding_error(3 * 4));
+  EXPECT_GT(oracle::error(made->average()->values(), made->arena().values()), oracle::rounding_error(3 * 4));
 }
 
 // Whole micro-batches are a graph's; of five windows one is left.
