@@ -279,9 +279,13 @@ GptShape read_llama(const JsonFields& config, Family family) {
 // What the layers see, whichever way the list of the setting repeats over them; none: all are full.
 std::vector<AttentionPattern> patterns_of(const GptShape& shape) { return shortest_patterns(shape.layer_patterns()); }
 
-// The names of our own settings, where Llama has none.
+// The names of our own settings, where Llama has none. auto_map names what transformers runs, of modeling_inkling.py.
 Json inkling_json(const GptShape& shape, double dropout) {
-  Json config = {{"architectures", {"InklingForCausalLM"}}, {"model_type", "inkling"}};
+  Json config = {{"architectures", {"InklingForCausalLM"}},
+                 {"auto_map",
+                  {{"AutoConfig", "modeling_inkling.InklingConfig"},
+                   {"AutoModelForCausalLM", "modeling_inkling.InklingForCausalLM"}}},
+                 {"model_type", "inkling"}};
   config.update(llama_sizes(shape));
   config["norm"] = std::string(word_of(shape.norm));
   config["norm_epsilon"] = shape.norm_epsilon;

@@ -6,6 +6,7 @@
 #include "checkpoint/generation_config.h"
 #include "checkpoint/model_config.h"
 #include "checkpoint/model_weights.h"
+#include "checkpoint/modeling_inkling.h"
 #include "checkpoint/optimizer_file.h"
 #include "checkpoint/state_file.h"
 
@@ -36,7 +37,9 @@ void save_checkpoint(const fs::path& folder, const Config& config, const GptShap
   OutputFolder output(folder);
   const fs::path& growing = output.temporary();
   const TextEnds ends = tokenizer == nullptr ? TextEnds{} : TextEnds{tokenizer->first_token(), tokenizer->separator()};
-  write_file(growing / "config.json", print_model_config({shape, family_of(shape)}, config.model.dropout, ends));
+  const Family family = family_of(shape);
+  write_file(growing / "config.json", print_model_config({shape, family}, config.model.dropout, ends));
+  if (family == Family::inkling) write_file(growing / "modeling_inkling.py", modeling_inkling);
   write_file(growing / "generation_config.json", print_generation_config(ends));
   write_file(growing / "config.yaml", print_config(config));
   if (tokenizer != nullptr) tokenizer->save(growing);

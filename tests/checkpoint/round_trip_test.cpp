@@ -105,6 +105,40 @@ TEST(SaveCheckpoint, ConfigSaysWhatHuggingFaceNeeds) {
   EXPECT_EQ(config, expected);
 }
 
+TEST(SaveCheckpoint, InklingsOwnFamilyBringsThePythonThatItsConfigNames) {
+  const TemporaryFolder folder;
+  GptShape shape = tiny_shape;
+  TinyRun(shape).save(folder / "gpt2");
+  shape.position = Position::none;
+  TinyRun(shape).save(folder / "inkling");
+  const auto config = nlohmann::json::parse(read_file(folder / "inkling" / "config.json"));
+  const auto expected = nlohmann::json::parse(R"({"AutoConfig": "modeling_inkling.InklingConfig",
+    "AutoModelForCausalLM": "modeling_inkling.InklingForCausalLM"})");
+  EXPECT_EQ(config.at("auto_map"), expected);
+  const std::string python = read_file(folder / "inkling" / "modeling_inkling.py");
+  EXPECT_EQ(python, read_file(fs::path(INKLING_SOURCE_DIR) / "src/checkpoint/modeling_inkling.py"));
+  for (const char* name : {"\nclass InklingConfig(", "\nclass InklingForCausalLM("})
+    EXPECT_TRUE(contains(python, name));
+  EXPECT_FALSE(fs::exists(folder / "gpt2" / "modeling_inkling.py"));
+  EXPECT_FALSE(nlohmann::json::parse(read_file(folder / "gpt2" / "config.json")).contains("auto_map"));
+}
+
+TEST(LoadWeights, OfInklingsOwnFamilyNeedsNoPython) {
+  const TemporaryFolder folder;
+  GptShape shape = tiny_shape;
+  shape.position = Position::none;
+  const TinyRun saved(shape);
+  saved.save(folder / "a");
+  fs::remove(folder / "a" / "modeling_inkling.py");
+  edit(folder / "a" / "config.json", "\"auto_map\"", "\"other\"");
+  write_state_again(folder / "a", saved.state);
+  check_checkpoint(folder / "a");
+  TinyRun loaded(shape);
+  loaded.randomize(2);
+  load_weights(folder / "a", read_shape(folder / "a"), loaded.arena);
+  EXPECT_TRUE(same_bits(loaded.arena.values(), saved.arena.values()));
+}
+
 TEST(SaveCheckpoint, ModelWithoutBiasesWritesZeros) {
   const TemporaryFolder folder;
   GptShape shape = tiny_shape;
