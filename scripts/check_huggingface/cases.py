@@ -2,7 +2,7 @@
 from transformers import GPT2Config, LlamaConfig, MistralConfig, Qwen3Config
 
 # Models that inkling trains: (the family they must be saved as, name, settings of the section model:). What no family
-# of transformers computes is saved as inkling's own, which transformers does not open.
+# of transformers computes is saved as inkling's own, which brings its Python.
 gpt2 = {"norm": "layernorm", "position": "learned", "activation": "gelu_tanh", "bias": "true", "tie_embeddings": "true"}
 llama = {"norm": "rmsnorm", "position": "rope", "activation": "swiglu", "bias": "false", "tie_embeddings": "false"}
 mistral = {**llama, "attention": "local 7"}

@@ -2,6 +2,7 @@
 
 Logits may differ by 1e-4 of the largest logit or of 1, whichever is larger, and weights of attention, which are at most
 1, by 1e-4. Besides, both programs generate the likeliest tokens, inkling from its cached keys and values."""
+import json
 import struct
 import subprocess
 import tempfile
@@ -68,13 +69,23 @@ def run(*command):
     return done.stdout
 
 
+def read_config(folder):
+    return json.loads((Path(folder) / "config.json").read_text())
+
+
 def open_with_transformers(folder):
-    """Returns the model in float32; throws where a tensor is missing, left over or of another shape."""
-    model, info = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    """Returns the model in float32; throws where a tensor is missing, left over or of another shape. Code of the folder runs
+    for inkling's own family alone."""
+    model, info = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, output_loading_info=True, trust_remote_code=is_own(read_config(folder)))
     keys = [key for key in ("missing_keys", "unexpected_keys", "mismatched_keys") if info[key]]
     if keys:
         raise RuntimeError("; ".join(f"transformers reports {key} {sorted(map(str, info[key]))}" for key in keys))
     return model.eval()
+
+
+def is_own(config):
+    return config["model_type"] == "inkling"
 
 
 def some_tokens(vocab_size, positions):
@@ -116,15 +127,20 @@ class Comparison:
         self.agree = self.agree and difference <= relative_tolerance
         self.words.append(f"weights of attention {difference:.2e} of {relative_tolerance:.1e}")
 
+    def generated(self, prompt, count, **settings):
+        """transformers' likeliest tokens behind a prompt, and their logits."""
+        return self.model.generate(
+            torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False,
+            max_new_tokens=count, eos_token_id=None, pad_token_id=0, output_logits=True, return_dict_in_generate=True,
+            **settings)
+
     @torch.no_grad()
-    def continuation(self):
-        """Where transformers' two likeliest tokens are nearer to each other than twice what a logit may differ by,
+    def continuation(self, beyond=0):
+        """beyond: how many tokens more than the block has. Where transformers' two likeliest tokens are nearer to each other than twice what a logit may differ by,
         either is right, and what follows is another text."""
         prompt = self.tokens[:max(1, len(self.tokens) // 4)]
-        count = min(longest_continuation, len(self.tokens) - len(prompt))
-        generated = self.model.generate(
-            torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False,
-            max_new_tokens=count, eos_token_id=None, pad_token_id=0, output_logits=True, return_dict_in_generate=True)
+        count = min(longest_continuation, len(self.tokens) - len(prompt)) + beyond
+        generated = self.generated(prompt, count)
         theirs = generated.sequences[0, len(prompt):].tolist()
         ours = self.inkling.continuation(self.folder, prompt, count)
         if [len(theirs), len(ours)] != [count, count]:
@@ -146,19 +162,6 @@ def compare_folder(inkling, folder, model=None, save_again=False):
     if save_again:
         comparison.logits_saved_again()
     comparison.continuation()
-    comparison.attention()
+    if not is_own(read_config(folder)):
+        comparison.attention()
     return comparison.result()
-
-
-def compare_with_itself(inkling, folder, config):
-    """For a model that transformers does not know: the tokens generated from cached keys and values must be the
-    likeliest by the logits of the whole text."""
-    tokens = some_tokens(config["vocab_size"], config["max_position_embeddings"])
-    prompt = tokens[:len(tokens) // 4]
-    text = prompt + inkling.continuation(folder, prompt, len(tokens) - len(prompt))
-    logits = inkling.logits(folder, text)[len(prompt) - 1:-1]
-    chosen = logits.gather(1, torch.tensor(text[len(prompt):])[:, None])[:, 0]
-    behind = (logits.max(dim=1).values - chosen).max().item()
-    allowed = relative_tolerance * max(1.0, logits.abs().max().item())
-    return behind <= 2 * allowed, (f"{config['architectures'][0]}, skipped for transformers; choices from the cache "
-                                   f"are {behind:.2e} of {2 * allowed:.1e} behind those without")
