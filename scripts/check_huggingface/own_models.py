@@ -17,9 +17,8 @@ SETTINGS = {
     "activation": ["gelu_tanh", "gelu", "relu", "relu_squared", "swiglu", "geglu"], "qk_norm": ["true", "false"],
     "attention": ["full", "local 1", "local 7", "dilated 3 4", "[full, local 5]", "[local 7, dilated 4 3]",
                   "[dilated 2 5, full, local 2]"],
-    "logit_softcap": [0, 5], "bias": ["true", "false"], "tie_embeddings": ["true", "false"], "dropout": [0, 0.1]}
-NEWER_SETTINGS = {"norm_weights": ["true", "false"], "embedding_norm": ["true", "false"], "conv": [0, 2, 4]}
-has_newer_settings = False  # whether inkling computes these
+    "logit_softcap": [0, 5], "bias": ["true", "false"], "tie_embeddings": ["true", "false"], "dropout": [0, 0.1],
+    "norm_weights": ["true", "false"], "embedding_norm": ["true", "false"], "conv": [0, 2, 4]}
 
 
 def fits(model):
@@ -27,13 +26,12 @@ def fits(model):
     head_size = model["n_embd"] // model["n_head"] if model["head_size"] == "auto" else model["head_size"]
     has_rmsnorm = model["norm"] == "rmsnorm" or model["qk_norm"] == "true"
     return (model["n_head"] % model["n_kv_head"] == 0 and (model["position"] != "rope" or head_size % 2 == 0)
-            and (model.get("norm_weights") != "false" or has_rmsnorm))
+            and (model["norm_weights"] == "true" or has_rmsnorm))
 
 
 def drawn_settings(generator):
     while True:
-        choices = {**SETTINGS, **(NEWER_SETTINGS if has_newer_settings else {})}
-        model = {name: generator.choice(values) for name, values in choices.items()}
+        model = {name: generator.choice(values) for name, values in SETTINGS.items()}
         if fits(model):
             return model
 
