@@ -241,7 +241,8 @@ struct Backend {
   void (*adamw)(const AdamWRange& range, const at::Tensor& norm_squared) = nullptr;
 
   // Muon (Jordan et al. 2024): momentum = beta momentum + gradient, clipped as above; gradient + beta momentum of each
-  // matrix made nearly orthogonal; value = value (1 - rate decay) - rate scale times that.
+  // matrix made nearly orthogonal; value = value (1 - rate decay) - rate scale times that. Nothing changes where
+  // adamw() changes nothing.
   void (*muon)(const MuonRange& range, const at::Tensor& norm_squared) = nullptr;
 
   // Calls work() once, which queues on the current stream (not the default one), and records what it queues instead of

@@ -8,10 +8,14 @@
 namespace inkling {
 namespace {
 
+// Past this many elements, products are large enough to be as fast one at a time.
+constexpr std::int64_t most_elements = std::int64_t{1} << 25;
+
 // Whether a matrix is the next of these: as large, and as far behind the last as that is behind the one before.
 bool continues(const MuonMatrices& matrices, const MuonMatrices& one) {
   const bool is_alike = one.rows == matrices.rows && one.columns == matrices.columns && one.row == matrices.row &&
                         one.scale == matrices.scale;
+  if (matrices.elements() + one.elements() > most_elements) return false;
   const std::int64_t behind = one.first - matrices.first;
   if (matrices.count > 1) return is_alike && behind == matrices.count * matrices.apart;
   return is_alike && behind >= one.rows * one.row;  // and not beside it in the same parameter

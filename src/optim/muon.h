@@ -10,10 +10,9 @@
 namespace inkling {
 
 // Returns the hidden matrices of a model, relative to the beginning of their range. Those of one shape that lie equally
-// far apart, as a model's layers do, are together, because many small products are faster in one call. The update of a
-// matrix that is a parameter of its own is sqrt(max(1, out / in)) times an orthogonal one, so that it changes what it
-// gives by as much as what it is given is worth (Jordan et al. 2024); matrices that stand side by side in one parameter
-// have no such factor.
+// far apart, as a model's layers do, are together, because many small products are faster in one call; but not more
+// than fit into a bounded memory. The update of a matrix that is a parameter of its own is sqrt(max(1, out / in)) times
+// a nearly orthogonal one (Jordan et al. 2024); matrices that stand side by side in one parameter have no such factor.
 std::vector<MuonMatrices> muon_matrices(const ParameterLayout& layout);
 
 // Returns memory for a step, on a device.

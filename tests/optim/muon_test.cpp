@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backend/choose.h"
+#include "base/strings.h"
 #include "model/weights.h"
 #include "optim/optimizer.h"
 #include "tests/cuda_first.h"
@@ -332,6 +333,16 @@ TEST(MuonMatrices, OfAllLayersAreTogetherAndQueriesKeysAndValuesApart) {
   }
   EXPECT_EQ(columns_and_scales, (std::vector<std::pair<std::int64_t, double>>{
                                     {32, 1.0}, {32, 1.0}, {32, 1.0}, {32, 1.0}, {128, 2.0}, {32, 1.0}}));
+}
+
+// 16 layers of matrices of 2^22 elements.
+TEST(MuonMatrices, AreTogetherOnlyAsFarAsMemoryIsBounded) {
+  std::vector<ParameterSpec> specs;
+  for (int layer = 0; layer < 16; ++layer) specs.push_back({str("matrix ", layer), {2048, 2048}});
+  const std::vector<MuonMatrices> all = muon_matrices(ParameterLayout(specs));
+  ASSERT_EQ(all.size(), 2u);
+  for (const MuonMatrices& matrices : all) EXPECT_EQ(matrices.count, 8);
+  EXPECT_EQ(all[1].first, 8 * all[0].apart);
 }
 
 TEST(OptimizerBytes, AreThoseOfTheStatesAndHalfAsManyForMatricesUnderMuon) {
