@@ -52,7 +52,8 @@ def measure(config, folder, settings, threads):
             return kept
     output_of("inkling-train", config, *overriding(settings | {"runtime.threads": threads}), "--out", folder)
     last = str(settings["training.max_steps"])
-    evaluation = json.loads(output_of("inkling-eval", folder, "--checkpoint", last, "--device", "cpu", "--json"))
+    evaluation = json.loads(output_of("inkling-eval", folder, "--checkpoint", last, "--device", "cpu",
+                                      "--threads", str(threads), "--json"))
     measured = {
         "settings": settings,
         "loss": evaluation["loss"],

@@ -163,6 +163,7 @@ class Frame {
       pieces.push_back(
           {str("validation ", loss_text(last.loss), " at step ", count_text(last.step), is_best ? ", the best" : ""),
            Ink::validation});
+      if (std::isfinite(last.of_average)) pieces.push_back({"of averaged weights " + loss_text(last.of_average)});
       if (best != nullptr && !is_best) {
         pieces.push_back({str("best ", loss_text(best->loss), " at step ", count_text(best->step))});
       }

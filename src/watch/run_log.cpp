@@ -63,7 +63,8 @@ void RunLog::add(std::string_view line) {
   if (!step) {
     ++damaged;
   } else if (json.contains("val_loss")) {
-    evaluations.push_back({*step, number_in(json, "val_loss"), number_in(json, "best_possible_loss")});
+    evaluations.push_back(
+        {*step, number_in(json, "val_loss"), number_in(json, "best_possible_loss"), number_in(json, "ema_val_loss")});
   } else if (json.contains("loss")) {
     steps.push_back({*step, number_in(json, "loss"), number_in(json, "learning_rate"), number_in(json, "grad_norm"),
                      number_in(json, "tokens_per_second"), number_in(json, "seconds")});

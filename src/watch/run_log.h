@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,8 +21,9 @@ struct LoggedStep {
 
 struct LoggedEvaluation {
   std::int64_t step = 0;
-  double loss;           // on the validation split, nats per token
-  double best_possible;  // the lowest that can be expected there
+  double loss;                                                   // on the validation split, nats per token
+  double best_possible;                                          // the lowest that can be expected there
+  double of_average = std::numeric_limits<double>::quiet_NaN();  // the loss of the averaged weights
 };
 
 struct LoggedSample {

@@ -120,6 +120,13 @@ TEST(Frame, TimeGoesOnBetweenTwoLinesOfARunAndStandsStillAfterIt) {
   EXPECT_TRUE(contains(text, "go on with: inkling-train runs/fables/config.yaml --out runs/fables"));
 }
 
+TEST(Frame, TheAverageOfTheWeightsIsShownWhereThereIsOne) {
+  RunView view = half_done();
+  EXPECT_FALSE(contains(text_of(view, {120, 24}), "averaged weights"));
+  view.log.evaluations.push_back({500, 1.25, 0.8, 1.1875});
+  EXPECT_TRUE(contains(text_of(view, {120, 24}), "of averaged weights 1.1875"));
+}
+
 TEST(Frame, StatesAndEventsAreNamed) {
   RunView view = half_done();
   view.log.events = {{500, "overfitting", 200}, {500, "stopped_early", 200}};

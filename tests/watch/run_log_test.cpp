@@ -22,7 +22,7 @@ TEST(RunLog, EveryKindOfLineIsReadAndUnknownOnesArePassedOver) {
   log.add(
       R"({"step":1,"loss":7.5,"learning_rate":0.001,"grad_norm":2.5,"tokens_per_second":100.0,"seconds":0.5,"new":[1]})");
   log.add(R"({"step":2,"loss":null,"grad_norm":null})");
-  log.add(R"({"step":2,"train_loss":3.5,"val_loss":3.25,"best_possible_loss":0.75})");
+  log.add(R"({"step":2,"train_loss":3.5,"val_loss":3.25,"ema_val_loss":3.125,"best_possible_loss":0.75})");
   log.add(R"({"step":4,"val_loss":3.5})");
   log.add(R"({"step":4,"sample":{"prompt":"Once","text":" upon","seed":1}})");
   log.add(R"({"step":4,"event":"overfitting","since":2})");
@@ -35,6 +35,8 @@ TEST(RunLog, EveryKindOfLineIsReadAndUnknownOnesArePassedOver) {
   EXPECT_TRUE(std::isnan(log.steps[1].seconds));
   ASSERT_EQ(log.evaluations.size(), 2u);
   EXPECT_EQ(log.evaluations[0].best_possible, 0.75);
+  EXPECT_EQ(log.evaluations[0].of_average, 3.125);
+  EXPECT_TRUE(std::isnan(log.evaluations[1].of_average));
   EXPECT_EQ(log.best_evaluation()->step, 2);
   EXPECT_EQ(log.sample->text, " upon");
   EXPECT_EQ(log.events.at(0).best_step, 2);
