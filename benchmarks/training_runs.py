@@ -1,5 +1,6 @@
 """Runs of inkling-train whose results are kept, for the scripts that compare what settings are worth."""
 
+import hashlib
 import json
 import math
 import os
@@ -37,25 +38,26 @@ def overriding(settings):
 
 
 def seconds_of(folder):
-    """Returns how long the training steps of a run took, without loading and saving."""
+    """Returns how long a run took from its first step to its last, evaluations and checkpoints between them included."""
     lines = [json.loads(line) for line in open(folder / "log.jsonl")]
     return [line["seconds"] for line in lines if "seconds" in line][-1]
 
 
 def measure(config, folder, settings, threads):
-    """Returns the loss on the whole validation split, the parameters and the seconds of one run, which trains with
-    these settings (training.max_steps among them) unless its results are known already."""
+    """Returns the loss on the whole validation split, the parameters and the seconds of one run, which trains the config
+    with these settings (training.max_steps among them) unless its results are known already."""
+    asked = {"config": hashlib.sha256((ROOT / config).read_bytes()).hexdigest(), "threads": threads, "settings": settings}
     result = folder.with_suffix(".json")
     if result.exists():
         kept = json.loads(result.read_text())
-        if kept["settings"] == settings:
+        if kept["asked"] == asked:
             return kept
     output_of("inkling-train", config, *overriding(settings | {"runtime.threads": threads}), "--out", folder)
     last = str(settings["training.max_steps"])
     evaluation = json.loads(output_of("inkling-eval", folder, "--checkpoint", last, "--device", "cpu",
                                       "--threads", str(threads), "--json"))
     measured = {
-        "settings": settings,
+        "asked": asked,
         "loss": evaluation["loss"],
         "parameters": parameter_count(ROOT / evaluation["checkpoint"]),
         "seconds": seconds_of(folder),

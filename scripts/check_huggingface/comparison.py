@@ -136,8 +136,8 @@ class Comparison:
 
     @torch.no_grad()
     def continuation(self, beyond=0):
-        """beyond: how many tokens more than the block has. Where transformers' two likeliest tokens are nearer to each other than twice what a logit may differ by,
-        either is right, and what follows is another text."""
+        """Compares greedy texts. Where transformers' two likeliest tokens are nearer to each other than twice what a logit may
+        differ by, either is right, and what follows is another text. beyond: how many tokens more than the block has."""
         prompt = self.tokens[:max(1, len(self.tokens) // 4)]
         count = min(longest_continuation, len(self.tokens) - len(prompt)) + beyond
         generated = self.generated(prompt, count)

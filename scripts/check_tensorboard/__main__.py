@@ -16,7 +16,7 @@ CONFIG = """data: {source: text.txt, val_fraction: 0.2}
 model: {n_layer: 2, n_head: 2, n_embd: 32, block_size: 32, dropout: 0.1, tie_embeddings: false}
 optimizer: {learning_rate: 1e-3}
 schedule: {warmup_steps: 5, decay_steps: 40, min_learning_rate: 1e-4}
-training: {max_steps: 40, batch_size: 8, micro_batch_size: 4}
+training: {max_steps: 40, batch_size: 8, micro_batch_size: 4, ema: 0.9}
 evaluation: {interval: 10, batches: 2}
 checkpoint: {interval: 7, keep: 100}
 logging: {interval: 1, tensorboard: true, histograms: 20}
@@ -31,6 +31,7 @@ TAGS = {
     "tokens_per_second": "throughput/tokens_per_second",
     "train_loss": "loss/train_evaluation",
     "val_loss": "loss/validation",
+    "ema_val_loss": "loss/validation_ema",
 }
 GROUPS = ["embedding", "matrix", "head", "vector"]
 OTHER_NUMBERS = {f"{what}_norm/{group}" for what in ("gradient", "weight") for group in GROUPS} | {

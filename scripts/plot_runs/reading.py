@@ -27,11 +27,11 @@ class Run:
 
     def points(self, metric: str) -> list[tuple[int, float]]:
         """(step, value) in the order of the log; NaN where the value was not finite."""
-        lines = self.evaluations if metric in ("val_loss", "train_loss") else self.steps
+        lines = self.steps if any(metric in line for line in self.steps) else self.evaluations
         return [(line["step"], line[metric]) for line in lines if metric in line]
 
     def metrics(self) -> set[str]:
-        return {name for line in self.steps for name in line} - {"step"}
+        return {name for line in self.steps + self.evaluations for name in line} - {"step"}
 
 
 def numbers_of(entry: dict) -> dict:

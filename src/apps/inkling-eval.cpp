@@ -108,7 +108,10 @@ int evaluate(int argc, char** argv) {
   if (config.model.init_from && holds_tokenizer(folder)) inherit_tokenizer(config, folder);
   replace_missing_tokenizer(config.data.tokenizer, folder);
   const LoadedModel model = load_model(folder, resolve_flags(runtime), saved_weights(flags.model));
-  const PrintSettings settings{.json = flags.json, .each = flags.each, .checkpoint = folder.string()};
+  const PrintSettings settings{.json = flags.json,
+                               .each = flags.each,
+                               .checkpoint = folder.string(),
+                               .of_average = saved_weights(flags.model) == SavedWeights::ema};
   if (!flags.choices.empty()) {
     const ChoiceFile file = read_choices(flags.choices, model);
     print(std::cout, evaluate_choices(*model.model, model.runtime, file), file, settings);

@@ -74,8 +74,8 @@ struct Scored {
 struct CachedLayer {
   at::Tensor keys, values;  // [B, n_kv_head, capacity, D], filled as cached_place() says
   at::Tensor arrivals;      // int32 [B, H], zero between calls: where a kernel on a GPU counts its blocks
-  std::array<at::Tensor, 2> conv_inputs =
-      {};  // [B, K, C] of the block's convolutions, position p at p % K; or undefined
+  // [B, K, C]: the last inputs of the block's convolutions, position p at p % K; undefined where it has none.
+  std::array<at::Tensor, 2> conv_inputs = {};
 };
 
 // What decode_block() takes beside the residual stream, which holds the norm that the block begins with.

@@ -16,8 +16,9 @@ enum class SavedWeights { plain, ema };
 // Whether a checkpoint has an average of its weights.
 bool holds_average(const std::filesystem::path& folder);
 
-// Writes the tensors of the model's family in float32: GPT-2's with zeros for the biases that the model does not have.
-// A tied output head is not written, because it is the token embedding. values: [layout.size()].
+// Writes the tensors of the model's family in float32. What the family has and the model not is written as zeros
+// (biases) or ones (weights of norms). A tied output head is not written, because it is the token embedding. values:
+// [layout.size()].
 void write_model_weights(const std::filesystem::path& path, const GptShape& shape, const ParameterLayout& layout,
                          const at::Tensor& values);
 

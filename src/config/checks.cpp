@@ -57,7 +57,7 @@ class FitChecker {
           "model.norm_weights: false is for RMSNorms, and this model has none; write norm: rmsnorm or qk_norm: true, "
           "or leave it out");
     }
-    check_head_of_its_own(model);
+    check_initialization(model);
   }
 
  private:
@@ -167,15 +167,19 @@ class FitChecker {
                "; write n_embd ", below > 0 ? str(below, " or ") : "", above, ", or another n_head, or a head_size"));
   }
 
-  // What only an output head of its own can have.
-  void check_head_of_its_own(const ModelConfig& model) const {
-    if (!model.tie_embeddings) return;
-    if (model.initialization == Initialization::zero_output && !model.init_from) {
+  void check_initialization(const ModelConfig& model) const {
+    const bool is_zero_output = model.initialization == Initialization::zero_output;
+    if (is_zero_output && model.init_from) {
+      refuse({"model.initialization", "model.init_from"},
+             "model.initialization is for new weights, and this run starts from others (model.init_from); leave it "
+             "out");
+    }
+    if (is_zero_output && model.tie_embeddings) {
       refuse({"model.initialization", "model.tie_embeddings"},
              "model.initialization: zero_output sets the output head to zero, and here that is the table of tokens; "
              "write tie_embeddings: false, or initialization: gpt2");
     }
-    if (config_.optimizer.head_learning_rate) {
+    if (model.tie_embeddings && config_.optimizer.head_learning_rate) {
       refuse({"optimizer.head_learning_rate", "model.tie_embeddings"},
              "optimizer.head_learning_rate is for an output head of its own, and here the head is the table of tokens "
              "(embedding_learning_rate); write model.tie_embeddings: false, or leave it out");

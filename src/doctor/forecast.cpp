@@ -8,6 +8,7 @@
 #include "doctor/random_tokens.h"
 #include "doctor/speed.h"
 #include "model/weights.h"
+#include "optim/muon.h"
 #include "optim/optimizer.h"
 #include "train/fit.h"
 #include "train/initial_model.h"
@@ -96,17 +97,22 @@ StepCosts estimate_step(const ExpectedRun& run, const Speed& speed, std::uint64_
   const std::uint64_t kept = bytes.activations + bytes.logits;
   const double moved = kept > cache ? 5.0 * static_cast<double>(kept) * passes : 0.0;
   const double starts = passes * static_cast<double>(24 * run.shape.n_layer + 10) + 2.0;
-  const double weights = static_cast<double>(ParameterLayout(gpt_parameters(run.shape)).size());
-  return {.arithmetic = tokens * flops_per_token(run.shape) / product_flops(speed, run.runtime.threads),
+  const ParameterLayout layout(gpt_parameters(run.shape));
+  const double flops = product_flops(speed, run.runtime.threads);
+  const OptimizerConfig& optimizer = run.config.optimizer;
+  const double products =
+      optimizer.name == OptimizerName::muon ? muon_flops(layout, optimizer.muon.newton_schulz_steps) / flops : 0.0;
+  return {.arithmetic = tokens * flops_per_token(run.shape) / flops,
           .passes = moved / speed.memory,
-          .update = 8.0 * sizeof(float) * weights / speed.memory,
+          .update = 8.0 * sizeof(float) * static_cast<double>(layout.size()) / speed.memory + products,
           .starting = run.runtime.threads > 1 ? starts * speed.thread_start : 0.0};
 }
 
 double estimate_run(const Config& config, const StepCosts& step) {
   const double steps = static_cast<double>(config.training.max_steps);
   const double evaluations = std::ceil(steps / static_cast<double>(config.evaluation.interval));
-  const double batches = 2.0 * static_cast<double>(config.evaluation.batches);
+  const double losses = config.training.ema > 0 ? 3.0 : 2.0;  // of either split, and of the averaged weights
+  const double batches = losses * static_cast<double>(config.evaluation.batches);
   return steps * step.total() + evaluations * batches * (step.arithmetic + step.passes + step.starting) / 3.0;
 }
 

@@ -27,11 +27,12 @@ struct ExpectedRun {
 // together with nothing.
 ExpectedRun expect_run(const Config& config, const DeviceChoice& device);
 
-// The seconds of one step in three parts: its arithmetic, and the memory that is read and written beside it.
+// The seconds of one step in four parts: its arithmetic, and what stands beside it.
 //   arithmetic: flops_per_token() of each token (Chowdhery et al. 2022), at the speed of a large product
 //   memory:     what the forward pass keeps is written and read there, read backwards, and its gradient is written and
 //               read: five times its bytes, but only where the caches hold less; AdamW reads four numbers of a weight
 //               and writes three, and the gradient's norm reads one: eight
+//   update:     of AdamW, the memory; of Muon, its products too
 //   starting:   on the CPU each operation begins and ends in all threads, which takes microseconds where nothing else
 //               runs, and milliseconds where others take the cores. A layer has eight operations forwards (two norms,
 //               four products, attention, activation) and sixteen backwards (two products for each, the sums of four

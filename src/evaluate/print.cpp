@@ -79,9 +79,20 @@ void print_example(std::ostream& out, const ChoiceResult& result, const ChoiceEx
   print_line(out, line);
 }
 
+// What every object of the totals begins with.
+Json scored_model(const PrintSettings& settings) {
+  Json line{{"checkpoint", settings.checkpoint}};
+  if (settings.of_average) line["weights"] = "ema";
+  return line;
+}
+
 void print_json(std::ostream& out, const Evaluation& result, const PrintSettings& settings) {
-  Json line{{"checkpoint", settings.checkpoint}, {"loss", result.loss},     {"standard_error", result.standard_error},
-            {"perplexity", result.perplexity()}, {"tokens", result.tokens}, {"pieces", result.pieces}};
+  Json line = scored_model(settings);
+  line.update({{"loss", result.loss},
+               {"standard_error", result.standard_error},
+               {"perplexity", result.perplexity()},
+               {"tokens", result.tokens},
+               {"pieces", result.pieces}});
   if (result.bits_per_byte) line["bits_per_byte"] = *result.bits_per_byte;
   if (result.bound) {
     line["best_possible"] = result.bound->best_possible;
@@ -111,7 +122,7 @@ void print(std::ostream& out, const TextEvaluation& result, const TextSettings& 
     if (settings.each) print_document(out, score, name_of(text.files[score.file]), settings);
   }
   if (settings.json) {
-    Json line{{"checkpoint", settings.checkpoint}};
+    Json line = scored_model(settings);
     add_score(line, result.total);
     line["standard_error"] = result.standard_error;
     line["documents"] = result.documents.size();
@@ -127,7 +138,7 @@ void print(std::ostream& out, const ChoiceEvaluation& result, const ChoiceFile& 
   for (std::size_t i = 0; i < result.results.size(); ++i) {
     if (settings.each) print_example(out, result.results[i], file.examples[i], file, settings);
   }
-  Json line{{"checkpoint", settings.checkpoint}};
+  Json line = scored_model(settings);
   for (std::size_t rule = 0; rule < result.accuracies.size(); ++rule) {
     const Accuracy& accuracy = result.accuracies[rule];
     const std::string name = rule_names[rule];

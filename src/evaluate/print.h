@@ -14,6 +14,7 @@ struct PrintSettings {
   bool json = false;
   bool each = false;  // also a line for each document or example
   std::string checkpoint;
+  bool of_average = false;  // whether the averaged weights were scored
 };
 
 void print(std::ostream& out, const Evaluation& result, const PrintSettings& settings);

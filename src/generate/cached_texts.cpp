@@ -73,12 +73,7 @@ void CachedTexts::grow() {
 void CachedTexts::remove(std::size_t row) {
   const std::size_t last = held_.size() - 1;
   if (row != last) {
-    const KeyValueCache to = only(row), from = only(last);
-    for (std::size_t layer = 0; layer < to.layers.size(); ++layer) {
-      to.layers[layer].keys.copy_(from.layers[layer].keys);
-      to.layers[layer].values.copy_(from.layers[layer].values);
-    }
-    to.lengths.copy_(from.lengths);
+    only(row).copy_from(only(last));
     held_[row] = held_[last];
   }
   held_.pop_back();

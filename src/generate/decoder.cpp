@@ -67,7 +67,8 @@ std::int64_t cache_row_bytes(const Model& model, const Runtime& runtime, std::in
   for (const AttentionPattern& pattern : shape.layer_patterns()) {
     positions += pattern.capacity(longest_context(shape, longest));
   }
-  return 2 * shape.attention().keys() * positions * element;
+  const std::int64_t conv_inputs = 2 * shape.n_layer * shape.conv * shape.n_embd;
+  return (2 * shape.attention().keys() * positions + conv_inputs) * element;
 }
 
 std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int64_t longest, std::int64_t cache_bytes) {

@@ -112,10 +112,10 @@ struct CpuKernels {
   // One AdamW step on n values (Loshchilov, Hutter 2019, equation 12).
   void (*adamw)(float* value, const float* gradient, float* moment1, float* moment2, const AdamWSettings& settings,
                 std::int64_t n);
-  // The two ends of a Muon step on n values (Jordan et al. 2024). momentum = memory * momentum + g with g = clip *
-  // gradient, and update = g + memory * momentum (Nesterov's form). Then, with the update made orthogonal, value =
-  // value
-  // * (1 - learning_rate * weight_decay) - learning_rate * update.
+  // The two ends of a Muon step on n values (Jordan et al. 2024), with g = clip * gradient:
+  //   momentum = memory * momentum + g,  update = g + memory * momentum (Nesterov's form)
+  // and, when the update has been made orthogonal:
+  //   value = value * (1 - learning_rate * weight_decay) - learning_rate * update
   void (*muon_momentum)(float* momentum, const float* gradient, float* update, float memory, float clip,
                         std::int64_t n);
   void (*muon_step)(float* value, const float* update, float learning_rate, float weight_decay, std::int64_t n);

@@ -20,6 +20,18 @@ KeyValueCache::KeyValueCache(const GptShape& shape, std::int64_t rows, std::int6
   }
 }
 
+void KeyValueCache::copy_from(const KeyValueCache& other) {
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    const CachedLayer &to = layers[layer], &from = other.layers[layer];
+    to.keys.copy_(from.keys);
+    to.values.copy_(from.values);
+    for (std::size_t i = 0; i < to.conv_inputs.size(); ++i) {
+      if (to.conv_inputs[i].defined()) to.conv_inputs[i].copy_(from.conv_inputs[i]);
+    }
+  }
+  lengths.copy_(other.lengths);
+}
+
 KeyValueCache KeyValueCache::narrow(std::int64_t first, std::int64_t count) const {
   if (count == rows()) return *this;
   KeyValueCache view;

@@ -19,6 +19,9 @@ struct KeyValueCache {
 
   std::int64_t rows() const { return lengths.size(0); }
 
+  // Takes over all that another one of as many rows holds.
+  void copy_from(const KeyValueCache& other);
+
   // A view of the rows [first, first + count).
   KeyValueCache narrow(std::int64_t first, std::int64_t count) const;
 

@@ -68,6 +68,16 @@ std::vector<MuonMatrices> muon_matrices(const ParameterLayout& layout) {
   return all;
 }
 
+double muon_flops(const ParameterLayout& layout, std::int64_t newton_schulz_steps) {
+  double flops = 0;
+  for (const MuonMatrices& matrices : muon_matrices(layout)) {
+    const auto side = static_cast<double>(matrices.side());
+    const double square = static_cast<double>(matrices.count) * side * side * side;
+    flops += 4.0 * side * static_cast<double>(matrices.elements()) + 2.0 * square;  // A and p(A) X; and A A
+  }
+  return flops * static_cast<double>(newton_schulz_steps);
+}
+
 MuonMemory muon_memory(const ParameterLayout& layout, const at::TensorOptions& options) {
   const MemorySizes sizes = memory_sizes(layout);
   return {.update = at::zeros({sizes.update}, options),

@@ -15,6 +15,9 @@ namespace inkling {
 // a nearly orthogonal one (Jordan et al. 2024); matrices that stand side by side in one parameter have no such factor.
 std::vector<MuonMatrices> muon_matrices(const ParameterLayout& layout);
 
+// Returns how many floating-point operations the products of an update take.
+double muon_flops(const ParameterLayout& layout, std::int64_t newton_schulz_steps);
+
 // Returns memory for a step, on a device.
 MuonMemory muon_memory(const ParameterLayout& layout, const at::TensorOptions& options);
 

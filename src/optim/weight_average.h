@@ -30,7 +30,7 @@ class WeightAverage {
  private:
   ParameterArena& arena_;
   double beta_;
-  at::Tensor values_;
+  at::Tensor values_, slice_;  // room for what changes places, so that exchange() takes no memory
 };
 
 // While it lives, the model computes with the average, and the weights wait in its place.

@@ -172,9 +172,8 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
   }
   if (!shape.patterns.empty()) log_info(str("attention: ", describe_attention(shape)));
   if (const auto unknown = unknown_elsewhere(shape); !unknown.empty()) {
-    log_info(
-        str("checkpoints are an InklingForCausalLM, which transformers opens with trust_remote_code=True, because of ",
-            join(unknown, ", ")));
+    log_info(str("because of ", join(unknown, ", "),
+                 " checkpoints are an InklingForCausalLM, which transformers opens with trust_remote_code=True"));
   }
   log_info(str("runs on ", plan.runtime.device_name(), " in ", plan.runtime.dtype_name(), ", ",
                word_of(plan.runtime.kernels), " kernels; ",

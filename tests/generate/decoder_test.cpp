@@ -151,11 +151,19 @@ TEST_P(EveryKernel, APromptLongerThanABlockIsGoneOnFromAsIfItHadBeenGenerated) {
 INSTANTIATE_TEST_SUITE_P(Cpu, EveryKernel, testing::Values(Kernels::fused, Kernels::reference),
                          [](const auto& kernels) { return kernels.param == Kernels::fused ? "Fused" : "Reference"; });
 
-class EveryContext : public testing::TestWithParam<bool> {
+// Texts that begin a context anew at the end of a block, or go on without end; and with convolutions.
+enum class Context { in_blocks, endless, convolved };
+
+GptShape shape_of(Context context) {
+  GptShape shape = context == Context::endless ? endless_shape() : test::small_shape;
+  if (context == Context::convolved) shape.conv = 4;
+  return shape;
+}
+
+class EveryContext : public testing::TestWithParam<Context> {
  protected:
-  // Texts that begin a context anew at the end of a block, or go on without end.
-  const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16, test_runtime(Kernels::fused),
-                                              GetParam() ? endless_shape() : test::small_shape);
+  const LoadedModel model =
+      make_loaded_model(make_char_tokenizer(false), 16, test_runtime(Kernels::fused), shape_of(GetParam()));
 };
 
 TEST_P(EveryContext, ARowsBitsAreItsOwnWhateverStandsBesideIt) {
@@ -193,8 +201,13 @@ TEST_P(EveryContext, AfterARowIsRemovedTheLastTakesItsPlaceAndNewOnesBeginAfresh
   EXPECT_TRUE(at::equal(both.narrow(0, 1, 1), logits_of(alone_c, {beginning(c, 8)})));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, EveryContext, testing::Bool(),
-                         [](const auto& endless) { return endless.param ? "Endless" : "InBlocks"; });
+std::string name_of(const testing::TestParamInfo<Context>& context) {
+  if (context.param == Context::convolved) return "Convolved";
+  return context.param == Context::endless ? "Endless" : "InBlocks";
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, EveryContext, testing::Values(Context::in_blocks, Context::endless, Context::convolved),
+                         name_of);
 
 // Sixteen texts of GPT-2 in bfloat16 take 576 MiB, half of what they take in float32.
 TEST(Decoder, TakesAsManyTextsTogetherAsTheirCachesHaveRoom) {

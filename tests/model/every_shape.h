@@ -44,6 +44,7 @@ inline std::vector<NamedShape> single_switches() {
     s.norm_weights = false;
   });
   add("embedding_norm", [](GptShape& s) { s.embedding_norm = true; });
+  add("conv: 1", [](GptShape& s) { s.conv = 1; });
   add("conv: 2", [](GptShape& s) { s.conv = 2; });
   add("conv: 4", [](GptShape& s) { s.conv = 4; });
   add("conv: 32", [](GptShape& s) { s.conv = 32; });  // more than a text has

@@ -191,14 +191,7 @@ TEST_P(MuonForm, TakesEverySingularValueThroughItsPolynomialAndSoNearOne) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     EXPECT_NEAR(after[static_cast<std::int64_t>(i)].item<double>(), expected[i], rounding) << i;
   }
-  // What the polynomial makes of the whole interval in which a well-conditioned matrix has its singular values.
-  double least = 1.0, most = 1.0;
-  for (double s = before.min().item<double>(); s <= 1.0; s += 1e-4) {
-    least = std::min(least, through_newton_schulz(s, 5));
-    most = std::max(most, through_newton_schulz(s, 5));
-  }
-  EXPECT_GT(least, 0.6);
-  EXPECT_LT(most, 1.3);
+  // What five steps give of the singular values of a well-conditioned matrix.
   EXPECT_GT(after.min().item<double>(), 0.6);
   EXPECT_LT(after.max().item<double>(), 1.3);
 }
@@ -280,8 +273,10 @@ TEST_P(MuonForm, GoesOnBitForBitFromItsStatesAndStepCount) {
 }
 
 TEST_P(MuonForm, KeepsFloat32WeightsBesideBfloat16Ones) {
+  if (GetParam().where == MuonCase::on_cpu && GetParam().kernels == Kernels::fused) {
+    GTEST_SKIP() << "the fused kernels of the CPU train in float32 alone";
+  }
   ParameterArena arena = arena_of(all_shapes, at::kBFloat16);
-  if (GetParam().where == MuonCase::on_cpu && GetParam().kernels == Kernels::fused) return;  // trains in float32 only
   Optimizer optimizer(arena, by_muon, backend());
   const at::Tensor before = arena.master("tall").clone();
   make_step(optimizer, arena, 1);

@@ -27,15 +27,22 @@ TEST_F(ResumeSlow, ResumedRunMatchesUninterruptedRunBitForBit) {
   }
 }
 
-TEST_F(ResumeSlow, ResumedRunByMuonMatchesUninterruptedRunBitForBit) {
-  const std::vector<std::string> muon = {"--set optimizer.name=muon --set schedule.name=wsd",
-                                         "--set model.activation=swiglu --set optimizer.vector_learning_rate=2e-3"};
-  const auto train_to = [&](const std::string& more) { return train({join(muon, " "), more}).code; };
-  ASSERT_EQ(train_to("--out runs/whole --set training.max_steps=21 --set checkpoint.interval=30"), 0);
-  ASSERT_EQ(train_to("--out runs/parts --set training.max_steps=13"), 0);
-  ASSERT_EQ(train_to("--out runs/parts --set training.max_steps=21"), 0);
-  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
-    EXPECT_TRUE(checkpoint_file("whole", "000021", file) == checkpoint_file("parts", "000021", file)) << file;
+// Muon, a falling rate, an average, and every newer switch of the model. The run is made in thirty parts of one step.
+TEST_F(ResumeSlow, RunStoppedAtEveryStepMatchesUninterruptedRunBitForBitWithAllOfItOn) {
+  const std::string all =
+      "--set optimizer.name=muon --set optimizer.vector_learning_rate=2e-3 --set optimizer.head_learning_rate=3e-3 "
+      "--set schedule.name=wsd --set schedule.decay_fraction=0.5 --set schedule.decay_steps=30 "
+      "--set schedule.warmup_steps=1 --set training.ema=0.9 --set model.activation=swiglu --set model.norm=rmsnorm "
+      "--set model.norm_weights=false --set model.qk_norm=true --set model.position=rope "
+      "--set model.tie_embeddings=false --set model.initialization=zero_output --set model.embedding_norm=true "
+      "--set model.conv=4 --set model.dropout=0.1 --set evaluation.interval=30";
+  const auto train_to = [&](int steps, const std::string& out) {
+    return train({all, str("--set training.max_steps=", steps), "--out", out}).code;
+  };
+  ASSERT_EQ(train_to(30, "runs/whole"), 0);
+  for (int steps = 1; steps <= 30; ++steps) ASSERT_EQ(train_to(steps, "runs/parts"), 0) << steps;
+  for (const char* file : {"model.safetensors", "optimizer.safetensors", "ema.safetensors"}) {
+    EXPECT_TRUE(checkpoint_file("whole", "000030", file) == checkpoint_file("parts", "000030", file)) << file;
   }
 }
 

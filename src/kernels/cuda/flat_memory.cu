@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(block_size)
   for (std::int64_t i = first; i < n; ++i) add(std::integral_constant<int, 1>{}, i);
 }
 
-// The same.
+// Takes an orthogonal update from the values, which decay. A gradient that is not finite changes nothing here either.
 template <typename Element, int width>
 __global__ void __launch_bounds__(block_size)
     muon_step_kernel(float* value, const Element* update, Element* compute, const MuonStep* settings,
