@@ -141,6 +141,13 @@ class PlotTest(unittest.TestCase):
         self.write("empty", [])
         self.plot("one", "empty", said="warning: empty has logged no step yet")
 
+    def test_a_number_of_evaluations_alone_is_drawn(self):
+        self.write("runs/a", [*falling(4), {"step": 41, "train_loss": 1.5, "val_loss": 1.25, "ema_val_loss": 1.125},
+                              {"step": 42, "train_loss": 1.5, "val_loss": 1.25, "ema_val_loss": 1.0625}])
+        chart = self.plot("runs/a", "--metric", "ema_val_loss")
+        self.assertIn("a: ema val loss", "".join(chart.itertext()))
+        self.assertTrue(any(line.get("d", "").count("L") for line in chart.iter(SVG + "path")))
+
     def test_what_cannot_be_drawn_is_refused_with_a_remedy(self):
         self.write("runs/a", falling(4))
         self.write("empty", [])
@@ -148,7 +155,7 @@ class PlotTest(unittest.TestCase):
         self.plot("runs", code=2, said="the runs in it: runs/a")
         self.plot("empty", code=2, said="no run has logged a step")
         self.plot(code=2, said="the following arguments are required: RUN")
-        self.plot("runs/a", "--metric", "los", code=2, said="there are grad_norm, learning_rate, loss")
+        self.plot("runs/a", "--metric", "los", code=2, said="there are best_possible_loss, grad_norm, learning_rate, loss")
         self.plot("runs/a", "--metric", "", code=2, said="no log has that")
         self.plot("runs/a", "--out", "a.pdf", code=2, said="must end in .svg or .png")
         self.plot("runs/a", "--smooth", "-1", code=2, said="1 or more")
