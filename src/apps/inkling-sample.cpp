@@ -101,10 +101,9 @@ int sample(int argc, char** argv) {
       "inkling-sample");
   app.footer(
       "Example:\n  inkling-sample runs/shakespeare --prompt \"O Romeo\" --count 3 --seed 7\n\n"
-      "A prompt ends before the last new line of its file. A token is chosen after, in\n"
-      "this order: repetition penalty, temperature, top-k, top-p, min-p; those left out\n"
-      "are what the model's generation_config.json says. Sample n of a prompt depends\n"
-      "on the seed and n alone.\n"
+      "A prompt ends before the last new line of its file. The order is repetition\n"
+      "penalty, temperature, top-k, top-p, min-p; the model's generation_config.json\n"
+      "says what is left out. Sample n of a prompt depends on the seed and n alone.\n"
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it,\n"
       "130 interrupted.");
   Flags flags;

@@ -63,7 +63,7 @@ class Completion(unittest.TestCase):
         self.completes("inkling-sample runs/tale --seed ")
 
     def test_keys_of_settings(self):
-        self.completes("inkling-train mine.yaml --set model.norm", "model.norm=", "model.norm_epsilon=")
+        self.completes("inkling-train mine.yaml --set model.norm", "model.norm=", "model.norm_epsilon=", "model.norm_weights=")
         self.completes("inkling-prepare mine.yaml --set data.tokenizer.m", "data.tokenizer.model_type=")
         self.completes("inkling-train mine.yaml --set=model.tie", "--set=model.tie_embeddings=")
 
