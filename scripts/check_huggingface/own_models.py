@@ -95,7 +95,7 @@ def drawn_checkpoint(inkling, config, out, generator):
 def compare_drawn(inkling, config, work, number):
     model, checkpoint = drawn_checkpoint(inkling, config, work / f"drawn{number}-run", random.Random(f"{SEED} {number}"))
     folder = work / f"drawn{number}"
-    write_lively_model(folder, checkpoint, number, model.get("norm_weights") != "false")
+    write_lively_model(folder, checkpoint, number, model["norm_weights"] == "true")
     comparison = OwnComparison(inkling, folder, open_with_transformers(folder))
     comparison.words.insert(0, " ".join(f"{name}={value}" for name, value in model.items()))
     comparison.logits(folder)

@@ -24,10 +24,6 @@ at::Tensor sum_of_squares(const at::Tensor& flat) {
   return total;
 }
 
-double clip_factor(double norm, double max_norm) {
-  return max_norm > 0.0 && norm > max_norm ? max_norm / (norm + 1e-6) : 1.0;
-}
-
 // The formula, one operation at a time.
 void adamw(const AdamWRange& range, const at::Tensor& norm_squared) {
   const double norm = std::sqrt(norm_squared.item<double>());

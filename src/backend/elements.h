@@ -29,6 +29,11 @@ inline std::uint32_t dropout_threshold(double probability) {
 // What the other elements are multiplied by.
 inline float dropout_scale(double probability) { return static_cast<float>(1.0 / (1.0 - probability)); }
 
+// What a gradient of this norm is multiplied by, so that its norm is at most max_norm; 0 does not clip.
+inline double clip_factor(double norm, double max_norm) {
+  return max_norm > 0.0 && norm > max_norm ? max_norm / (norm + 1e-6) : 1.0;
+}
+
 // The key of a place's stream of random numbers, where DropoutPlace::key lies in the host's memory.
 inline std::uint64_t dropout_stream(const DropoutPlace& place) {
   if (place.probability == 0.0) return 0;

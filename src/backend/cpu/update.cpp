@@ -13,11 +13,6 @@ namespace {
 
 constexpr std::int64_t smallest_part = 16384;
 
-// The factor that clips the gradient.
-float clip_factor(double norm, double max_norm) {
-  return static_cast<float>(max_norm > 0.0 && norm > max_norm ? max_norm / (norm + 1e-6) : 1.0);
-}
-
 }  // namespace
 
 at::Tensor sum_of_squares(const at::Tensor& flat) {
@@ -36,7 +31,7 @@ void adamw(const AdamWRange& range, const at::Tensor& norm_squared) {
                                   .beta2 = static_cast<float>(step.beta2),
                                   .epsilon = static_cast<float>(step.epsilon),
                                   .weight_decay = static_cast<float>(step.weight_decay),
-                                  .clip = clip_factor(norm, step.max_norm),
+                                  .clip = static_cast<float>(clip_factor(norm, step.max_norm)),
                                   .bias_correction1 = static_cast<float>(step.bias_correction1),
                                   .bias_correction2 = static_cast<float>(step.bias_correction2)};
   parallel_parts(range.value.numel(), smallest_part, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -52,7 +47,7 @@ void muon(const MuonRange& range, const at::Tensor& norm_squared) {
   const MuonNumbers& step = *reinterpret_cast<const MuonNumbers*>(elements<double>(range.settings));
   const auto rate = static_cast<float>(step.learning_rate), decay = static_cast<float>(step.weight_decay);
   const auto memory = static_cast<float>(step.momentum);
-  const float clip = clip_factor(norm, step.max_norm);
+  const auto clip = static_cast<float>(clip_factor(norm, step.max_norm));
   float* const update = floats(range.memory.update);
   const auto in_parts = [&](const auto& body) {
     parallel_parts(range.value.numel(), smallest_part,
