@@ -103,13 +103,14 @@ Times measure(const Config& config, const Flags& flags, const Runtime& runtime, 
               std::int64_t rows) {
   const TokenSequence tokens =
       random_tokens(static_cast<std::uint64_t>(shape.vocab_size), 200000 + static_cast<std::uint64_t>(rows));
-  const WindowOrder order(WindowKind::random, 1, tokens.count(), static_cast<std::uint64_t>(shape.block_size));
+  const TrainingWindows windows(
+      tokens, {.order = WindowKind::random, .block_size = static_cast<std::uint64_t>(shape.block_size)});
   Trainer trainer(config, shape, runtime);
   initialize(trainer.arena(), shape, config.training.seed, config.model.initialization);
   MatrixProducts products(shape, rows, config.training.batch_size / config.training.micro_batch_size.value(),
                           at::TensorOptions().device(runtime.device).dtype(runtime.dtype));
   const auto one_step = [&](std::int64_t step) {
-    return 1000 * seconds_of(runtime.device, [&] { trainer.step(step, tokens, order); });
+    return 1000 * seconds_of(runtime.device, [&] { trainer.step(step, windows); });
   };
   const auto one_product = [&] {
     const at::NoGradGuard no_grad;

@@ -6,6 +6,9 @@
 // inside the MLP, and V the tokens of the vocabulary; `rows` are the B T tokens of a batch. Autograd does not see these
 // functions: src/ops makes operations with gradients of them. They write the gradient of a weight straight to the
 // arena, as Weight::take_beta() says. On a GPU they only queue work on the current stream, so that it can be recorded.
+//
+// Where documents lie behind each other in a row, `positions` says where in its own each token stands, int64 [B, T]: a
+// document begins with 0, and ends where the next begins or the row ends. Undefined: each row is one document.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -172,10 +175,11 @@ struct Backend {
                               const NormWeights& weights) = nullptr;
 
   // A causal convolution of each channel for itself, with the input added: y_t = x_t + sum over k of weight[k] x_(t-k),
-  // in each text from its own beginning. x: [B, T, C]; weight: [K, C].
-  at::Tensor (*conv)(const at::Tensor& x, const Weight& weight) = nullptr;
+  // in each document from its own beginning. x: [B, T, C]; weight: [K, C].
+  at::Tensor (*conv)(const at::Tensor& x, const Weight& weight, const at::Tensor& positions) = nullptr;
   // Returns the gradient of x. dout: contiguous.
-  at::Tensor (*conv_backward)(const at::Tensor& dout, const at::Tensor& x, const Weight& weight) = nullptr;
+  at::Tensor (*conv_backward)(const at::Tensor& dout, const at::Tensor& x, const Weight& weight,
+                              const at::Tensor& positions) = nullptr;
 
   // x W + b. x: [rows, in] -> [rows, out]
   at::Tensor (*linear)(const at::Tensor& x, const LinearWeights& weights) = nullptr;
@@ -200,14 +204,16 @@ struct Backend {
   at::Tensor (*rotate)(const at::Tensor& qkv, const AttentionForm& form, const Rotation& rotation, bool back) = nullptr;
 
   // Causal attention of all heads (Vaswani et al. 2017, section 3.2): softmax(q k^T / sqrt(D) + mask) v, dropout on the
-  // probabilities. qkv: [B, T, form.packed()], contiguous. What form.pattern hides costs neither time nor memory where
-  // the probabilities are not kept.
-  Attended (*attention)(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout) = nullptr;
-  // Whether attention() keeps its probabilities [B, H, T, T], in float32, for the backward pass.
-  bool (*keeps_probabilities)(at::ScalarType dtype, const AttentionForm& form) = nullptr;
+  // probabilities. qkv: [B, T, form.packed()], contiguous. What form.pattern or another document hides costs neither
+  // time nor memory where the probabilities are not kept.
+  Attended (*attention)(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout,
+                        const at::Tensor& positions) = nullptr;
+  // Whether attention(), with positions or without, keeps its probabilities [B, H, T, T], in float32, for the backward
+  // pass.
+  bool (*keeps_probabilities)(at::ScalarType dtype, const AttentionForm& form, bool has_positions) = nullptr;
   // Returns the gradient of qkv.
   at::Tensor (*attention_backward)(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
-                                   const DropoutPlace& dropout) = nullptr;
+                                   const DropoutPlace& dropout, const at::Tensor& positions) = nullptr;
 
   // Softmax and cross-entropy of x table^T. x: [rows, C]; targets: int64 [rows], below V or not_scored, at least one of
   // them scored. With a softcap above 0 the logits become softcap * tanh(logits / softcap) before.

@@ -31,14 +31,20 @@ inline at::Tensor for_each_query(const at::Tensor& shared, const at::Tensor& que
   return group == 1 ? shared : shared.repeat_interleave(group, 1);
 }
 
-// Returns what a query must not see of a text of `time` tokens: bool [T, T], queries by keys.
-inline at::Tensor hidden_keys(std::int64_t time, const AttentionPattern& pattern, const at::TensorOptions& options) {
-  const at::Tensor positions = at::arange(time, options.dtype(at::kLong));
-  const at::Tensor queries = positions.unsqueeze(1);
-  if (pattern.is_full()) return queries.lt(positions);
-  const at::Tensor texts = positions.remainder(pattern.dilation);
-  const at::Tensor outside = queries.lt(positions).logical_or_(queries.sub(pattern.reach()).gt(positions));
-  return outside.logical_or_(texts.unsqueeze(1).ne(texts));
+// Returns what a query must not see of a text of `time` tokens: bool [T, T], queries by keys, or [B, 1, T, T] where
+// rows hold several documents. positions: int64 [B, T], each token's in its document, or undefined.
+inline at::Tensor hidden_keys(std::int64_t time, const AttentionPattern& pattern, const at::TensorOptions& options,
+                              const at::Tensor& positions) {
+  const at::Tensor keys = at::arange(time, options.dtype(at::kLong));
+  const at::Tensor queries = keys.unsqueeze(1);
+  const at::Tensor hidden = queries.lt(keys);
+  if (!pattern.is_full()) {
+    const at::Tensor texts = keys.remainder(pattern.dilation);
+    hidden.logical_or_(queries.sub(pattern.reach()).gt(keys)).logical_or_(texts.unsqueeze(1).ne(texts));
+  }
+  if (!positions.defined()) return hidden;
+  const at::Tensor begins = (keys - positions).view({-1, 1, time, 1});
+  return begins.gt(keys).logical_or_(hidden);
 }
 
 // Queries, or keys, as rows of D channels for a norm: `heads` from channel `first` of each packed row on, with their

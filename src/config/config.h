@@ -36,6 +36,9 @@ struct TokenizerConfig {
 
 enum class WindowKind { epoch, random };
 
+// Whether documents in one window see each other, and where windows begin.
+enum class Documents { join, mask, align };
+
 struct DataConfig {
   std::vector<std::string> source;             // at least one after load_config()
   std::vector<std::string> validation_source;  // empty: the tail of each source
@@ -45,6 +48,7 @@ struct DataConfig {
   TokenizerConfig tokenizer;
   double val_fraction = 0.1;
   WindowKind order = WindowKind::epoch;
+  Documents documents = Documents::join;
   std::optional<std::string> dir = {};  // auto: data/<name>-<tokenizer>-<hash of the settings>
   std::uint64_t stories = 20000;
   std::uint64_t grammar_seed = 1;
@@ -327,6 +331,7 @@ template <> inline constexpr Words<4> words_of<TokenizerKind>{"byte", "char", "s
 template <> inline constexpr Words<3> words_of<Pattern>{"gpt2", "cl100k", "llama3"};
 template <> inline constexpr Words<2> words_of<PieceModel>{"unigram", "bpe"};
 template <> inline constexpr Words<2> words_of<WindowKind>{"epoch", "random"};
+template <> inline constexpr Words<3> words_of<Documents>{"join", "mask", "align"};
 template <> inline constexpr Words<6> words_of<Activation>{"gelu_tanh", "gelu", "relu", "relu_squared", "swiglu", "geglu"};
 template <> inline constexpr Words<3> words_of<Position>{"learned", "rope", "none"};
 template <> inline constexpr Words<2> words_of<NormKind>{"layernorm", "rmsnorm"};

@@ -139,6 +139,7 @@ void fields(Fields& f, DataConfig& c) {
   f.section("tokenizer", c.tokenizer, "How text becomes tokens. Ready token files need none.");
   f.add("val_fraction", c.val_fraction, between(0, 1), refuse, "Share of each source that is kept for validation where there is no `validation_source`.");
   f.add("order", c.order, its_words(), ask, "`epoch` shows every window once before one comes again; `random` draws independent offsets as nanoGPT does.");
+  f.add("documents", c.documents, its_words(), ask, "`join` trains on text as it lies in the files; `mask` lets no document see another in its window; `align` also begins windows with documents, and leaves places empty where none fits.");
   f.add("dir", c.dir, Text{"a path"}, free, "Folder of the token files; `auto` is one in `data/`, named after the first source, the tokenizer and a hash of the settings that make them.");
   f.add("stories", c.stories, whole(2, 1'000'000'000), refuse, "How many stories a grammar is expanded into.");
   f.add("grammar_seed", c.grammar_seed, whole(0, largest_seed), refuse, "Which stories these are.");

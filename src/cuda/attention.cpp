@@ -40,8 +40,8 @@ at::Tensor summed_over_groups(const at::Tensor& gradient, const AttentionForm& f
   return form.group() == 1 ? gradient : gradient.unflatten(1, {form.n_kv_head, form.group()}).sum(2);
 }
 
-bool in_one_kernel(const at::Tensor& qkv, const AttentionForm& form) {
-  return qkv.is_cuda() && !keeps_probabilities(qkv.scalar_type(), form);
+bool in_one_kernel(const at::Tensor& qkv, const AttentionForm& form, const at::Tensor& positions) {
+  return qkv.is_cuda() && !keeps_probabilities(qkv.scalar_type(), form, positions.defined());
 }
 
 // Whether to take FlashAttention 2 (Dao 2023), whose backward pass can be deterministic, rather than cuDNN's attention,
@@ -142,11 +142,12 @@ at::Tensor dropped(const at::Tensor& x, const DropoutPlace& place) {
   return place.probability == 0.0 ? x : dropout(x, place);
 }
 
-Attended composed(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& place) {
+Attended composed(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& place,
+                  const at::Tensor& positions) {
   const at::Tensor exact = qkv.to(at::kFloat);
   const auto [q, shared_k, shared_v] = split_heads(exact, form);
   const at::Tensor k = for_each_query(shared_k, q), v = for_each_query(shared_v, q);
-  const at::Tensor hidden = hidden_keys(q.size(2), form.pattern, q.options());
+  const at::Tensor hidden = hidden_keys(q.size(2), form.pattern, q.options(), positions);
   const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)).div(std::sqrt(static_cast<double>(q.size(3))));
   const at::Tensor probabilities = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<float>::infinity()), -1);
   const at::Tensor out = at::matmul(dropped(probabilities, place), v);
@@ -173,9 +174,10 @@ at::Tensor composed_backward(const at::Tensor& dout, const Attended& forward, co
 
 }  // namespace
 
-// FlashAttention and cuDNN take bfloat16 and these sizes of heads.
-bool keeps_probabilities(at::ScalarType dtype, const AttentionForm& form) {
-  return dtype != at::kBFloat16 || form.head_size % 8 != 0 || form.head_size > 128;
+// FlashAttention and cuDNN take bfloat16 and these sizes of heads. They want to know how many documents there are,
+// which differs from step to step where a step is recorded once.
+bool keeps_probabilities(at::ScalarType dtype, const AttentionForm& form, bool has_positions) {
+  return has_positions || dtype != at::kBFloat16 || form.head_size % 8 != 0 || form.head_size > 128;
 }
 
 bool cudnn_attends(std::int64_t time, double dropout) {
@@ -194,14 +196,15 @@ at::Tensor rotate(const at::Tensor& qkv, const AttentionForm& form, const Rotati
   return out;
 }
 
-Attended attention(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout) {
-  if (!in_one_kernel(qkv, form)) return composed(qkv, form, dropout);
+Attended attention(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout,
+                   const at::Tensor& positions) {
+  if (!in_one_kernel(qkv, form, positions)) return composed(qkv, form, dropout, positions);
   return form.pattern.is_full() ? one_kernel(qkv, form, dropout.probability) : windowed(qkv, form, dropout.probability);
 }
 
 at::Tensor attention_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
-                              const DropoutPlace& dropout) {
-  if (!in_one_kernel(forward.saved[0], form)) return composed_backward(dout, forward, form, dropout);
+                              const DropoutPlace& dropout, const at::Tensor& positions) {
+  if (!in_one_kernel(forward.saved[0], form, positions)) return composed_backward(dout, forward, form, dropout);
   return form.pattern.is_full() ? one_kernel_backward(dout, forward, form, dropout.probability)
                                 : windowed_backward(dout, forward, form, dropout.probability);
 }

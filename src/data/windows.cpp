@@ -30,4 +30,22 @@ std::uint64_t WindowOrder::start(std::uint64_t sample) const {
   return phase + block_size_ * order(sample % windows_);
 }
 
+std::uint64_t numbered_window(WindowKind kind, std::uint64_t seed, std::uint64_t count, std::uint64_t sample) {
+  if (kind == WindowKind::random) return random_below(random_key(seed, Purpose::window_offset, 0), sample, count);
+  return Permutation(random_key(seed, Purpose::window_order, sample / count), count)(sample % count);
+}
+
+TrainingWindows::TrainingWindows(const TokenSequence& tokens, const WindowSettings& settings)
+    : tokens_(tokens), settings_(settings), order_(settings.order, settings.seed, tokens.count(), settings.block_size) {
+  if (settings.documents == Documents::align) {
+    packed_.emplace(tokens, settings.separator.value(), settings.block_size);
+  }
+}
+
+std::vector<TokenRange> TrainingWindows::window(std::uint64_t sample) const {
+  if (!packed_) return {{order_.start(sample), settings_.block_size}};
+  const auto pieces = packed_->window(numbered_window(settings_.order, settings_.seed, packed_->count(), sample));
+  return {pieces.begin(), pieces.end()};
+}
+
 }  // namespace inkling

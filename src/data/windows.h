@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "base/random.h"
 #include "config/config.h"
+#include "data/packed_windows.h"
+#include "formats/token_file.h"
 
 namespace inkling {
 
@@ -38,6 +42,39 @@ class WindowOrder {
  private:
   WindowKind kind_;
   std::uint64_t seed_, token_count_, block_size_, windows_;
+};
+
+// Returns which of `count` windows that are numbered comes as window `sample` of the run.
+//   epoch:  Permutation(random_key(seed, window_order, e), count)(i)    with e, i = sample div count, sample mod count
+//   random: random_below(random_key(seed, window_offset, 0), sample, count)
+std::uint64_t numbered_window(WindowKind kind, std::uint64_t seed, std::uint64_t count, std::uint64_t sample);
+
+struct WindowSettings {
+  WindowKind order = WindowKind::epoch;
+  std::uint64_t seed = 1, block_size = 0;
+  Documents documents = Documents::join;
+  std::optional<Token> separator = {};  // in front of documents; needed for `align` alone
+};
+
+// The windows of the training split, in the order of a run.
+class TrainingWindows {
+ public:
+  // `tokens` must outlive it. Throws what WindowOrder and PackedWindows throw.
+  TrainingWindows(const TokenSequence& tokens, const WindowSettings& settings);
+
+  const TokenSequence& tokens() const { return tokens_; }
+
+  // What window number `sample` of the run holds: T inputs, or with `align` those of a window of packed().
+  std::vector<TokenRange> window(std::uint64_t sample) const;
+
+  // Null unless documents are packed.
+  const PackedWindows* packed() const { return packed_ ? &*packed_ : nullptr; }
+
+ private:
+  const TokenSequence& tokens_;
+  WindowSettings settings_;
+  WindowOrder order_;
+  std::optional<PackedWindows> packed_;
 };
 
 }  // namespace inkling

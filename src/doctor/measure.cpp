@@ -33,7 +33,7 @@ Config shortened(const ExpectedRun& run, double step_seconds, double most_second
 std::vector<double> time_steps(const Config& config, const ExpectedRun& run, double most_seconds) {
   const auto block = static_cast<std::uint64_t>(run.shape.block_size);
   const TokenSequence tokens = random_tokens(static_cast<std::uint64_t>(run.shape.vocab_size), 100'000 + 2 * block);
-  const WindowOrder order(WindowKind::random, 1, tokens.count(), block);
+  const TrainingWindows windows(tokens, {.order = WindowKind::random, .block_size = block});
   Trainer trainer(config, run.shape, run.runtime);
   initialize(trainer.arena(), run.shape, config.training.seed, config.model.initialization);
   const auto start = std::chrono::steady_clock::now();
@@ -43,7 +43,7 @@ std::vector<double> time_steps(const Config& config, const ExpectedRun& run, dou
   std::vector<double> seconds;
   const std::int64_t first = trainer.runs_ahead() ? 3 : 1;
   for (std::int64_t step = 0; seconds.size() < fewest_steps || (seconds.size() < most_steps && !is_over()); ++step) {
-    const double taken = seconds_of(run.runtime.device, [&] { trainer.step(step, tokens, order); });
+    const double taken = seconds_of(run.runtime.device, [&] { trainer.step(step, windows); });
     if (step >= first) seconds.push_back(taken);
   }
   return seconds;

@@ -94,13 +94,15 @@ struct CpuKernels {
                  std::int64_t stride, std::int64_t heads, std::int64_t head_size);
 
   // out[n] = x[n] + the sum over k of weight[k] * x[n - k], for the positions k < width back that the row's text has.
-  // Row n is position n % time. x, out: [rows, C]; weight: [width, C].
-  void (*conv_forward)(const float* x, const float* weight, float* out, std::int64_t first_row, std::int64_t rows,
-                       std::int64_t time, std::int64_t channels, std::int64_t width);
+  // Row n is position positions[n] of its document or, where positions is null, n % time. x, out: [rows, C]; weight:
+  // [width, C].
+  void (*conv_forward)(const float* x, const float* weight, const std::int64_t* positions, float* out,
+                       std::int64_t first_row, std::int64_t rows, std::int64_t time, std::int64_t channels,
+                       std::int64_t width);
   // Reads rows of dout behind its own, up to the end of their text. Adds to dweight [width, C].
-  void (*conv_backward)(const float* dout, const float* x, const float* weight, float* dx, float* dweight,
-                        std::int64_t first_row, std::int64_t rows, std::int64_t time, std::int64_t channels,
-                        std::int64_t width);
+  void (*conv_backward)(const float* dout, const float* x, const float* weight, const std::int64_t* positions,
+                        float* dx, float* dweight, std::int64_t first_row, std::int64_t rows, std::int64_t time,
+                        std::int64_t channels, std::int64_t width);
   // The same for the token at `position` of one text, whose last inputs lie in a ring [width, C]: position p at
   // p % width. x, out: [C], of which channels [first, last) are read and written; out may be x.
   void (*conv_cached)(const float* x, float* inputs, const float* weight, float* out, std::int64_t position,

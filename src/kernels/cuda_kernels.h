@@ -119,13 +119,14 @@ struct CudaKernels {
                  Stream stream);
 
   // out[n] = x[n] + the sum over k of weight[k] * x[n - k], for the positions k < width back that the row's text has.
-  // Row n is position n % time. x, out: [rows, C]; weight: [width, C].
-  void (*conv_forward)(const Element* x, const Element* weight, Element* out, std::int64_t rows, std::int64_t time,
-                       std::int64_t channels, std::int64_t width, Stream stream);
+  // Row n is position positions[n] of its document or, where positions is null, n % time. x, out: [rows, C]; weight:
+  // [width, C].
+  void (*conv_forward)(const Element* x, const Element* weight, const std::int64_t* positions, Element* out,
+                       std::int64_t rows, std::int64_t time, std::int64_t channels, std::int64_t width, Stream stream);
   // Adds to dweight [width, C]. scratch: column_scratch(width * C) floats.
-  void (*conv_backward)(const Element* dout, const Element* x, const Element* weight, Element* dx, float* dweight,
-                        float* scratch, std::int64_t rows, std::int64_t time, std::int64_t channels, std::int64_t width,
-                        Stream stream);
+  void (*conv_backward)(const Element* dout, const Element* x, const Element* weight, const std::int64_t* positions,
+                        Element* dx, float* dweight, float* scratch, std::int64_t rows, std::int64_t time,
+                        std::int64_t channels, std::int64_t width, Stream stream);
   // The same for one token of each text, at position lengths[b] [B]; the text's last inputs lie in a ring, inputs [B,
   // width, C], position p at p % width. x, out: [B, C].
   void (*conv_cached)(const Element* x, Element* inputs, const Element* weight, const std::int64_t* lengths,

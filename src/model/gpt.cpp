@@ -1,6 +1,7 @@
 #include "model/gpt.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
@@ -20,8 +21,12 @@ Rotation rotation(const GptShape& shape, const at::Tensor& positions) {
                      shape.is_endless() ? at::kDouble : at::kFloat);
 }
 
-Rotation rotation_of_columns(const GptShape& shape, const at::Tensor& tokens) {
-  return rotation(shape, at::arange(tokens.size(1), tokens.options()));
+// Those of the columns, or, where rows hold several documents, of each token's position.
+Rotation rotation_of_tokens(const GptShape& shape, const at::Tensor& tokens, const at::Tensor& positions = {}) {
+  const Rotation columns = rotation(shape, at::arange(tokens.size(1), tokens.options()));
+  if (!columns.defined() || !positions.defined()) return columns;
+  const at::Tensor all = positions.flatten();
+  return {columns.cosines.index_select(0, all), columns.sines.index_select(0, all)};
 }
 
 }  // namespace
@@ -60,7 +65,7 @@ ResidualStream Gpt::embed(const at::Tensor& tokens, Pass& pass) const {
 }
 
 at::Tensor Gpt::hidden(const at::Tensor& tokens, Pass& pass) const {
-  pass.rotation = rotation_of_columns(shape(), tokens);
+  pass.rotation = rotation_of_tokens(shape(), tokens, pass.training.positions);
   const ResidualStream embedded = embed(tokens, pass);
   Tensors stream = {embedded.x, embedded.normed};
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
@@ -86,7 +91,7 @@ at::Tensor Gpt::logits(const at::Tensor& tokens) const {
 // From here on with a cache of keys and values: the beginnings of texts, and one more token.
 void Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueCache& cache) const {
   Pass pass{backend()};
-  pass.rotation = rotation_of_columns(shape(), tokens);
+  pass.rotation = rotation_of_tokens(shape(), tokens);
   ResidualStream stream = embed(tokens, pass);
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
     const AttentionForm form = shape().attention(layer);
@@ -122,7 +127,7 @@ at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
 }
 
 TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backend, std::int64_t rows,
-                                    at::ScalarType dtype, Recompute recompute) {
+                                    at::ScalarType dtype, Recompute recompute, bool has_positions) {
   const std::int64_t channels = shape.n_embd;
   const AttentionForm heads = shape.attention();
   const auto bytes = [rows](std::int64_t elements, std::size_t size) { return bytes_of(rows, elements, size); };
@@ -132,7 +137,7 @@ TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backen
                                   kept_by_attention(shape) + kept_by_mlp(shape, recompute),
                               element);
   std::uint64_t at_work = bytes(std::max(held_by_mlp(shape), held_by_attention(shape)), element);
-  if (backend.keeps_probabilities(dtype, heads)) {
+  if (backend.keeps_probabilities(dtype, heads, has_positions)) {
     const std::uint64_t scores = bytes(shape.block_size * heads.n_head, sizeof(float));
     block += scores;
     at_work += 3 * scores;

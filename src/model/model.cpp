@@ -41,16 +41,17 @@ std::int64_t held_by_reference(const GptShape& shape) {
 }
 
 TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uint64_t element,
-                              const TrainingPass& training) {
+                              const TrainingPass& training, bool has_positions) {
   const bool again = training.recompute == Recompute::block;
   const auto bytes = [&](std::int64_t elements, std::uint64_t each) { return bytes_of(rows, elements, each); };
   const std::uint64_t block = bytes(shape.n_embd, element), scores = bytes(shape.block_size * shape.n_head, element);
   std::uint64_t layer = bytes(kept_by_reference(shape), element);
   std::uint64_t at_work = bytes(held_by_reference(shape), element);
   // Attention step by step, in every layer that drops probabilities or hides more than the future.
+  const bool masked = training.dropout > 0 || has_positions;
   std::uint64_t probabilities = 0, layers_step_by_step = 0;
   for (const AttentionPattern& pattern : shape.layer_patterns()) {
-    layers_step_by_step += training.dropout > 0 || !pattern.is_full();
+    layers_step_by_step += masked || !pattern.is_full();
   }
   if (training.dropout > 0) {
     const std::uint64_t numbers = bytes(shape.block_size * shape.n_head, 1), channels = bytes(shape.n_embd, 1);
@@ -58,7 +59,8 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
     probabilities = 2 * scores + numbers;                        // and their dropped copy, and what was dropped where
     at_work += 3 * scores + 3 * sizeof(std::int64_t) * numbers;  // random numbers, and what they are made with
   } else if (layers_step_by_step > 0) {
-    probabilities = scores + bytes_of(1, shape.block_size * shape.block_size, 1);  // and what the window hides
+    // And what is hidden.
+    probabilities = scores + bytes_of(has_positions ? rows : shape.block_size, shape.block_size, 1);
     at_work += 3 * scores;
   }
   // Freed blocks serve again where they are up to a quarter too large (runtime/cpu_memory.h): an eighth on average, as
@@ -124,13 +126,13 @@ void check_recompute(const TrainingPass& training, const Runtime& runtime) {
 }
 
 TrainingBytes training_bytes(const GptShape& shape, const Runtime& runtime, std::int64_t rows,
-                             const TrainingPass& training) {
+                             const TrainingPass& training, bool has_positions) {
   const auto element = static_cast<std::uint64_t>(c10::elementSize(runtime.dtype));
   const auto weights = static_cast<std::uint64_t>(ParameterLayout(gpt_parameters(shape)).size());
   const std::uint64_t copies = is_reference(runtime) ? 2 : 1;  // in the compute dtype: of values, and of gradients
-  TrainingBytes bytes = is_reference(runtime) ? reference_bytes(shape, rows, element, training)
+  TrainingBytes bytes = is_reference(runtime) ? reference_bytes(shape, rows, element, training, has_positions)
                                               : Gpt::activation_bytes(shape, choose_backend(runtime), rows,
-                                                                      runtime.dtype, training.recompute);
+                                                                      runtime.dtype, training.recompute, has_positions);
   bytes.weights = weights * (2 * sizeof(float) + (runtime.dtype == at::kFloat ? 0 : copies * element));
   return bytes;
 }

@@ -78,8 +78,9 @@ struct TrainingBytes {
 
   std::uint64_t total() const { return weights + activations + at_work + logits; }
 };
-// Returns what passes over `rows` tokens each hold, without what the optimizer keeps.
+// Returns what passes over `rows` tokens each hold, with TrainingPass::positions or without, and without what the
+// optimizer keeps.
 TrainingBytes training_bytes(const GptShape& shape, const Runtime& runtime, std::int64_t rows,
-                             const TrainingPass& training);
+                             const TrainingPass& training, bool has_positions);
 
 }  // namespace inkling

@@ -49,11 +49,13 @@ at::Tensor normalize(const at::Tensor& x, const NormWeights& weights) {
   return at::layer_norm(x, {x.size(-1)}, weight.value, bias.value, form.epsilon);
 }
 
-// y_t = x_t + sum over k of weight[k] x_(t-k), with zeros before the text. x: [B, T, C]; weight: [K, C]
-at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight) {
+// y_t = x_t + sum over k of weight[k] x_(t-k), with zeros before the document. x: [B, T, C]; weight: [K, C];
+// positions: [B, T] in the documents, or undefined
+at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& positions = {}) {
   at::Tensor y = x;
   for (std::int64_t k = 0; k < std::min(weight.size(0), x.size(1)); ++k) {
-    const at::Tensor earlier = at::constant_pad_nd(x.narrow(1, 0, x.size(1) - k), {0, 0, k, 0}, 0);
+    at::Tensor earlier = at::constant_pad_nd(x.narrow(1, 0, x.size(1) - k), {0, 0, k, 0}, 0);
+    if (positions.defined()) earlier = earlier.masked_fill(positions.lt(k).unsqueeze(2), 0);
     y = y + weight.select(0, k) * earlier;
   }
   return y;
@@ -102,7 +104,7 @@ at::Tensor drop(const at::Tensor& x, Pass& pass) {
 }
 
 // Rotary positions (Su et al. 2021): the pairs (i, i + D/2) of heads [B,H,T,D] turn by position / theta^(2i/D), with
-// angles in float32, or in float64 where they grow without end. positions: [T], or [B,1,1].
+// angles in float32, or in float64 where they grow without end. positions: [T], [B,1,T] or [B,1,1].
 at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, const GptShape& shape) {
   const std::int64_t half = heads.size(3) / 2;
   const at::ScalarType dtype = shape.is_endless() ? at::kDouble : at::kFloat;
@@ -116,18 +118,20 @@ at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, const Gp
 at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,HD]
 
 // q k^T / sqrt(D), and -infinity where a token may not look: [B, H, T, T], queries by keys.
-at::Tensor visible_scores(const at::Tensor& q, const at::Tensor& k, const AttentionPattern& pattern) {
+at::Tensor visible_scores(const at::Tensor& q, const at::Tensor& k, const AttentionPattern& pattern,
+                          const at::Tensor& positions) {
   const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
-  return scores.masked_fill(hidden_keys(q.size(2), pattern, q.options()), -infinity);
+  return scores.masked_fill(hidden_keys(q.size(2), pattern, q.options(), positions), -infinity);
 }
 
-// Each token asks (query) all tokens up to itself (keys) and takes a weighted mean of what they say (values).
+// Each token asks (query) all of its document up to itself (keys) and takes a weighted mean of what they say (values).
 at::Tensor causal_attention(const Heads& heads, const AttentionPattern& pattern, Pass& pass) {
   const at::Tensor &q = heads.queries, k = for_each_query(heads.keys, q), v = for_each_query(heads.values, q);
-  if (pass.training.dropout == 0.0 && pattern.is_full()) {
+  const at::Tensor& positions = pass.training.positions;
+  if (pass.training.dropout == 0.0 && pattern.is_full() && !positions.defined()) {
     return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
   }
-  const at::Tensor probabilities = at::softmax(visible_scores(q, k, pattern), -1);
+  const at::Tensor probabilities = at::softmax(visible_scores(q, k, pattern, positions), -1);
   return concatenate(at::matmul(drop(probabilities, pass), v));
 }
 
@@ -140,7 +144,7 @@ at::Tensor watched_attention(const Heads& heads, const AttentionPattern& pattern
     AttentionSteps steps = {.queries = heads.queries.narrow(1, head, 1),
                             .keys = heads.keys.narrow(1, head / group, 1),
                             .values = heads.values.narrow(1, head / group, 1)};
-    steps.scores = visible_scores(steps.queries, steps.keys, pattern);
+    steps.scores = visible_scores(steps.queries, steps.keys, pattern, {});
     steps.weights = at::softmax(steps.scores, -1);
     steps.sums = at::matmul(steps.weights, steps.values);
     sums.push_back(steps.sums);
@@ -177,7 +181,7 @@ struct Mixing {
   // The heads of a layer -> [B, T, H D]
   std::function<at::Tensor(const Heads& heads, std::size_t layer, Pass& pass)> attend;
   // x: [B, T, C], in front of the layer's attention (0) or MLP (1), where the model has convolutions
-  std::function<at::Tensor(const at::Tensor& x, std::size_t layer, std::size_t number)> convolve;
+  std::function<at::Tensor(const at::Tensor& x, std::size_t layer, std::size_t number, Pass& pass)> convolve;
 };
 
 class Reference final : public Model {
@@ -191,7 +195,10 @@ class Reference final : public Model {
 
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets, const TrainingPass& training) const override {
     Pass pass{backend(), training};
-    const at::Tensor x = hidden(drop(embed(tokens), pass), columns(tokens), causal(), pass);
+    const at::Tensor x =
+        training.positions.defined()
+            ? hidden(drop(embed(tokens, training.positions), pass), training.positions.unsqueeze(1), causal(), pass)
+            : hidden(drop(embed(tokens), pass), columns(tokens), causal(), pass);
     const at::Tensor rows = x.flatten(0, 1);
     const at::Tensor logits = shape().logit_softcap > 0 ? at::matmul(rows, head_.t()) : padded_logits(rows, head_);
     // The softmax is taken in float32 where the products are in bfloat16.
@@ -223,7 +230,7 @@ class Reference final : public Model {
       fill(cache.layers[layer], pattern, heads, lengths);
       return causal_attention(heads, pattern, own);
     };
-    filling.convolve = [&](const at::Tensor& x, std::size_t layer, std::size_t number) {
+    filling.convolve = [&](const at::Tensor& x, std::size_t layer, std::size_t number, Pass&) {
       fill(cache.layers[layer].conv_inputs[number], x, lengths);
       return convolve(x, conv_of(layer, number));
     };
@@ -237,7 +244,7 @@ class Reference final : public Model {
     cached.attend = [&](const Heads& heads, std::size_t layer, Pass&) {
       return cached_attention(heads, pattern_of(layer), cache.layers[layer], cache.lengths);
     };
-    cached.convolve = [&](const at::Tensor& x, std::size_t layer, std::size_t number) {
+    cached.convolve = [&](const at::Tensor& x, std::size_t layer, std::size_t number, Pass&) {
       return cached_convolve(x, conv_of(layer, number), cache.layers[layer].conv_inputs[number], cache.lengths);
     };
     at::Tensor x = at::embedding(table_, tokens);
@@ -261,13 +268,15 @@ class Reference final : public Model {
   Mixing causal() const {
     return {.attend = [this](const Heads& heads, std::size_t layer,
                              Pass& pass) { return causal_attention(heads, pattern_of(layer), pass); },
-            .convolve = [this](const at::Tensor& x, std::size_t layer,
-                               std::size_t number) { return convolve(x, conv_of(layer, number)); }};
+            .convolve = [this](const at::Tensor& x, std::size_t layer, std::size_t number,
+                               Pass& pass) { return convolve(x, conv_of(layer, number), pass.training.positions); }};
   }
 
-  at::Tensor embed(const at::Tensor& tokens) const {
+  at::Tensor embed(const at::Tensor& tokens, const at::Tensor& positions = {}) const {
     const at::Tensor x = at::embedding(table_, tokens);
-    return embedded(learned_.defined() ? x + learned_.narrow(0, 0, tokens.size(1)) : x);
+    if (!learned_.defined()) return embedded(x);
+    return embedded(x +
+                    (positions.defined() ? at::embedding(learned_, positions) : learned_.narrow(0, 0, tokens.size(1))));
   }
 
   at::Tensor embedded(const at::Tensor& x) const {
@@ -291,7 +300,7 @@ class Reference final : public Model {
                    Pass& pass) const {
     const BlockWeights& block = weights_.blocks[layer];
     const auto convolved = [&](const at::Tensor& x, std::size_t number) {
-      return shape().conv > 0 ? mixing.convolve(x, layer, number) : x;
+      return shape().conv > 0 ? mixing.convolve(x, layer, number, pass) : x;
     };
     const at::Tensor qkv = project(convolved(normalize(in, block.ln_1), 0), block.c_attn);
     const at::Tensor attended = mixing.attend(heads_of(qkv, block, positions), layer, pass);

@@ -81,17 +81,23 @@ struct FusedAddNorm : Function<FusedAddNorm> {
   }
 };
 
+struct Conv {
+  Weight weight;
+  at::Tensor positions;
+};
+
 struct FusedConv : Function<FusedConv> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const With<Weight>& state) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const With<Conv>& state) {
     const at::Tensor in = x.contiguous();
     context->save_for_backward({in});
     save_state(context, state);
-    return state.backend.conv(in, state.arguments);
+    return state.backend.conv(in, state.arguments.weight, state.arguments.positions);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
-    const auto& [backend, weight] = saved_state<With<Weight>>(context);
-    return {backend.conv_backward(upstream[0].contiguous(), context->get_saved_variables()[0], weight), {}};
+    const auto& [backend, conv] = saved_state<With<Conv>>(context);
+    const at::Tensor x = context->get_saved_variables()[0];
+    return {backend.conv_backward(upstream[0].contiguous(), x, conv.weight, conv.positions), {}};
   }
 };
 
@@ -181,12 +187,13 @@ struct AttentionState {
   const Backend& backend;
   AttentionForm form;
   DropoutPlace dropout;
+  at::Tensor positions;
   std::int64_t longest_queries = 0, longest_keys = 0;
 };
 
 struct FusedAttention : Function<FusedAttention> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv, AttentionState state) {
-    const Attended forward = state.backend.attention(qkv.contiguous(), state.form, state.dropout);
+    const Attended forward = state.backend.attention(qkv.contiguous(), state.form, state.dropout, state.positions);
     context->save_for_backward(forward.saved);
     state.longest_queries = forward.longest_queries;
     state.longest_keys = forward.longest_keys;
@@ -200,7 +207,9 @@ struct FusedAttention : Function<FusedAttention> {
                               .saved = context->get_saved_variables(),
                               .longest_queries = state.longest_queries,
                               .longest_keys = state.longest_keys};
-    return {state.backend.attention_backward(upstream[0].contiguous(), forward, state.form, state.dropout), {}};
+    return {
+        state.backend.attention_backward(upstream[0].contiguous(), forward, state.form, state.dropout, state.positions),
+        {}};
   }
 };
 
@@ -243,7 +252,12 @@ struct FusedHead : Function<FusedHead> {
 
 at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, const Pass& pass) {
   RECORD_FUNCTION("embedding", std::vector<c10::IValue>());
-  return FusedEmbedding::apply(weights.tokens.value, tokens, With<EmbeddingWeights>{pass.backend, weights});
+  const auto rows_of = [&pass](const at::Tensor& numbers, const EmbeddingWeights& tables) {
+    return FusedEmbedding::apply(tables.tokens.value, numbers, With<EmbeddingWeights>{pass.backend, tables});
+  };
+  const at::Tensor& positions = pass.training.positions;
+  if (!positions.defined() || !weights.positions.defined()) return rows_of(tokens, weights);
+  return rows_of(tokens, {weights.tokens, {}}) + rows_of(positions, {weights.positions, {}});
 }
 
 at::Tensor norm(const at::Tensor& x, const NormWeights& weights, const Pass& pass) {
@@ -260,7 +274,7 @@ ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const Nor
 at::Tensor conv(const at::Tensor& x, const Weight& weight, const Pass& pass) {
   if (!weight.defined()) return x;
   RECORD_FUNCTION("conv", std::vector<c10::IValue>());
-  return FusedConv::apply(x, With<Weight>{pass.backend, weight});
+  return FusedConv::apply(x, With<Conv>{pass.backend, {weight, pass.training.positions}});
 }
 
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass) {
@@ -294,7 +308,7 @@ at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass)
 
 at::Tensor attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass) {
   RECORD_FUNCTION("attention", std::vector<c10::IValue>());
-  return FusedAttention::apply(qkv, AttentionState{pass.backend, form, pass.next_dropout()});
+  return FusedAttention::apply(qkv, AttentionState{pass.backend, form, pass.next_dropout(), pass.training.positions});
 }
 
 at::Tensor dropout(const at::Tensor& x, Pass& pass) {

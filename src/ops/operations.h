@@ -15,6 +15,9 @@ struct TrainingPass {
   double dropout = 0.0;         // probability of dropping
   at::Tensor dropout_key = {};  // int64 [1] on the device: dropout_key() of train/trainer.h
   Recompute recompute = Recompute::none;
+  // int64 [B, T] on the device: where each token stands in its document, beginning with 0, which sees no other one.
+  // Undefined: each row is a document.
+  at::Tensor positions = {};
 };
 
 // What a forward pass carries through the whole model, by reference. It counts the places where dropout falls, so that
@@ -22,7 +25,7 @@ struct TrainingPass {
 struct Pass {
   const Backend& backend;
   TrainingPass training = {};
-  Rotation rotation = {};            // of the positions 0, 1, …, or undefined
+  Rotation rotation = {};            // of the positions 0, 1, … or of all tokens', or undefined
   std::uint64_t dropout_places = 0;  // so far
 
   DropoutPlace next_dropout() {
@@ -31,8 +34,8 @@ struct Pass {
   }
 };
 
-// Turns tokens into vectors: a row of the token table plus a row of the position table. tokens: int64 [B, T], ids below
-// V, T <= block_size -> [B, T, C]
+// Turns tokens into vectors: a row of the token table plus the position table's row for the token's column, or for its
+// place in its document. tokens: int64 [B, T], ids below V, T <= block_size -> [B, T, C]
 at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, const Pass& pass);
 
 // LayerNorm or RMSNorm, as weights.form says. add_norm() makes the residual addition too: it returns {x + branch,
@@ -40,8 +43,8 @@ at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, 
 at::Tensor norm(const at::Tensor& x, const NormWeights& weights, const Pass& pass);
 ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const NormWeights& weights, const Pass& pass);
 
-// A causal convolution of each channel for itself, with the input added: y_t = x_t + sum over k of weight[k] x_(t-k).
-// x: [B, T, C]; weight: [K, C], or undefined: then x itself.
+// A causal convolution of each channel for itself, with the input added: y_t = x_t + sum over k of weight[k] x_(t-k),
+// in each document from its own beginning. x: [B, T, C]; weight: [K, C], or undefined: then x itself.
 at::Tensor conv(const at::Tensor& x, const Weight& weight, const Pass& pass);
 
 // x W + b: [..., in] -> [..., out]
@@ -61,9 +64,8 @@ at::Tensor queries_keys_values(const at::Tensor& x, const BlockWeights& block, c
 at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass);
 
 // Multi-head causal self-attention (Vaswani et al. 2017, section 3.2). qkv: [B, T, form.packed()], the queries, keys
-// and values of all heads side by side -> [B, T, H D], the heads concatenated. Position t sees positions 0..t:
-// softmax(q k^T / sqrt(D)
-// + mask) v. Dropout falls on the attention probabilities.
+// and values of all heads side by side -> [B, T, H D], the heads concatenated. A token sees those of its document up to
+// itself: softmax(q k^T / sqrt(D) + mask) v. Dropout falls on the attention probabilities.
 at::Tensor attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass);
 
 // Each element becomes 0 with probability training.dropout, else x / (1 - p). Outside training it returns x itself.

@@ -15,7 +15,8 @@ namespace inkling {
 TrainingBytes training_memory(const Config& config, const GptShape& shape, const Runtime& runtime,
                               std::int64_t micro_batch_size) {
   TrainingBytes bytes = training_bytes(shape, runtime, micro_batch_size * shape.block_size,
-                                       {.dropout = config.model.dropout, .recompute = config.training.recompute});
+                                       {.dropout = config.model.dropout, .recompute = config.training.recompute},
+                                       config.data.documents != Documents::join);
   const ParameterLayout layout(gpt_parameters(shape));
   bytes.weights += optimizer_bytes(config.optimizer.name, layout, runtime.dtype);
   if (config.training.ema > 0) bytes.weights += static_cast<std::uint64_t>(layout.size()) * sizeof(float);

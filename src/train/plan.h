@@ -20,10 +20,12 @@ struct RunPlan {
   std::optional<InitialModel> initial;  // of a new run that starts from weights
   Dataset dataset;  // ready token files come with the tokenizer of what the run starts from, if that has one
   GptShape shape;
+  std::optional<Token> separator;  // in front of documents that are kept apart: none for data.documents: join
 };
 
 // Prepares the data and plans the run in folder `run`. Returns none, after saying so, if all its steps are done. Errors
-// of find_resume(), resolve_runtime(), prepare_dataset(), check_recompute() and fitting_micro_batch_size().
+// of find_resume(), resolve_runtime(), prepare_dataset(), check_recompute() and fitting_micro_batch_size();
+// Error input for data.documents other than join where the data has no known separator.
 std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run);
 
 // Tells the person what the run will do, with which data, model, machine and memory.

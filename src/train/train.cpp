@@ -33,6 +33,16 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t max_skipped_in_a_row = 20;
 
+std::string describe_packing(const PackedWindows& packed) {
+  std::string words = str("data.documents: align puts ", format_count(packed.documents()), " documents into ",
+                          format_count(packed.count()), " windows; ", format_fixed(100 * packed.unused_share(), 1),
+                          " % of their places stay empty");
+  if (packed.cut_documents() > 0) {
+    words += str(", and ", format_count(packed.cut_documents()), " documents longer than a block are cut");
+  }
+  return words;
+}
+
 // The loop and what it carries from step to step.
 class Run {
  public:
@@ -42,9 +52,13 @@ class Run {
         folder_(folder),
         train_tokens_(plan.dataset.train.shards, plan.dataset.vocab_size, plan.dataset.train.layout),
         validation_tokens_(plan.dataset.validation.shards, plan.dataset.vocab_size, plan.dataset.validation.layout),
-        order_(config_.data.order, config_.training.seed, train_tokens_.count(),
-               static_cast<std::uint64_t>(config_.model.block_size)),
-        trainer_(config_, plan.shape, plan.runtime) {
+        windows_(train_tokens_, {.order = config_.data.order,
+                                 .seed = config_.training.seed,
+                                 .block_size = static_cast<std::uint64_t>(config_.model.block_size),
+                                 .documents = config_.data.documents,
+                                 .separator = plan.separator}),
+        trainer_(config_, plan.shape, plan.runtime, plan.separator) {
+    if (windows_.packed() != nullptr) log_info(describe_packing(*windows_.packed()));
     if (plan.resume) {
       go_on_from(*plan.resume);
     } else {
@@ -74,7 +88,7 @@ class Run {
       return before + std::chrono::duration<double>(Clock::now() - start).count();
     };
     for (bool ends = false; !ends;) {
-      trainer_.step(state_.step, train_tokens_, order_);
+      trainer_.step(state_.step, windows_);
       ++state_.step;
       profile.step_done();
       state_.seconds = seconds();
@@ -248,7 +262,7 @@ class Run {
   const Config& config_;
   const RunFolder& folder_;
   TokenSequence train_tokens_, validation_tokens_;
-  WindowOrder order_;
+  TrainingWindows windows_;
   Trainer trainer_;
   TrainingState state_;
   std::optional<Report> report_;

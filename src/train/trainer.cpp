@@ -28,14 +28,17 @@ std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t fi
   return random_bits(of_step, static_cast<std::uint64_t>(first));
 }
 
-Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& runtime)
+Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& runtime, std::optional<Token> separator)
     : config_(config),
       arena_(make_arena(shape, runtime, Use::training)),
       model_(make_model(shape, *arena_, runtime)),
       optimizer_(*arena_, config.optimizer, model_->backend()),
-      batch_(empty_batch(config.training.micro_batch_size.value(), shape.block_size, runtime.device)),
-      upload_({batch_.tokens, batch_.targets}),
+      separator_(separator),
+      batch_(empty_batch(config.training.micro_batch_size.value(), shape.block_size, runtime.device,
+                         separator.has_value())),
+      upload_(batch_.tensors()),
       dropout_key_(zeros_on(*arena_, {1}, at::kLong)),
+      share_(zeros_on(*arena_, {}, at::kDouble)),
       loss_(zeros_on(*arena_, {1}, at::kDouble)),
       evaluated_(zeros_on(*arena_, {}, at::kFloat)),
       results_(zeros_on(*arena_, {max_pending, 2}, at::kDouble)),
@@ -48,8 +51,10 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
   if (model_->backend().queues) evaluation_();
 }
 
-void Trainer::load(const TokenSequence& tokens, std::span<const std::uint64_t> starts) {
-  upload_([&](const Upload::Tensors& batch) { fill_batch({batch[0], batch[1]}, tokens, starts); });
+void Trainer::load(const TokenSequence& tokens, std::span<const Row> rows) {
+  upload_([&](const Upload::Tensors& batch) {
+    fill_batch({batch[0], batch[1], separator_ ? batch[2] : at::Tensor()}, tokens, rows, separator_);
+  });
 }
 
 void Trainer::pass(bool first) {
@@ -57,20 +62,20 @@ void Trainer::pass(bool first) {
     arena_->begin_gradients();
     loss_.zero_();
   }
-  const TrainingConfig& training = config_.training;
-  const double share =
-      static_cast<double>(training.micro_batch_size.value()) / static_cast<double>(training.batch_size);
-  const at::Tensor loss =
-      model_->loss(batch_.tokens, batch_.targets,
-                   {.dropout = config_.model.dropout, .dropout_key = dropout_key_, .recompute = training.recompute});
-  loss.mul(share).backward();
+  const at::Tensor loss = model_->loss(batch_.tokens, batch_.targets,
+                                       {.dropout = config_.model.dropout,
+                                        .dropout_key = dropout_key_,
+                                        .recompute = config_.training.recompute,
+                                        .positions = batch_.positions});
+  loss.mul(share_).backward();
   arena_->collect_gradients();
-  loss_.add_(loss.detach().to(at::kDouble).mul(share));  // float32 ends here: several are added up
+  loss_.add_(loss.detach().to(at::kDouble).mul(share_));  // float32 ends here: several are added up
 }
 
-void Trainer::accumulate(const TokenSequence& tokens, std::span<const std::uint64_t> starts, std::uint64_t key,
+void Trainer::accumulate(const TokenSequence& tokens, std::span<const Row> rows, double share, std::uint64_t key,
                          bool first) {
-  load(tokens, starts);
+  load(tokens, rows);
+  share_.fill_(share);
   dropout_key_.fill_(static_cast<std::int64_t>(key));
   if (config_.model.dropout > 0) seed_generator(dropout_key_.device(), key);
   (first ? first_pass_ : next_pass_)();
@@ -93,12 +98,15 @@ void Trainer::update(double learning_rate) {
   if (static_cast<std::int64_t>(learning_rates_.size()) == max_pending) read_ = results();
 }
 
-void Trainer::step(std::int64_t step, const TokenSequence& tokens, const WindowOrder& order) {
+void Trainer::step(std::int64_t step, const TrainingWindows& windows) {
   const TrainingConfig& training = config_.training;
-  const std::int64_t rows = training.micro_batch_size.value();
-  for (std::int64_t first = 0; first < training.batch_size; first += rows) {
-    const auto starts = training_windows(order, step, training.batch_size, first, rows);
-    accumulate(tokens, starts, dropout_key(training.seed, step, first), first == 0);
+  const std::int64_t together = training.micro_batch_size.value();
+  const std::vector<Row> batch = training_rows(windows, step, training.batch_size);
+  const auto scored = static_cast<double>(scored_targets(batch));
+  for (std::int64_t first = 0; first < training.batch_size; first += together) {
+    const auto rows = std::span(batch).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(together));
+    accumulate(windows.tokens(), rows, static_cast<double>(scored_targets(rows)) / scored,
+               dropout_key(training.seed, step, first), first == 0);
   }
   reduce();
   update(learning_rate(step, config_.optimizer, config_.schedule, training.max_steps));
@@ -139,27 +147,31 @@ std::vector<GroupNorms> Trainer::norms() const {
 
 void Trainer::evaluate_batch() {
   const at::NoGradGuard no_gradient;
-  evaluated_.copy_(model_->loss(batch_.tokens, batch_.targets));
+  evaluated_.copy_(loss_of(batch_));
+}
+
+at::Tensor Trainer::loss_of(const Batch& batch) const {
+  return model_->loss(batch.tokens, batch.targets, {.positions = batch.positions});
 }
 
 double Trainer::estimate_loss(const TokenSequence& tokens) {
   const at::NoGradGuard no_gradient;
   const auto rows = static_cast<std::size_t>(config_.training.micro_batch_size.value());
-  const auto starts = evaluation_windows(tokens.count(), config_.model.block_size,
-                                         config_.evaluation.batches * config_.training.batch_size);
+  const std::vector<Row> all = evaluation_rows(tokens.count(), config_.model.block_size,
+                                               config_.evaluation.batches * config_.training.batch_size);
   const at::Tensor total = zeros_on(*arena_, {}, at::kDouble);  // where the model is: a GPU is waited for once
-  for (std::size_t first = 0; first < starts.size(); first += rows) {
-    const auto windows = std::span(starts).subspan(first, std::min(rows, starts.size() - first));
+  for (std::size_t first = 0; first < all.size(); first += rows) {
+    const auto windows = std::span(all).subspan(first, std::min(rows, all.size() - first));
     const auto count = static_cast<std::int64_t>(windows.size());
     load(tokens, windows);
     if (windows.size() == rows) {
       evaluation_();
     } else {
-      evaluated_.copy_(model_->loss(batch_.tokens.narrow(0, 0, count), batch_.targets.narrow(0, 0, count)));
+      evaluated_.copy_(loss_of(batch_.first_rows(count)));
     }
     total.add_(evaluated_.to(at::kDouble), count);
   }
-  return total.item<double>() / static_cast<double>(starts.size());
+  return total.item<double>() / static_cast<double>(all.size());
 }
 
 }  // namespace inkling

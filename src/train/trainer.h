@@ -40,14 +40,16 @@ std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t fi
 // Owns what training changes: the arena, what the optimizer keeps, and the average.
 class Trainer {
  public:
-  // config.training.micro_batch_size must be a number.
-  Trainer(const Config& config, const GptShape& shape, const Runtime& runtime);
+  // config.training.micro_batch_size must be a number. separator: what documents begin with that are kept apart, in
+  // training and in evaluations; none: each window is one text.
+  Trainer(const Config& config, const GptShape& shape, const Runtime& runtime, std::optional<Token> separator = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Makes step number `step` (from 0) on the rows of `tokens` that `order` names: a function of (seed, step, weights,
-  // moments, data) alone. Where the backend queues, the second step records the work, and later ones queue it again.
-  void step(std::int64_t step, const TokenSequence& tokens, const WindowOrder& order);
+  // Makes step number `step` (from 0): a function of (seed, step, weights, moments, data) alone. The loss is the mean
+  // over all targets of the batch that are scored, whatever the micro-batches. Where the backend queues, the second
+  // step records the work, and later ones queue it again.
+  void step(std::int64_t step, const TrainingWindows& windows);
 
   // Whether steps are only queued, so that asking for results means waiting.
   bool runs_ahead() const { return model_->backend().queues; }
@@ -72,24 +74,27 @@ class Trainer {
  private:
   // The three parts of a step: add up gradients, complete them, apply them. The work of the first and the last reads
   // all that differs from step to step from tensors, so that it can be recorded.
-  void accumulate(const TokenSequence& tokens, std::span<const std::uint64_t> starts, std::uint64_t key, bool first);
+  void accumulate(const TokenSequence& tokens, std::span<const Row> rows, double share, std::uint64_t key, bool first);
   void reduce();  // sets unwritten gradients to zero; several ranks would add up theirs here
   void update(double learning_rate);
 
   void pass(bool first);  // forward and backward; `first` of the step
   void apply_gradients();
   void evaluate_batch();
-  void load(const TokenSequence& tokens, std::span<const std::uint64_t> starts);  // into batch_
+  void load(const TokenSequence& tokens, std::span<const Row> rows);  // into batch_
+  at::Tensor loss_of(const Batch& batch) const;                       // without dropout
 
   Config config_;
   std::unique_ptr<ParameterArena> arena_;
   std::unique_ptr<Model> model_;
   Optimizer optimizer_;
   std::optional<WeightAverage> average_;
+  std::optional<Token> separator_;
 
   Batch batch_;                         // what a pass reads
   Upload upload_;                       // fills batch_
   at::Tensor dropout_key_;              // int64 [1]
+  at::Tensor share_;                    // float64 []: of the step's scored targets, that which the pass has
   at::Tensor loss_;                     // float64 [1], of the step so far
   at::Tensor evaluated_;                // float32 [], of the last batch that was evaluated
   at::Tensor results_;                  // float64 [pending steps, 2]: loss, squared norm

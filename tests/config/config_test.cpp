@@ -426,6 +426,7 @@ TEST(PrintConfig, WritesEveryDefault) {
     character_coverage: 0.9995
   val_fraction: 0.1
   order: epoch
+  documents: join
   dir: auto
   stories: 20000
   grammar_seed: 1

@@ -53,6 +53,9 @@ TEST(Enums, ReturnFromTheirWords) {
                                             [](const Config& c) { return c.data.tokenizer.model_type; }});
   expect_every_value_to_return<WindowKind>(
       {"data.order", {WindowKind::epoch, WindowKind::random}, [](const Config& c) { return c.data.order; }});
+  expect_every_value_to_return<Documents>({"data.documents",
+                                           {Documents::join, Documents::mask, Documents::align},
+                                           [](const Config& c) { return c.data.documents; }});
   expect_every_value_to_return<Activation>({"model.activation",
                                             {Activation::gelu_tanh, Activation::gelu, Activation::relu,
                                              Activation::relu_squared, Activation::swiglu, Activation::geglu},

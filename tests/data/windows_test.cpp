@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/temporary_folder.h"
+#include "tests/token_shard.h"
 
 namespace inkling {
 namespace {
@@ -117,6 +118,56 @@ TEST(WindowOrder, OneWindowIsEnough) {
   const WindowOrder order(WindowKind::epoch, 1, 9, 8);
   EXPECT_EQ(order.windows_per_epoch(), 1u);
   for (std::uint64_t sample = 0; sample < 10; ++sample) EXPECT_EQ(order.start(sample), 0u);
+}
+
+TEST(NumberedWindows, OfAnEpochComeOnceEachInAnOrderOfItsOwn) {
+  std::vector<std::vector<std::uint64_t>> epochs(2);
+  for (std::uint64_t sample = 0; sample < 200; ++sample) {
+    epochs[sample / 100].push_back(numbered_window(WindowKind::epoch, 3, 100, sample));
+  }
+  EXPECT_NE(epochs[0], epochs[1]);
+  for (std::vector<std::uint64_t>& epoch : epochs) {
+    EXPECT_FALSE(std::is_sorted(epoch.begin(), epoch.end()));
+    std::sort(epoch.begin(), epoch.end());
+    for (std::uint64_t i = 0; i < 100; ++i) EXPECT_EQ(epoch[i], i);
+  }
+}
+
+// Numbers for docs/formats.md.
+TEST(NumberedWindows, AreTheSameOnEveryMachineForEver) {
+  const auto numbers = [](WindowKind kind) {
+    std::vector<std::uint64_t> all;
+    for (const std::uint64_t sample : {0, 1, 2, 15684}) all.push_back(numbered_window(kind, 1, 15684, sample));
+    return all;
+  };
+  EXPECT_EQ(numbers(WindowKind::epoch), (std::vector<std::uint64_t>{697, 15242, 6547, 10077}));
+  EXPECT_EQ(numbers(WindowKind::random), (std::vector<std::uint64_t>{11874, 14041, 15673, 14242}));
+}
+
+TEST(TrainingWindows, AreThoseOfTheOrderOrThePackedOnes) {
+  const TemporaryFolder folder;
+  std::vector<Token> drawn;
+  for (std::uint64_t i = 0; i < 1000; ++i) drawn.push_back(static_cast<Token>(random_below(1, i, 20)));
+  const TokenSequence tokens({write_shard(folder / "tokens.bin", drawn)}, 20);
+  for (const WindowKind kind : {WindowKind::epoch, WindowKind::random}) {
+    WindowSettings settings = {.order = kind, .seed = 9, .block_size = 16, .separator = 3};
+    const WindowOrder order(kind, 9, 1000, 16);
+    for (const Documents documents : {Documents::join, Documents::mask}) {
+      settings.documents = documents;
+      const TrainingWindows windows(tokens, settings);
+      EXPECT_EQ(windows.packed(), nullptr);
+      for (std::uint64_t k = 0; k < 100; ++k) {
+        EXPECT_EQ(windows.window(k), (std::vector<TokenRange>{{order.start(k), 16}}));
+      }
+    }
+    settings.documents = Documents::align;
+    const TrainingWindows windows(tokens, settings);
+    const PackedWindows packed(tokens, 3, 16);
+    for (std::uint64_t k = 0; k < 200; ++k) {
+      const auto expected = packed.window(numbered_window(kind, 9, packed.count(), k));
+      EXPECT_TRUE(std::ranges::equal(windows.window(k), expected)) << k;
+    }
+  }
 }
 
 TEST(WindowOrder, TooFewTokensAreRefusedWithBothNumbers) {

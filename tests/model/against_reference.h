@@ -50,8 +50,11 @@ class AgainstReference : public oracle::OnEverySetting {
     return shape.activation == Activation::relu && is_met ? std::sqrt(2.0 * share) : 0.0;
   }
 
-  void expect_reference(const GptShape& shape, double dropout = 0.0, std::int64_t time = 17) const {
+  // positions: int64 [3, time], or undefined.
+  void expect_reference(const GptShape& shape, double dropout = 0.0, std::int64_t time = 17,
+                        const at::Tensor& positions = {}) const {
     SCOPED_TRACE(described(shape));
+    SCOPED_TRACE(positions.defined() ? "documents" : "one document a row");
     constexpr std::int64_t rows = 3;
     const SmallModel model = make_lively_model(shape, {.runtime = runtime()});
     const SmallModel judge = judge_of(shape, *model.arena);
@@ -60,12 +63,14 @@ class AgainstReference : public oracle::OnEverySetting {
     const std::uint64_t key = random_key(3, Purpose::dropout, 5);
 
     model.arena->begin_gradients();
-    const at::Tensor loss =
-        model.model->loss(batch.tokens.to(device), batch.targets.to(device), training(dropout, key));
+    TrainingPass pass = training(dropout, key);
+    if (positions.defined()) pass.positions = positions.to(device);
+    const at::Tensor loss = model.model->loss(batch.tokens.to(device), batch.targets.to(device), pass);
     loss.backward();
     model.arena->collect_gradients();
     const TrainingPass judged = {.dropout = dropout,
-                                 .dropout_key = at::full({1}, static_cast<std::int64_t>(key), at::kLong)};
+                                 .dropout_key = at::full({1}, static_cast<std::int64_t>(key), at::kLong),
+                                 .positions = positions};
     const at::Tensor expected = judge.model->loss(batch.tokens, batch.targets, judged);
     expected.backward();
     EXPECT_LT(oracle::error(loss, expected), tolerance(logits_roundings(shape, time)));
@@ -76,7 +81,7 @@ class AgainstReference : public oracle::OnEverySetting {
       EXPECT_LT(oracle::error(parameter.part_of(model.arena->gradients()).flatten(), wanted), allowed)
           << parameter.spec.name;
     }
-    if (dropout == 0.0) expect_generation(shape, model, judge, batch.tokens);
+    if (dropout == 0.0 && !positions.defined()) expect_generation(shape, model, judge, batch.tokens);
   }
 
   // All at once, and one after the other behind a prompt.

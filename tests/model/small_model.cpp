@@ -1,8 +1,11 @@
 #include "tests/model/small_model.h"
 
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "base/random.h"
 #include "tests/oracle/tensors.h"
 
 namespace inkling::test {
@@ -31,6 +34,20 @@ Batch make_batch(const GptShape& shape, std::int64_t rows, std::int64_t time) {
   Batch batch{oracle::tokens(1, {rows, time}, shape.vocab_size), oracle::tokens(2, {rows, time}, shape.vocab_size)};
   batch.targets.select(0, rows - 1).slice(0, time / 2).fill_(not_scored);
   return batch;
+}
+
+at::Tensor make_positions(std::int64_t rows, std::int64_t time, std::uint64_t seed) {
+  const at::Tensor positions = at::zeros({rows, time}, at::kLong);
+  std::int64_t* const position = positions.data_ptr<std::int64_t>();
+  std::uint64_t documents = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t begin = 0, end = 0; begin < time; begin = end) {
+      const std::uint64_t length = 1 + random_below(mix64(seed), documents++, 9);
+      end = std::min(time, begin + static_cast<std::int64_t>(length));
+      for (std::int64_t i = begin; i < end; ++i) position[row * time + i] = i - begin;
+    }
+  }
+  return positions;
 }
 
 oracle::Weights oracle_weights(const ParameterArena& arena) {

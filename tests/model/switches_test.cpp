@@ -18,8 +18,8 @@
 namespace inkling::test {
 namespace {
 
-double judged_loss(const SmallModel& judge, const Batch& batch) {
-  return judge.model->loss(batch.tokens, batch.targets).item<double>();
+at::Tensor judged_loss(const SmallModel& judge, const Batch& batch, const at::Tensor& positions = {}) {
+  return judge.model->loss(batch.tokens, batch.targets, {.positions = positions});
 }
 
 // Every element of every weight: (loss(w + h) - loss(w - h)) / 2h.
@@ -27,7 +27,7 @@ void expect_finite_differences(const GptShape& shape) {
   SCOPED_TRACE(described(shape));
   const SmallModel judge = judge_of(shape, *make_lively_model(shape).arena);
   const Batch batch = make_batch(shape, 2, 3);
-  judge.model->loss(batch.tokens, batch.targets).backward();
+  judged_loss(judge, batch).backward();
   const at::NoGradGuard no_gradients;
   for (const Parameter& parameter : judge.arena->parameters()) {
     const Weight weight = judge.arena->weight(parameter.spec.name);
@@ -36,9 +36,9 @@ void expect_finite_differences(const GptShape& shape) {
     for (std::int64_t i = 0; i < parameter.count; ++i) {
       const double value = values[i], h = 1e-5;
       values[i] = value + h;
-      const double above = judged_loss(judge, batch);
+      const double above = judged_loss(judge, batch).item<double>();
       values[i] = value - h;
-      const double below = judged_loss(judge, batch);
+      const double below = judged_loss(judge, batch).item<double>();
       values[i] = value;
       ASSERT_NEAR(gradient[i], (above - below) / (2.0 * h), 2e-8) << parameter.spec.name << " element " << i;
     }
@@ -68,6 +68,43 @@ TEST(Reference, EveryGradientIsTheFiniteDifference) {
   for (const NamedShape& each : single_switches()) expect_finite_differences(tiny(each.shape));
 }
 
+// What the documents of a row add to the loss and to every gradient is what each adds that is alone.
+TEST(Reference, SeesEachDocumentOfARowAsIfItWereAlone) {
+  std::vector<NamedShape> shapes = single_switches();
+  for (std::uint64_t seed = 0; seed < 50; ++seed) shapes.push_back({"random", random_shape(seed)});
+  constexpr std::int64_t rows = 3, time = 17;
+  std::uint64_t seed = 0;
+  for (const NamedShape& each : shapes) {
+    SCOPED_TRACE(described(each.shape));
+    const SmallModel together = judge_of(each.shape, *make_lively_model(each.shape).arena),
+                     alone = judge_of(each.shape, *together.arena);
+    Batch batch = make_batch(each.shape, rows, time);
+    batch.targets = oracle::tokens(2, {rows, time}, each.shape.vocab_size);
+    const at::Tensor positions = make_positions(rows, time, ++seed);
+    const at::Tensor loss = judged_loss(together, batch, positions);
+    loss.backward();
+    double sum = 0;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const at::Tensor place = positions.select(0, row);
+      for (std::int64_t begin = 0, end = 0; begin < time; begin = end) {
+        for (end = begin + 1; end < time && place[end].item<std::int64_t>() != 0;) ++end;
+        const auto part = [&](const at::Tensor& of) { return of.narrow(0, row, 1).slice(1, begin, end); };
+        const at::Tensor share = alone.model->loss(part(batch.tokens), part(batch.targets))
+                                     .mul(static_cast<double>(end - begin) / static_cast<double>(rows * time));
+        share.backward();
+        sum += share.item<double>();
+      }
+    }
+    EXPECT_NEAR(loss.item<double>(), sum, 1e-12);
+    for (const Parameter& parameter : alone.arena->parameters()) {
+      EXPECT_LT(oracle::error(together.arena->weight(parameter.spec.name).gradient.flatten(),
+                              alone.arena->weight(parameter.spec.name).gradient.flatten()),
+                1e-10)
+          << parameter.spec.name;
+    }
+  }
+}
+
 class Switches : public AgainstReference {};
 
 TEST_P(Switches, EachAloneAgreesWithTheReference) {
@@ -75,6 +112,7 @@ TEST_P(Switches, EachAloneAgreesWithTheReference) {
     SCOPED_TRACE(each.name);
     expect_reference(each.shape);
     if (numbers_are_ours()) expect_reference(each.shape, 0.15);
+    expect_reference(each.shape, numbers_are_ours() ? 0.15 : 0.0, 17, make_positions(3, 17));
   }
 }
 
@@ -82,7 +120,8 @@ TEST_P(Switches, RandomCombinationsAgreeWithTheReference) {
   const std::uint64_t count = setting().gpu == oracle::Setting::real ? 200 : 60;  // fibers take their time
   for (std::uint64_t seed = 0; seed < count; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    expect_reference(random_shape(seed), seed % 4 == 0 && numbers_are_ours() ? 0.15 : 0.0);
+    const at::Tensor positions = seed % 3 == 0 ? make_positions(3, 17, seed) : at::Tensor();
+    expect_reference(random_shape(seed), seed % 4 == 0 && numbers_are_ours() ? 0.15 : 0.0, 17, positions);
     if (HasFailure()) return;
   }
 }

@@ -32,7 +32,7 @@ class RecordedStep : public testing::TestWithParam<const char*> {
  protected:
   RecordedStep() {
     tokens_.emplace(write_tokens("tokens.bin", 500));
-    order_.emplace(WindowKind::random, 1, tokens_->count(), 16);
+    take_documents(Documents::join);
     config_.model = {{.n_layer = 2, .n_head = 2, .n_embd = 24, .block_size = 16}, 0.1};
     config_.training.batch_size = 6;
     config_.training.micro_batch_size = 2;
@@ -46,6 +46,15 @@ class RecordedStep : public testing::TestWithParam<const char*> {
     if (!emulated()) INKLING_NEEDS_GPU(why_no_cuda());
   }
   bool emulated() const { return std::string_view(GetParam()) == "cpu"; }
+
+  // Every thirtieth token or so begins one.
+  void take_documents(Documents documents) {
+    separator_.reset();
+    if (documents != Documents::join) separator_ = 7;
+    windows_.emplace(
+        *tokens_,
+        WindowSettings{.order = WindowKind::random, .block_size = 16, .documents = documents, .separator = separator_});
+  }
 
   TokenSequence write_tokens(const std::string& name, std::uint64_t count) const {
     std::vector<Token> drawn;
@@ -65,26 +74,28 @@ class RecordedStep : public testing::TestWithParam<const char*> {
 
   std::unique_ptr<Trainer> trainer() const {
     const GptShape shape = shape_from(config_.model, 30);
-    auto made = std::make_unique<Trainer>(config_, shape, runtime_);
+    auto made = std::make_unique<Trainer>(config_, shape, runtime_, separator_);
     initialize(made->arena(), shape, 1);
     return made;
   }
-  void step(Trainer& trainer, std::int64_t number) const { trainer.step(number, *tokens_, *order_); }
+  void step(Trainer& trainer, std::int64_t number) const { trainer.step(number, *windows_); }
 
   // The same as Trainer::estimate_loss(), one window at a time.
   double loss_of_each_window(Trainer& trainer, const TokenSequence& tokens) const {
     const at::NoGradGuard no_gradient;
     const at::Device device = trainer.arena().values().device();
     const std::int64_t block_size = config_.model.block_size;
-    const auto starts =
-        evaluation_windows(tokens.count(), block_size, config_.evaluation.batches * config_.training.batch_size);
+    const std::vector<Row> rows =
+        evaluation_rows(tokens.count(), block_size, config_.evaluation.batches * config_.training.batch_size);
     double sum = 0;
-    for (const std::uint64_t start : starts) {
-      const Batch window = empty_batch(1, block_size, at::kCPU);
-      fill_batch(window, tokens, std::vector{start});
-      sum += trainer.model().loss(window.tokens.to(device), window.targets.to(device)).item<double>();
+    for (const Row& row : rows) {
+      const Batch window = empty_batch(1, block_size, at::kCPU, separator_.has_value());
+      fill_batch(window, tokens, std::span(&row, 1), separator_);
+      TrainingPass pass;
+      if (separator_) pass.positions = window.positions.to(device);
+      sum += trainer.model().loss(window.tokens.to(device), window.targets.to(device), pass).item<double>();
     }
-    return sum / static_cast<double>(starts.size());
+    return sum / static_cast<double>(rows.size());
   }
 
   static void expect_near(const std::vector<StepResult>& results, const std::vector<StepResult>& expected) {
@@ -123,7 +134,8 @@ class RecordedStep : public testing::TestWithParam<const char*> {
   Runtime runtime_ = {.threads = 2};
   std::optional<oracle::EmulatedGpu> gpu_;
   std::optional<TokenSequence> tokens_;
-  std::optional<WindowOrder> order_;
+  std::optional<Token> separator_;
+  std::optional<TrainingWindows> windows_;
   Config config_;
 };
 
@@ -143,6 +155,18 @@ TEST_P(RecordedStep, ByMuonLearnsWhatTheCpuLearns) {
 
 // Three micro-batches: the first is one graph, the others are repetitions of another.
 TEST_P(RecordedStep, LearnsWhatTheStepOnTheCpuLearns) { expect_what_the_cpu_learns(); }
+
+TEST_P(RecordedStep, OfDocumentsThatAreKeptApartLearnsWhatTheCpuLearns) {
+  config_.model = {test::modern_shape, 0.1};
+  config_.model.block_size = 16;
+  take_documents(Documents::mask);
+  expect_what_the_cpu_learns();
+}
+
+TEST_P(RecordedStep, OfPackedDocumentsLearnsWhatTheCpuLearns) {
+  take_documents(Documents::align);
+  expect_what_the_cpu_learns();
+}
 
 TEST_P(RecordedStep, WithTheWholeBatchAtOnceToo) {
   config_.training.micro_batch_size = config_.training.batch_size;
@@ -165,9 +189,12 @@ TEST_P(RecordedStep, MicroBatchesAddUpToTheWholeBatch) {
     EXPECT_LT(oracle::error(added_up->arena().values(), whole->arena().values()), 1e-3);
   };
   for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
-    SCOPED_TRACE(str("on the CPU, ", word_of(kernels)));
-    runtime_.kernels = kernels;
-    compare();
+    for (const Documents documents : {Documents::join, Documents::align}) {
+      SCOPED_TRACE(str("on the CPU, ", word_of(kernels), ", ", word_of(documents)));
+      runtime_.kernels = kernels;
+      take_documents(documents);
+      compare();
+    }
   }
   runtime_.kernels = Kernels::fused;
   go_to_gpu();
@@ -224,6 +251,7 @@ TEST_P(RecordedStep, KeepsTheAverageOfWhatEveryStepLeaves) {
 
 // Whole micro-batches are a graph's; of five windows one is left.
 TEST_P(RecordedStep, EvaluatesAsTheCpuDoesBetweenStepsThatItLeavesAsTheyAre) {
+  take_documents(Documents::mask);
   const TokenSequence five_windows = write_tokens("few.bin", 16 + 1 + 4);
   config_.evaluation.batches = 3;
   const auto losses = [&] {
@@ -296,8 +324,8 @@ TEST(RecordedEvaluation, QueuesARecordingForEachBatchAndReadsOneNumber) {
   config.evaluation.batches = 5;
   Trainer trainer(config, shape_from(config.model, 30), Runtime{.threads = 2});
   initialize(trainer.arena(), shape_from(config.model, 30), 1);
-  const WindowOrder order(WindowKind::random, 1, tokens.count(), 8);
-  for (std::int64_t step = 0; step < 2; ++step) trainer.step(step, tokens, order);
+  const TrainingWindows windows(tokens, {.order = WindowKind::random, .block_size = 8});
+  for (std::int64_t step = 0; step < 2; ++step) trainer.step(step, windows);
   passes_queued = numbers_read = 0;
   const auto counting = at::addThreadLocalCallback(at::RecordFunctionCallback(count_numbers_read));
   trainer.estimate_loss(tokens);

@@ -27,7 +27,8 @@ TEST_F(ResumeSlow, ResumedRunMatchesUninterruptedRunBitForBit) {
   }
 }
 
-// Muon, a falling rate, an average, and every newer switch of the model. The run is made in thirty parts of one step.
+// Muon, a falling rate, an average, packed documents, and every newer switch of the model. The run is made in thirty
+// parts of one step.
 TEST_F(ResumeSlow, RunStoppedAtEveryStepMatchesUninterruptedRunBitForBitWithAllOfItOn) {
   const std::string all =
       "--set optimizer.name=muon --set optimizer.vector_learning_rate=2e-3 --set optimizer.head_learning_rate=3e-3 "
@@ -35,7 +36,9 @@ TEST_F(ResumeSlow, RunStoppedAtEveryStepMatchesUninterruptedRunBitForBitWithAllO
       "--set schedule.warmup_steps=1 --set training.ema=0.9 --set model.activation=swiglu --set model.norm=rmsnorm "
       "--set model.norm_weights=false --set model.qk_norm=true --set model.position=rope "
       "--set model.tie_embeddings=false --set model.initialization=zero_output --set model.embedding_norm=true "
-      "--set model.conv=4 --set model.dropout=0.1 --set evaluation.interval=30";
+      "--set model.conv=4 --set model.dropout=0.1 --set evaluation.interval=30 --set data.source=[text.txt,more.txt] "
+      "--set data.documents=align";
+  write_file(folder / "more.txt", "Another document.\nIt is short.\n");
   const auto train_to = [&](int steps, const std::string& out) {
     return train({all, str("--set training.max_steps=", steps), "--out", out}).code;
   };

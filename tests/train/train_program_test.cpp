@@ -34,6 +34,29 @@ TEST_F(TrainProgram, WritesLogConfigAndCheckpointsAndKeepsNewestAndBest) {
   EXPECT_LE(std::distance(fs::directory_iterator(folder / "runs/run/checkpoints"), fs::directory_iterator()), 2);
 }
 
+TEST_F(TrainProgram, DocumentsAreKeptApartOrPackedWhereTheirSeparatorIsKnown) {
+  const std::string few = "--set training.max_steps=5 --set evaluation.interval=5 --set schedule.decay_steps=5";
+  for (const std::string documents : {"mask", "align"}) {
+    const std::string asked = "--set data.documents=" + documents;
+    expect_refused(train({few, asked}), {"data.documents is " + documents, "single text", "join", ".jsonl"});
+  }
+  std::string lines;
+  for (int i = 0; i < 90; ++i) {
+    lines += str("{\"text\": \"", i, " ", std::string(static_cast<std::size_t>(i % 7) * 9, 'a'), "\"}\n");
+  }
+  write_file(folder / "text.jsonl", lines);
+  std::vector<double> losses;
+  for (const std::string documents : {"join", "mask", "align"}) {
+    const Outcome outcome =
+        train({few, "--set data.source=text.jsonl --out runs/" + documents + " --set data.documents=" + documents});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err.find(" documents into ") != std::string::npos, documents == "align") << outcome.err;
+    losses.push_back(log("runs/" + documents).back()["val_loss"].get<double>());
+  }
+  EXPECT_NE(losses[0], losses[1]);
+  EXPECT_NE(losses[1], losses[2]);
+}
+
 TEST_F(TrainProgram, FinishedRunSaysSo) {
   ASSERT_EQ(train({"--set", "training.max_steps=6"}).code, 0);
   const std::string before = read_file(folder / "runs/run/log.jsonl");

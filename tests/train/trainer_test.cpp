@@ -30,14 +30,14 @@ TEST_P(TrainerMemory, NoTensorMemoryIsTakenFromTheSystemAfterTheSecondStep) {
   config.training.batch_size = 6;
   config.training.micro_batch_size = 3;
   config.training.max_steps = 10;
-  const WindowOrder order(WindowKind::random, 1, tokens.count(), 17);
+  const TrainingWindows windows(tokens, {.order = WindowKind::random, .block_size = 17});
   const Runtime runtime = {.threads = 2};
   Trainer trainer(config, shape_from(config.model, 50), runtime);
   initialize(trainer.arena(), shape_from(config.model, 50), 1);
-  trainer.step(0, tokens, order);
-  trainer.step(1, tokens, order);
+  trainer.step(0, windows);
+  trainer.step(1, windows);
   const CpuMemory before = cpu_memory();
-  for (std::int64_t step = 2; step < 6; ++step) trainer.step(step, tokens, order);
+  for (std::int64_t step = 2; step < 6; ++step) trainer.step(step, windows);
   EXPECT_EQ(cpu_memory().allocations, before.allocations);
   EXPECT_EQ(cpu_memory().held, before.held);
 }
@@ -48,17 +48,36 @@ TEST(Batches, HoldEachWindowAndTheTokenThatFollowsEach) {
   const TemporaryFolder folder;
   const TokenSequence tokens({write_shard(folder / "tokens.bin", {10, 11, 12, 13, 14, 15, 16, 17})}, 50);
   const Batch batch = empty_batch(3, 4, at::kCPU);
-  fill_batch(batch, tokens, std::vector<std::uint64_t>{3, 0});
+  fill_batch(batch, tokens, std::vector<Row>{{{3, 4}}, {{0, 4}}});
   const std::vector<std::int64_t> expected = {13, 14, 15, 16, 10, 11, 12, 13, 0, 0, 0, 0};
   const std::vector<std::int64_t> targets = {14, 15, 16, 17, 11, 12, 13, 14, 0, 0, 0, 0};
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), batch.tokens.const_data_ptr<std::int64_t>()));
   EXPECT_TRUE(std::equal(targets.begin(), targets.end(), batch.targets.const_data_ptr<std::int64_t>()));
 }
 
+// Documents begin with a 9. The second row has two, and room for two tokens more.
+TEST(Batches, SayWhereInItsDocumentEachTokenStands) {
+  const TemporaryFolder folder;
+  const TokenSequence tokens({write_shard(folder / "tokens.bin", {11, 9, 12, 13, 9, 14, 15, 16, 9, 17})}, 50);
+  const Batch batch = empty_batch(2, 6, at::kCPU, true);
+  fill_batch(batch, tokens, std::vector<Row>{{{0, 6}}, {{7, 1}, {4, 3}}}, 9);
+  const auto expect = [](const at::Tensor& actual, const std::vector<std::int64_t>& expected) {
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), actual.const_data_ptr<std::int64_t>())) << actual;
+  };
+  expect(batch.tokens, {11, 9, 12, 13, 9, 14, 16, 9, 14, 15, 9, 9});
+  expect(batch.targets, {9, 12, 13, 9, 14, 15, 9, 14, 15, 16, not_scored, not_scored});
+  expect(batch.positions, {0, 0, 1, 2, 0, 1, 0, 0, 1, 2, 0, 1});
+  EXPECT_EQ(scored_targets(std::vector<Row>{{{0, 6}}, {{7, 1}, {4, 3}}}), 10u);
+}
+
 TEST(Batches, TakeTheirWindowsInTheRunsOrder) {
-  const WindowOrder order(WindowKind::random, 1, 1000, 16);
-  const std::vector<std::uint64_t> expected = {order.start(20), order.start(21), order.start(22)};
-  EXPECT_EQ(training_windows(order, 3, 6, 2, 3), expected);
+  const TemporaryFolder folder;
+  const TokenSequence tokens({write_shard(folder / "tokens.bin", std::vector<Token>(1000, 7))}, 50);
+  const WindowOrder order(WindowKind::random, 5, 1000, 16);
+  const TrainingWindows windows(tokens, {.order = WindowKind::random, .seed = 5, .block_size = 16});
+  std::vector<Row> expected;
+  for (std::uint64_t number = 18; number < 24; ++number) expected.push_back({{order.start(number), 16}});
+  EXPECT_EQ(training_rows(windows, 3, 6), expected);
 }
 
 TEST(DropoutKey, DiffersBySeedStepAndMicroBatch) {
@@ -90,7 +109,10 @@ class Training : public testing::Test {
   }
 
   const TemporaryFolder folder_;
-  const WindowOrder order_{WindowKind::random, 1, 100, 16};  // of 100 tokens
+  static TrainingWindows windows_of(const TokenSequence& tokens) {
+    return {tokens, {.order = WindowKind::random, .block_size = 16}};
+  }
+
   Config config_;
 };
 
@@ -100,7 +122,7 @@ TEST_F(Training, EachStepHasTheLearningRateOfItsNumber) {
   config_.schedule.warmup_steps = 1;
   config_.training.max_steps = 3;
   const auto made = trainer();
-  for (std::int64_t step = 0; step < 3; ++step) made->step(step, tokens, order_);
+  for (std::int64_t step = 0; step < 3; ++step) made->step(step, windows_of(tokens));
   const auto results = made->results();
   ASSERT_EQ(results.size(), 3u);
   EXPECT_DOUBLE_EQ(results[0].learning_rate, 0.5e-3);  // in the middle of a warm-up of one step
@@ -115,7 +137,7 @@ TEST_F(Training, NormsOfTheGroupsAreThoseOfTheirParametersAndTogetherTheWhole) {
     config_.model.tie_embeddings = tied;
     for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
       const auto made = trainer(kernels);
-      made->step(0, tokens, order_);
+      made->step(0, windows_of(tokens));
       const double whole = made->results().at(0).grad_norm;
       double together = 0;
       const std::vector<GroupNorms> norms = made->norms();
@@ -145,7 +167,7 @@ TEST_F(Training, DropoutFallsByTheKeyOfTheMicroBatch) {
   const TokenSequence tokens = write_tokens(different);
   config_.model.dropout = 0.3;
   const Batch batch = empty_batch(2, 16, at::kCPU);
-  fill_batch(batch, tokens, training_windows(order_, 5, 2, 0, 2));
+  fill_batch(batch, tokens, training_rows(windows_of(tokens), 5, 2));
   for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     const auto made = trainer(kernels);
     const auto key = static_cast<std::int64_t>(dropout_key(config_.training.seed, 5, 0));
@@ -154,7 +176,7 @@ TEST_F(Training, DropoutFallsByTheKeyOfTheMicroBatch) {
       return made->model().loss(batch.tokens, batch.targets, pass).item<double>();
     };
     const double with_dropout = loss(0.3), without = loss(0.0);
-    made->step(5, tokens, order_);
+    made->step(5, windows_of(tokens));
     EXPECT_NEAR(made->results().at(0).loss, with_dropout, 1e-6);
     EXPECT_GT(std::abs(with_dropout - without), 1e-4);
   }
@@ -168,7 +190,7 @@ TEST_F(Training, RefusesATokenOutsideTheVocabularyWithItsPlace) {
     const auto made = trainer(kernels);
     const Runtime runtime = {.kernels = kernels, .threads = 1};
     const std::string place = "tokens.bin: token number ";
-    EXPECT_TRUE(contains(input_error([&] { made->step(0, tokens, order_); }), place));
+    EXPECT_TRUE(contains(input_error([&] { made->step(0, windows_of(tokens)); }), place));
     EXPECT_TRUE(contains(input_error([&] { made->estimate_loss(tokens); }), place));
     EXPECT_TRUE(contains(input_error([&] { score_windows(made->model(), runtime, tokens); }), place));
   }

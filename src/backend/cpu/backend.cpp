@@ -19,7 +19,7 @@ const Backend& cpu_backend() {
       .norm_heads_backward = cpu::norm_heads_backward,
       .rotate = cpu::rotate,
       .attention = cpu::attention,
-      .keeps_probabilities = [](at::ScalarType, const AttentionForm&) { return false; },
+      .keeps_probabilities = [](at::ScalarType, const AttentionForm&, bool) { return false; },
       .attention_backward = cpu::attention_backward,
       .head = cpu::head,
       .head_backward = cpu::head_backward,

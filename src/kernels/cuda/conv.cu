@@ -1,5 +1,5 @@
 // A causal convolution of each channel for itself, with the input added: y_t = x_t + sum over k of weight[k] x_(t-k).
-// Row n is position n % time of its text; nothing stands before a text.
+// Row n is position n % time of its text, or where it stands in its document; nothing stands before either.
 #include "kernels/cuda/column_sums.h"
 #include "kernels/cuda/reductions.h"
 #include "kernels/cuda/tables.h"
@@ -10,6 +10,13 @@ namespace {
 struct ConvShape {
   std::int64_t rows, time;
   int channels, width;
+  const std::int64_t* positions;  // [rows], or null: then row n is at n % time
+
+  __device__ std::int64_t position(std::int64_t row) const {
+    return positions == nullptr ? row % time : positions[row];
+  }
+  // Whether the k-th row behind this one belongs to the same document.
+  __device__ bool reaches(std::int64_t row, std::int64_t k) const { return row + k < rows && position(row + k) >= k; }
 };
 
 __device__ inline std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
@@ -29,11 +36,11 @@ __global__ void __launch_bounds__(block_size)
   const std::int64_t pack = static_cast<std::int64_t>(blockIdx.x) * block_size + threadIdx.x;
   if (pack >= shape.rows * packs) return;
   const std::int64_t row = pack / packs, column = pack % packs * width;
-  const std::int64_t position = row % shape.time, there = step < 0 ? position : shape.time - 1 - position;
-  const std::int64_t seen = least(there + 1, shape.width);
+  const std::int64_t seen = step < 0 ? least(shape.position(row) + 1, shape.width) : shape.width;
   const Element* const values = x + row * shape.channels + column;
   Pack<width> sum = load<width>(values);
   for (std::int64_t k = 0; k < seen; ++k) {
+    if (step > 0 && !shape.reaches(row, k)) break;
     add_product(load<width>(weight + k * shape.channels + column), load<width>(values + k * step * shape.channels),
                 sum);
   }
@@ -49,7 +56,7 @@ __global__ void __launch_bounds__(block_size)
   const std::int64_t k = static_cast<std::int64_t>(blockIdx.z);
   float sum = 0.0f;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x); row < shape.rows; row += gridDim.x) {
-    if (row % shape.time < k) continue;
+    if (shape.position(row) < k) continue;
     const std::int64_t place = row * shape.channels + channel;
     sum += to_float(dout[place]) * to_float(x[place - k * shape.channels]);
   }
@@ -74,8 +81,9 @@ __global__ void __launch_bounds__(block_size)
   out[place] = from_float<Element>(sum);
 }
 
-ConvShape shape_of(std::int64_t rows, std::int64_t time, std::int64_t channels, std::int64_t width) {
-  return {rows, time, static_cast<int>(channels), static_cast<int>(width)};
+ConvShape shape_of(std::int64_t rows, std::int64_t time, std::int64_t channels, std::int64_t width,
+                   const std::int64_t* positions) {
+  return {rows, time, static_cast<int>(channels), static_cast<int>(width), positions};
 }
 
 template <typename Element>
@@ -88,16 +96,16 @@ void queue(const char* name, const Element* x, const Element* weight, Element* o
 }
 
 template <typename Element>
-void conv_forward(const Element* x, const Element* weight, Element* out, std::int64_t rows, std::int64_t time,
-                  std::int64_t channels, std::int64_t width, Stream stream) {
-  queue("conv_forward", x, weight, out, shape_of(rows, time, channels, width), -1, stream);
+void conv_forward(const Element* x, const Element* weight, const std::int64_t* positions, Element* out,
+                  std::int64_t rows, std::int64_t time, std::int64_t channels, std::int64_t width, Stream stream) {
+  queue("conv_forward", x, weight, out, shape_of(rows, time, channels, width, positions), -1, stream);
 }
 
 template <typename Element>
-void conv_backward(const Element* dout, const Element* x, const Element* weight, Element* dx, float* dweight,
-                   float* scratch, std::int64_t rows, std::int64_t time, std::int64_t channels, std::int64_t width,
-                   Stream stream) {
-  const ConvShape shape = shape_of(rows, time, channels, width);
+void conv_backward(const Element* dout, const Element* x, const Element* weight, const std::int64_t* positions,
+                   Element* dx, float* dweight, float* scratch, std::int64_t rows, std::int64_t time,
+                   std::int64_t channels, std::int64_t width, Stream stream) {
+  const ConvShape shape = shape_of(rows, time, channels, width, positions);
   queue("conv_backward", dout, weight, dx, shape, 1, stream);
   const auto parts = static_cast<unsigned>(std::min<std::int64_t>(column_parts, rows));
   const dim3 grid(parts, blocks_for(channels, block_size), static_cast<unsigned>(width));
@@ -109,7 +117,7 @@ template <typename Element>
 void conv_cached(const Element* x, Element* inputs, const Element* weight, const std::int64_t* lengths, Element* out,
                  std::int64_t batch, std::int64_t channels, std::int64_t width, Stream stream) {
   launch("conv_cached", conv_cached_kernel<Element>, blocks_for(batch * channels, block_size), block_size, stream, x,
-         inputs, weight, lengths, out, shape_of(batch, 1, channels, width));
+         inputs, weight, lengths, out, shape_of(batch, 1, channels, width, nullptr));
 }
 
 }  // namespace

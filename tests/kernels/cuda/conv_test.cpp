@@ -7,14 +7,34 @@ namespace {
 
 constexpr std::pair<std::int64_t, std::int64_t> times_and_widths[] = {{1, 2}, {3, 7}, {9, 4}, {16, 32}};
 
-// Shape::rows are texts.
+// Shape::rows are texts, each of one document or, where positions_ holds each token's, of several.
 class ConvKernels : public DeviceKernels {
  protected:
+  // Calls body(device_positions) without documents, and with some of 1 to 5 tokens.
+  template <typename Body>
+  void with_and_without_documents(std::int64_t time, const Body& body) {
+    positions_.clear();
+    body(static_cast<const std::int64_t*>(nullptr));
+    SCOPED_TRACE("documents");
+    std::int64_t position = 0;
+    for (std::int64_t row = 0; row < rows * time; ++row, ++position) {
+      if (row % time == 0 || row % 5 == 2 || row % 7 == 3) position = 0;
+      positions_.push_back(position);
+    }
+    const DeviceArray<std::int64_t> on_device(positions_);
+    body(static_cast<const std::int64_t*>(on_device.get()));
+    positions_.clear();
+  }
+
+  std::int64_t position(std::int64_t row, std::int64_t time) const {
+    return positions_.empty() ? row % time : positions_[static_cast<std::size_t>(row)];
+  }
+
   // Calls body(to, from, weight's element) for each pair of an output and an input that it depends on.
   template <typename Body>
   void for_each_term(std::int64_t time, std::int64_t width, const Body& body) const {
     for (std::int64_t row = 0; row < rows * time; ++row) {
-      for (std::int64_t k = 0; k < width && k <= row % time; ++k) {
+      for (std::int64_t k = 0; k < width && k <= position(row, time); ++k) {
         for (std::int64_t c = 0; c < channels; ++c) {
           body(static_cast<std::size_t>(row * channels + c), static_cast<std::size_t>((row - k) * channels + c),
                static_cast<std::size_t>(k * channels + c));
@@ -31,6 +51,8 @@ class ConvKernels : public DeviceKernels {
     });
     return out;
   }
+
+  std::vector<std::int64_t> positions_;
 };
 
 TEST_P(ConvKernels, ForwardIsTheFormula) {
@@ -38,10 +60,12 @@ TEST_P(ConvKernels, ForwardIsTheFormula) {
     for (const auto& [time, width] : times_and_widths) {
       const auto x = normals<Element>(rows * time * channels, 1), weight = normals<Element>(width * channels, 2);
       const DeviceArray<Element> dx(x, misplaced), dweight(weight, misplaced), out(rows * time * channels, misplaced);
-      cuda_kernels<Element>().conv_forward(dx.get(), dweight.get(), out.get(), rows * time, time, channels, width,
-                                           nullptr);
-      expect_near<Element>(out.read(), output(x, weight, time, width), sum_error(static_cast<double>(width + 1)),
-                           "out");
+      with_and_without_documents(time, [&](const std::int64_t* positions) {
+        cuda_kernels<Element>().conv_forward(dx.get(), dweight.get(), positions, out.get(), rows * time, time, channels,
+                                             width, nullptr);
+        expect_near<Element>(out.read(), output(x, weight, time, width), sum_error(static_cast<double>(width + 1)),
+                             "out");
+      });
     }
   });
 }
@@ -53,20 +77,22 @@ TEST_P(ConvKernels, BackwardIsTheTransposeAndAddsToTheWeightGradient) {
       const auto x = normals<Element>(size, 1), weight = normals<Element>(width * channels, 2),
                  dout = normals<Element>(size, 3);
       const auto before = normals<float>(width * channels, 4);
-      std::vector<double> dx(dout.begin(), dout.end()), dweight(before.begin(), before.end());
-      for_each_term(time, width, [&](std::size_t to, std::size_t from, std::size_t element) {
-        dx[from] += static_cast<double>(weight[element]) * dout[to];
-        dweight[element] += static_cast<double>(x[from]) * dout[to];
-      });
       const DeviceArray<Element> device_x(x, misplaced), device_weight(weight, misplaced), device_dout(dout, misplaced),
           device_dx(size, misplaced);
-      const DeviceArray<float> device_dweight(before), scratch(column_scratch(width * channels));
-      cuda_kernels<Element>().conv_backward(device_dout.get(), device_x.get(), device_weight.get(), device_dx.get(),
-                                            device_dweight.get(), scratch.get(), rows * time, time, channels, width,
-                                            nullptr);
-      expect_near<Element>(device_dx.read(), dx, sum_error(static_cast<double>(width + 1)), "dx");
-      expect_near<float>(device_dweight.read(), dweight, sum_error(static_cast<double>(rows * time + 1)), "dweight");
-      scratch.read();  // its guards
+      with_and_without_documents(time, [&](const std::int64_t* positions) {
+        std::vector<double> dx(dout.begin(), dout.end()), dweight(before.begin(), before.end());
+        for_each_term(time, width, [&](std::size_t to, std::size_t from, std::size_t element) {
+          dx[from] += static_cast<double>(weight[element]) * dout[to];
+          dweight[element] += static_cast<double>(x[from]) * dout[to];
+        });
+        const DeviceArray<float> device_dweight(before), scratch(column_scratch(width * channels));
+        cuda_kernels<Element>().conv_backward(device_dout.get(), device_x.get(), device_weight.get(), positions,
+                                              device_dx.get(), device_dweight.get(), scratch.get(), rows * time, time,
+                                              channels, width, nullptr);
+        expect_near<Element>(device_dx.read(), dx, sum_error(static_cast<double>(width + 1)), "dx");
+        expect_near<float>(device_dweight.read(), dweight, sum_error(static_cast<double>(rows * time + 1)), "dweight");
+        scratch.read();  // its guards
+      });
     }
   });
 }
