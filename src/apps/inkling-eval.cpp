@@ -6,6 +6,7 @@
 #include "checkpoint/load_model.h"
 #include "config/config.h"
 #include "data/dataset.h"
+#include "data/windows.h"
 #include "evaluate/documents.h"
 #include "evaluate/print.h"
 #include "evaluate/validation.h"
@@ -75,7 +76,9 @@ void evaluate_split(const LoadedModel& model, const Config& config, const Flags&
   check_tokenizer(model, dataset);
   warn_of_other_data(model, dataset);
   if (const auto reason = why_no_bound(dataset, model.model->shape().block_size)) log_warning(*reason);
-  const Evaluation result = evaluate_validation(*model.model, model.runtime, dataset, 0, flags.stride);
+  const Tokenizer* const tokenizer = dataset.tokenizer ? dataset.tokenizer.get() : model.tokenizer.get();
+  const auto separator = document_separator(config.data.documents, tokenizer);
+  const Evaluation result = evaluate_validation(*model.model, model.runtime, dataset, 0, flags.stride, separator);
   print(std::cout, result, settings);
   if (!result.bound || !result.bound->impossible()) return;
   throw Error::internal(

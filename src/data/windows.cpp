@@ -35,6 +35,16 @@ std::uint64_t numbered_window(WindowKind kind, std::uint64_t seed, std::uint64_t
   return Permutation(random_key(seed, Purpose::window_order, sample / count), count)(sample % count);
 }
 
+std::optional<Token> document_separator(Documents documents, const Tokenizer* tokenizer) {
+  if (documents == Documents::join) return std::nullopt;
+  const auto separator = tokenizer != nullptr ? tokenizer->separator() : std::nullopt;
+  if (separator) return separator;
+  throw Error::input(str("data.documents is ", word_of(documents), ", and nothing says where a document begins: ",
+                         tokenizer != nullptr ? "the data is a single text without separators"
+                                              : "ready token files do not tell which token is their separator",
+                         "; leave it out (join), or give the texts as several files or as .jsonl"));
+}
+
 TrainingWindows::TrainingWindows(const TokenSequence& tokens, const WindowSettings& settings)
     : tokens_(tokens), settings_(settings), order_(settings.order, settings.seed, tokens.count(), settings.block_size) {
   if (settings.documents == Documents::align) {

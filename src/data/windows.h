@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "data/packed_windows.h"
 #include "formats/token_file.h"
+#include "text/tokenizer.h"
 
 namespace inkling {
 
@@ -48,6 +49,10 @@ class WindowOrder {
 //   epoch:  Permutation(random_key(seed, window_order, e), count)(i)    with e, i = sample div count, sample mod count
 //   random: random_below(random_key(seed, window_offset, 0), sample, count)
 std::uint64_t numbered_window(WindowKind kind, std::uint64_t seed, std::uint64_t count, std::uint64_t sample);
+
+// Returns the separator by which documents are kept apart; none for `join`. tokenizer: that of the data, or null. Throws
+// Error input where there is no separator.
+std::optional<Token> document_separator(Documents documents, const Tokenizer* tokenizer);
 
 struct WindowSettings {
   WindowKind order = WindowKind::epoch;

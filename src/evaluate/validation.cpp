@@ -52,9 +52,11 @@ bool fits(const std::vector<StoryBound>& stories, std::int64_t block_size) {
 }  // namespace
 
 std::vector<ScoredPiece> score_windows(const Model& model, const Runtime& runtime, const TokenSequence& sequence,
-                                       std::uint64_t limit, std::optional<std::int64_t> stride) {
+                                       std::uint64_t limit, std::optional<std::int64_t> stride,
+                                       std::optional<Token> separator) {
   const std::int64_t block_size = model.shape().block_size;
   WindowCutter cutter(block_size, stride.value_or(block_size));
+  const WindowCutter untouched = cutter;
   PassageScorer scorer(model, runtime);
   Progress progress("evaluating", sequence.count(), "tokens");
   std::uint64_t windows = 0;
@@ -64,12 +66,23 @@ std::vector<ScoredPiece> score_windows(const Model& model, const Runtime& runtim
     ++windows;
     return true;
   };
-  std::vector<Token> part;
-  for (std::uint64_t at = 0; at < sequence.count() && (limit == 0 || windows < limit); at += part.size()) {
-    part.resize(std::min(static_cast<std::uint64_t>(block_size), sequence.count() - at));
-    sequence.read(at, part);
-    cutter.add(part);
-    while (score(cutter.next())) progress.update(at);
+  std::vector<Token> read;
+  for (std::uint64_t at = 0; at < sequence.count() && (limit == 0 || windows < limit); at += read.size()) {
+    read.resize(std::min(static_cast<std::uint64_t>(block_size), sequence.count() - at));
+    sequence.read(at, read);
+    for (std::span<const Token> rest = read; !rest.empty();) {
+      const auto end = separator ? std::find(rest.begin(), rest.end(), *separator) : rest.end();
+      const bool ends = end != rest.end();
+      const std::span<const Token> part = rest.first(static_cast<std::size_t>(end - rest.begin()) + (ends ? 1 : 0));
+      cutter.add(part);
+      while (score(cutter.next())) progress.update(at);
+      if (ends) {
+        score(cutter.last());
+        cutter = untouched;
+        cutter.add(part.last(1));  // the next document begins with it
+      }
+      rest = rest.subspan(part.size());
+    }
   }
   score(cutter.last());
   Stretches stretches(block_size);
@@ -113,7 +126,7 @@ std::vector<ScoredPiece> score_stories(const Model& model, const Runtime& runtim
 double Evaluation::perplexity() const { return std::exp(loss); }
 
 Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const Dataset& dataset, std::uint64_t limit,
-                               std::optional<std::int64_t> stride) {
+                               std::optional<std::int64_t> stride, std::optional<Token> separator) {
   if (stride) check_stride(*stride, model.shape().block_size);
   if (dataset.vocab_size > static_cast<std::uint64_t>(model.shape().vocab_size)) {
     throw Error::input(str("the data in ", dataset.folder.string(), " has a vocabulary of ",
@@ -130,7 +143,7 @@ Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const
     evaluation = summarize(pieces);
     evaluation.bound = compare(pieces, stories);
   } else {
-    const auto pieces = score_windows(model, runtime, sequence, limit, stride);
+    const auto pieces = score_windows(model, runtime, sequence, limit, stride, separator);
     if (pieces.empty()) throw Error::input("the validation split holds fewer than two tokens: nothing can be scored");
     evaluation = summarize(pieces);
   }

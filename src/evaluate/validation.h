@@ -15,10 +15,12 @@ namespace inkling {
 
 // Scores `sequence` in windows of block_size (evaluate/windows.h) and returns it in pieces of block_size tokens. Takes
 // at most the first `limit` windows; 0 means all. By default the windows lie back to back. (The loss of nanoGPT's
-// models is comparable when it is taken over the whole split like this.) Throws Error input for a stride out of its
-// range.
+// models is comparable when it is taken over the whole split like this.) With a separator each document is cut into
+// windows for itself: its tokens see none before the separator that it begins with, and the one behind it is scored as
+// its end. Throws Error input for a stride out of its range.
 std::vector<ScoredPiece> score_windows(const Model& model, const Runtime& runtime, const TokenSequence& sequence,
-                                       std::uint64_t limit = 0, std::optional<std::int64_t> stride = {});
+                                       std::uint64_t limit = 0, std::optional<std::int64_t> stride = {},
+                                       std::optional<Token> separator = {});
 
 // Scores each story alone, from its beginning: position 0 holds the separator, the targets are the story's tokens and
 // the separator after it. stories[k].tokens (separator included) says where each ends. Stories may have different
@@ -49,11 +51,12 @@ struct Evaluation {
 };
 
 // Evaluates the validation split of `dataset`: story by story with the bound where it has one and every story fits into
-// a block, in windows otherwise. `limit` and `stride` are as above; the limit is in stories or windows, and stories
-// need no stride (one out of its range is refused all the same). Uses no random numbers and leaves the model as it is.
+// a block, in windows otherwise. `limit`, `stride` and `separator` are as above; the limit is in stories or windows, and
+// stories need no stride (one out of its range is refused all the same). Uses no random numbers and leaves the model as it is.
 // Throws Error input if the data has more tokens than the model's vocabulary, or too few to score any.
 Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const Dataset& dataset,
-                               std::uint64_t limit = 0, std::optional<std::int64_t> stride = {});
+                               std::uint64_t limit = 0, std::optional<std::int64_t> stride = {},
+                               std::optional<Token> separator = {});
 
 // Returns why there is no bound although the corpus has one: "its longest story takes 321 tokens and …"; else none.
 std::optional<std::string> why_no_bound(const Dataset& dataset, std::int64_t block_size);

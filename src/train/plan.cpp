@@ -83,17 +83,6 @@ std::uint64_t count_tokens(const Dataset& dataset, const std::optional<InitialMo
   return std::max({dataset.vocab_size, of_tokenizer, of_model});
 }
 
-// Returns the separator by which documents are kept apart; none where they are not.
-std::optional<Token> document_separator(const DataConfig& data, const Dataset& dataset) {
-  if (data.documents == Documents::join) return std::nullopt;
-  const auto separator = dataset.tokenizer ? dataset.tokenizer->separator() : std::nullopt;
-  if (separator) return separator;
-  throw Error::input(str("data.documents is ", word_of(data.documents), ", and nothing says where a document begins: ",
-                         dataset.tokenizer ? "the data is a single text without separators"
-                                           : "ready token files do not tell which token is their separator",
-                         "; leave it out (join), or give the texts as several files or as .jsonl"));
-}
-
 // Returns "full, local 128 in turn", and what of it a person may not have meant; nothing where all layers are full.
 std::string describe_attention(const GptShape& shape) {
   const std::vector<std::string> texts = pattern_texts(shape.patterns);
@@ -150,7 +139,7 @@ std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& optio
   if (!dataset.tokenizer && !model.empty() && holds_tokenizer(model)) dataset.tokenizer = load_tokenizer(model);
   const bool waits_for_tokenizer = options.dry_run && dataset.train.tokens == 0;  // which is trained first
   if (!waits_for_tokenizer) check_sampling(asked.sampling, dataset.tokenizer.get());
-  const auto separator = waits_for_tokenizer ? std::nullopt : document_separator(asked.data, dataset);
+  const auto separator = waits_for_tokenizer ? std::nullopt : document_separator(asked.data.documents, dataset.tokenizer.get());
   reuse_cpu_memory();
   const GptShape shape = shape_from(asked.model, count_tokens(dataset, initial, resume));
   const Runtime runtime = runtime_for(shape, resolved);  // refuses here where the GPU's library is missing

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -70,6 +71,32 @@ TEST(ScoreWindows, AStrideGivesEveryTokenMoreContextAndScoresTheSameTokens) {
     EXPECT_LE(pieces.size(), 4u) << stride;
     const double expected =
         test::nats_by_strides(test::small_shape, *model.arena, tokens, static_cast<std::size_t>(stride));
+    EXPECT_NEAR(nats, expected, rounding * expected) << stride;
+  }
+}
+
+// A document's tokens see none before its separator, which is 0 here; the last one predicts the next separator.
+TEST(ScoreWindows, WithASeparatorEachDocumentIsAText) {
+  const TemporaryFolder folder;
+  const test::SmallModel model = test::make_lively_model(test::small_shape, {.use = Use::inference});
+  std::vector<Token> tokens = test::random_tokens(150, 41);
+  for (Token& token : tokens) token = std::max<Token>(token, 1);
+  for (const std::size_t place : {0, 3, 4, 24, 25, 90, 149}) tokens[place] = 0;
+  const TokenSequence sequence({write_shard(folder / "tokens", tokens)}, 41);
+  for (const std::size_t stride : {20, 7}) {
+    double nats = 0, expected = 0;
+    std::uint64_t scored = 0;
+    for (const ScoredPiece& piece :
+         score_windows(*model.model, runtime, sequence, 0, static_cast<std::int64_t>(stride), 0)) {
+      nats += piece.nats;
+      scored += piece.tokens;
+    }
+    for (auto begin = tokens.begin(); begin != tokens.end() - 1;) {
+      const auto end = std::find(begin + 1, tokens.end(), 0);
+      expected += test::nats_by_strides(test::small_shape, *model.arena, {begin, end + 1}, stride);
+      begin = end;
+    }
+    EXPECT_EQ(scored, 149u);
     EXPECT_NEAR(nats, expected, rounding * expected) << stride;
   }
 }
