@@ -51,9 +51,9 @@ struct Evaluation {
 };
 
 // Evaluates the validation split of `dataset`: story by story with the bound where it has one and every story fits into
-// a block, in windows otherwise. `limit`, `stride` and `separator` are as above; the limit is in stories or windows, and
-// stories need no stride (one out of its range is refused all the same). Uses no random numbers and leaves the model as it is.
-// Throws Error input if the data has more tokens than the model's vocabulary, or too few to score any.
+// a block, in windows otherwise. `limit`, `stride` and `separator` are as above; the limit is in stories or windows,
+// and stories need no stride (one out of its range is refused all the same). Uses no random numbers and leaves the
+// model as it is. Throws Error input if the data has more tokens than the model's vocabulary, or too few to score any.
 Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const Dataset& dataset,
                                std::uint64_t limit = 0, std::optional<std::int64_t> stride = {},
                                std::optional<Token> separator = {});

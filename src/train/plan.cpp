@@ -139,7 +139,8 @@ std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& optio
   if (!dataset.tokenizer && !model.empty() && holds_tokenizer(model)) dataset.tokenizer = load_tokenizer(model);
   const bool waits_for_tokenizer = options.dry_run && dataset.train.tokens == 0;  // which is trained first
   if (!waits_for_tokenizer) check_sampling(asked.sampling, dataset.tokenizer.get());
-  const auto separator = waits_for_tokenizer ? std::nullopt : document_separator(asked.data.documents, dataset.tokenizer.get());
+  const auto separator =
+      waits_for_tokenizer ? std::nullopt : document_separator(asked.data.documents, dataset.tokenizer.get());
   reuse_cpu_memory();
   const GptShape shape = shape_from(asked.model, count_tokens(dataset, initial, resume));
   const Runtime runtime = runtime_for(shape, resolved);  // refuses here where the GPU's library is missing

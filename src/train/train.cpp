@@ -238,7 +238,8 @@ class Run {
   ValidationLoss validation_loss() {
     if (!plan_.dataset.bound_file) return {.loss = trainer_.estimate_loss(validation_tokens_)};
     const auto stories = static_cast<std::uint64_t>(config_.evaluation.batches * config_.training.batch_size);
-    const Evaluation evaluation = evaluate_validation(trainer_.model(), plan_.runtime, plan_.dataset, stories, {}, plan_.separator);
+    const Evaluation evaluation =
+        evaluate_validation(trainer_.model(), plan_.runtime, plan_.dataset, stories, {}, plan_.separator);
     if (!evaluation.bound) return {.loss = evaluation.loss};
     return {.loss = evaluation.loss, .best_possible = evaluation.bound->best_possible};
   }
