@@ -37,7 +37,7 @@ inline at::Tensor hidden_keys(std::int64_t time, const AttentionPattern& pattern
                               const at::Tensor& positions) {
   const at::Tensor keys = at::arange(time, options.dtype(at::kLong));
   const at::Tensor queries = keys.unsqueeze(1);
-  const at::Tensor hidden = queries.lt(keys);
+  at::Tensor hidden = queries.lt(keys);
   if (!pattern.is_full()) {
     const at::Tensor texts = keys.remainder(pattern.dilation);
     hidden.logical_or_(queries.sub(pattern.reach()).gt(keys)).logical_or_(texts.unsqueeze(1).ne(texts));
