@@ -23,7 +23,7 @@ Rotation rotation(const GptShape& shape, const at::Tensor& positions) {
 
 // Those of the columns, or, where rows hold several documents, of each token's position.
 Rotation rotation_of_tokens(const GptShape& shape, const at::Tensor& tokens, const at::Tensor& positions = {}) {
-  const Rotation columns = rotation(shape, at::arange(tokens.size(1), tokens.options()));
+  Rotation columns = rotation(shape, at::arange(tokens.size(1), tokens.options()));
   if (!columns.defined() || !positions.defined()) return columns;
   const at::Tensor all = positions.flatten();
   return {columns.cosines.index_select(0, all), columns.sines.index_select(0, all)};
