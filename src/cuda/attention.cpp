@@ -174,8 +174,8 @@ at::Tensor composed_backward(const at::Tensor& dout, const Attended& forward, co
 
 }  // namespace
 
-// FlashAttention and cuDNN take bfloat16 and these sizes of heads. They want to know how many documents there are,
-// which differs from step to step where a step is recorded once.
+// FlashAttention and cuDNN take bfloat16 and these sizes of heads, and no mask of documents. A recorded step could give
+// FlashAttention their lengths, filled up to a fixed number with empty ones; that has not been tried.
 bool keeps_probabilities(at::ScalarType dtype, const AttentionForm& form, bool has_positions) {
   return has_positions || dtype != at::kBFloat16 || form.head_size % 8 != 0 || form.head_size > 128;
 }

@@ -48,9 +48,17 @@ void refuse_too_many(const Corpus& corpus) {
                          manifest_name, "; join them, for example in a .jsonl file with the text of one on each line"));
 }
 
+void refuse_single_document(const DataConfig& config, const Corpus& corpus) {
+  if (config.documents == Documents::join || corpus.kind != SourceKind::text || corpus.several_documents) return;
+  throw Error::input(str("data.documents is ", word_of(config.documents),
+                         ", and data.source is a single text, which is one document: leave it out, or give the "
+                         "documents as several files or as .jsonl"));
+}
+
 Job examine(const DataConfig& config, const PrepareOptions& options) {
   Corpus corpus = examine_corpus(config);
   refuse_too_many(corpus);
+  refuse_single_document(config, corpus);
   auto settings = deciding_settings(config, corpus);
   fs::path folder = choose_folder(config, settings);
   return {config, options, std::move(corpus), std::move(settings), std::move(folder)};

@@ -37,12 +37,12 @@ std::uint64_t numbered_window(WindowKind kind, std::uint64_t seed, std::uint64_t
 
 std::optional<Token> document_separator(Documents documents, const Tokenizer* tokenizer) {
   if (documents == Documents::join) return std::nullopt;
-  const auto separator = tokenizer != nullptr ? tokenizer->separator() : std::nullopt;
+  const auto separator = tokenizer != nullptr ? token_in_front(*tokenizer) : std::nullopt;
   if (separator) return separator;
-  throw Error::input(str("data.documents is ", word_of(documents), ", and nothing says where a document begins: ",
-                         tokenizer != nullptr ? "the data is a single text without separators"
-                                              : "ready token files do not tell which token is their separator",
-                         "; leave it out (join), or give the texts as several files or as .jsonl"));
+  throw Error::input(str("data.documents is ", word_of(documents), ", and ",
+                         tokenizer != nullptr ? "the tokenizer has no token that a document begins with: leave it out"
+                                              : "token files do not tell which token a document begins with: leave it "
+                                                "out, or start from a model with their tokenizer (model.init_from)"));
 }
 
 TrainingWindows::TrainingWindows(const TokenSequence& tokens, const WindowSettings& settings)

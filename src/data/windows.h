@@ -50,8 +50,9 @@ class WindowOrder {
 //   random: random_below(random_key(seed, window_offset, 0), sample, count)
 std::uint64_t numbered_window(WindowKind kind, std::uint64_t seed, std::uint64_t count, std::uint64_t sample);
 
-// Returns the separator by which documents are kept apart; none for `join`. tokenizer: that of the data, or null.
-// Throws Error input where there is no separator.
+// Returns the token that each document begins with, where documents are kept apart; none for `join`. It is the
+// separator, or what a tokenizer made elsewhere puts in front of each document. tokenizer: that of the data, or null.
+// Throws Error input where there is no such token.
 std::optional<Token> document_separator(Documents documents, const Tokenizer* tokenizer);
 
 struct WindowSettings {

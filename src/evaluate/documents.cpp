@@ -163,11 +163,6 @@ double TextScore::loss() const { return piece.nats / static_cast<double>(piece.t
 
 double TextScore::bits_per_byte() const { return piece.nats / std::log(2.0) / static_cast<double>(bytes); }
 
-std::optional<Token> token_in_front(const Tokenizer& tokenizer) {
-  const std::optional<Token> first = tokenizer.first_token();
-  return first ? first : tokenizer.separator();
-}
-
 TextEvaluation evaluate_text(const LoadedModel& model, const TextSettings& settings) {
   const Tokenizer& tokenizer = require_tokenizer(model);
   DocumentScorer scorer(model, tokenizer, settings.stride.value_or(model.model->shape().block_size));

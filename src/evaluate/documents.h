@@ -53,7 +53,4 @@ struct TextEvaluation {
 // that is named as something else than text, for a stride out of its range, and where there is no token to score.
 TextEvaluation evaluate_text(const LoadedModel& model, const TextSettings& settings);
 
-// Returns the token in front of a document or of an ending without context; none if the vocabulary has none for that.
-std::optional<Token> token_in_front(const Tokenizer& tokenizer);
-
 }  // namespace inkling

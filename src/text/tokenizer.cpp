@@ -61,6 +61,11 @@ std::optional<Token> document_start(const Tokenizer& tokenizer) {
   return first == tokenizer.separator() ? std::nullopt : first;
 }
 
+std::optional<Token> token_in_front(const Tokenizer& tokenizer) {
+  const std::optional<Token> first = tokenizer.first_token();
+  return first ? first : tokenizer.separator();
+}
+
 std::optional<std::string> misunderstanding(const Tokenizer& tokenizer, const Tokenizer& known) {
   if (tokenizer.hash() == known.hash()) return std::nullopt;
   const auto differ = [](std::optional<Token> a, std::optional<Token> b) { return a && b && a != b; };

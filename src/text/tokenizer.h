@@ -74,6 +74,10 @@ bool holds_tokenizer(const std::filesystem::path& folder);
 // stands behind the document before.
 std::optional<Token> document_start(const Tokenizer& tokenizer);
 
+// The token that a document begins with for a model: first_token(), or else the separator, though a corpus has that
+// behind the document before. None if the vocabulary has neither.
+std::optional<Token> token_in_front(const Tokenizer& tokenizer);
+
 // Returns what a model that has learned `known` would misunderstand in documents of `tokenizer`: "token 5 is …, and was
 // …"; none if there is nothing. Where only one of them has a separator, that is nothing.
 std::optional<std::string> misunderstanding(const Tokenizer& tokenizer, const Tokenizer& known);

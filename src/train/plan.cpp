@@ -174,6 +174,9 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
     if (tokenizer.from) log_info(str("tokenizer: ", word_of(tokenizer.kind), ", from ", *tokenizer.from));
   }
   if (!shape.patterns.empty()) log_info(str("attention: ", describe_attention(shape)));
+  if (plan.separator && plan.runtime.device.is_cuda()) {
+    log_info("data.documents: documents are told apart by a mask on a GPU, a matrix of block x block for each head");
+  }
   if (const auto unknown = unknown_elsewhere(shape); !unknown.empty()) {
     log_info(str("because of ", join(unknown, ", "),
                  " checkpoints are an InklingForCausalLM, which transformers opens with trust_remote_code=True"));

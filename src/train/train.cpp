@@ -38,7 +38,7 @@ std::string describe_packing(const PackedWindows& packed) {
                           format_count(packed.count()), " windows; ", format_fixed(100 * packed.unused_share(), 1),
                           " % of their places stay empty");
   if (packed.cut_documents() > 0) {
-    words += str(", and ", format_count(packed.cut_documents()), " documents longer than a block are cut");
+    words += str("; documents longer than a block, which are cut: ", format_count(packed.cut_documents()));
   }
   return words;
 }

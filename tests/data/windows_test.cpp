@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/temporary_folder.h"
+#include "tests/text/sentencepiece_testing.h"
 #include "tests/token_shard.h"
 
 namespace inkling {
@@ -168,6 +169,21 @@ TEST(TrainingWindows, AreThoseOfTheOrderOrThePackedOnes) {
       EXPECT_TRUE(std::ranges::equal(windows.window(k), expected)) << k;
     }
   }
+}
+
+TEST(DocumentSeparator, IsWhatDocumentsBeginWithWhereTheyAreKeptApart) {
+  const TemporaryFolder folder;
+  folder.write("llama/tokenizer.model", model_like_llama());
+  const auto llama = load_tokenizer(folder / "llama"), bytes = make_byte_tokenizer(true), none = make_byte_tokenizer(false);
+  ASSERT_TRUE(llama->first_token() && llama->separator() && llama->first_token() != llama->separator());
+  EXPECT_EQ(document_separator(Documents::join, nullptr), std::nullopt);
+  EXPECT_EQ(document_separator(Documents::mask, bytes.get()), bytes->separator());
+  EXPECT_EQ(document_separator(Documents::align, llama.get()), llama->first_token());
+  const auto refusal = [](const Tokenizer* tokenizer) {
+    return input_error([&] { document_separator(Documents::align, tokenizer); });
+  };
+  EXPECT_TRUE(contains(refusal(none.get()), "data.documents is align, and the tokenizer has no token"));
+  EXPECT_TRUE(contains(refusal(nullptr), "model.init_from"));
 }
 
 TEST(WindowOrder, TooFewTokensAreRefusedWithBothNumbers) {

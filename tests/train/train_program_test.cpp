@@ -38,7 +38,9 @@ TEST_F(TrainProgram, DocumentsAreKeptApartOrPackedWhereTheirSeparatorIsKnown) {
   const std::string few = "--set training.max_steps=5 --set evaluation.interval=5 --set schedule.decay_steps=5";
   for (const std::string documents : {"mask", "align"}) {
     const std::string asked = "--set data.documents=" + documents;
-    expect_refused(train({few, asked}), {"data.documents is " + documents, "single text", "join", ".jsonl"});
+    for (const std::string dry : {"", " --dry-run"}) {
+      expect_refused(train({few, asked + dry}), {"data.documents is " + documents, "single text", "leave it out", ".jsonl"});
+    }
   }
   std::string lines;
   for (int i = 0; i < 90; ++i) {
