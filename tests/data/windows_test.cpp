@@ -174,7 +174,8 @@ TEST(TrainingWindows, AreThoseOfTheOrderOrThePackedOnes) {
 TEST(DocumentSeparator, IsWhatDocumentsBeginWithWhereTheyAreKeptApart) {
   const TemporaryFolder folder;
   folder.write("llama/tokenizer.model", model_like_llama());
-  const auto llama = load_tokenizer(folder / "llama"), bytes = make_byte_tokenizer(true), none = make_byte_tokenizer(false);
+  const auto llama = load_tokenizer(folder / "llama"), bytes = make_byte_tokenizer(true),
+             none = make_byte_tokenizer(false);
   ASSERT_TRUE(llama->first_token() && llama->separator() && llama->first_token() != llama->separator());
   EXPECT_EQ(document_separator(Documents::join, nullptr), std::nullopt);
   EXPECT_EQ(document_separator(Documents::mask, bytes.get()), bytes->separator());

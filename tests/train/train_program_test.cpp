@@ -39,7 +39,8 @@ TEST_F(TrainProgram, DocumentsAreKeptApartOrPackedWhereTheirSeparatorIsKnown) {
   for (const std::string documents : {"mask", "align"}) {
     const std::string asked = "--set data.documents=" + documents;
     for (const std::string dry : {"", " --dry-run"}) {
-      expect_refused(train({few, asked + dry}), {"data.documents is " + documents, "single text", "leave it out", ".jsonl"});
+      expect_refused(train({few, asked + dry}),
+                     {"data.documents is " + documents, "single text", "leave it out", ".jsonl"});
     }
   }
   std::string lines;
