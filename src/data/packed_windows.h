@@ -19,7 +19,7 @@ struct TokenRange {
 // Puts the documents of a sequence of N tokens into windows of T = block_size inputs, by the rule of docs/formats.md:
 // best fit, the longest first (Ding et al. 2024). A document begins with a separator, the first one with token 0; its
 // inputs are its tokens, but for the sequence's last one, which has no token behind it. One of more than T is cut every
-// T tokens, and each piece is a document of its own. Takes 16 bytes a piece and, while it packs, 64 more.
+// T tokens, and each piece is a document of its own. Takes some 20 bytes a piece and, while it packs, at most 100 more.
 class PackedWindows {
  public:
   // Reads the sequence once. Throws Error input if it has fewer than two tokens.

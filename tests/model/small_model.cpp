@@ -36,13 +36,13 @@ Batch make_batch(const GptShape& shape, std::int64_t rows, std::int64_t time) {
   return batch;
 }
 
-at::Tensor make_positions(std::int64_t rows, std::int64_t time, std::uint64_t seed) {
+at::Tensor make_positions(std::int64_t rows, std::int64_t time, std::uint64_t seed, std::uint64_t longest) {
   const at::Tensor positions = at::zeros({rows, time}, at::kLong);
   std::int64_t* const position = positions.data_ptr<std::int64_t>();
   std::uint64_t documents = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t begin = 0, end = 0; begin < time; begin = end) {
-      const std::uint64_t length = 1 + random_below(mix64(seed), documents++, 9);
+      const std::uint64_t length = 1 + random_below(mix64(seed), documents++, longest);
       end = std::min(time, begin + static_cast<std::int64_t>(length));
       for (std::int64_t i = begin; i < end; ++i) position[row * time + i] = i - begin;
     }

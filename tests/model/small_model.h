@@ -57,8 +57,8 @@ struct Batch {
 };
 Batch make_batch(const GptShape& shape, std::int64_t rows, std::int64_t time);
 
-// Where each token stands in its document: int64 [rows, time], of documents of 1 to 9 tokens.
-at::Tensor make_positions(std::int64_t rows, std::int64_t time, std::uint64_t seed = 1);
+// Where each token stands in its document: int64 [rows, time], of documents of 1 to `longest` tokens.
+at::Tensor make_positions(std::int64_t rows, std::int64_t time, std::uint64_t seed = 1, std::uint64_t longest = 9);
 
 // What the model computes with, in float64 on the CPU, each requiring its gradient.
 oracle::Weights oracle_weights(const ParameterArena& arena);

@@ -126,6 +126,19 @@ TEST_P(Switches, RandomCombinationsAgreeWithTheReference) {
   }
 }
 
+// Longer than what a kernel takes at once.
+TEST_P(Switches, LongDocumentsAgreeWithTheReference) {
+  GptShape shape = small_shape;
+  shape.block_size = 200;
+  shape.position = Position::rope;
+  shape.conv = 3;
+  for (const std::vector<AttentionPattern>& patterns :
+       std::vector<std::vector<AttentionPattern>>{{}, {{30, 1}}, {{5, 3}}}) {
+    shape.patterns = patterns;
+    expect_reference(shape, 0.0, 200, make_positions(3, 200, 1, 150));
+  }
+}
+
 INKLING_ON_EVERY_SETTING(Switches);
 
 // Weights in bfloat16, arithmetic in float32.
