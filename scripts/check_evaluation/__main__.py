@@ -18,9 +18,10 @@ relative_tolerance = 1e-4
 RULES = ["accuracy", "accuracy_per_token", "accuracy_per_character"]  # in the order of "chosen"
 CONFIG = GRAMMAR.parents[1] / "configs/fables.yaml"
 MODELS = {
-    "GPT-2, sentencepiece": [],
-    "Llama, byte-level bpe": ["data.tokenizer.kind=bpe", "data.tokenizer.vocab_size=1000", "model.norm=rmsnorm",
-                              "model.position=rope", "model.activation=swiglu", "model.bias=false"],
+    "Qwen3, sentencepiece": [],
+    "GPT-2, byte-level bpe": ["data.tokenizer.kind=bpe", "data.tokenizer.vocab_size=1000", "model.norm=layernorm",
+                              "model.position=learned", "model.activation=gelu_tanh", "model.bias=true",
+                              "model.qk_norm=false", "model.tie_embeddings=true", "model.initialization=gpt2"],
 }
 
 
@@ -38,8 +39,8 @@ class Check:
     def __init__(self, bin_folder, work, name, settings):
         self.bin, self.work, self.name = bin_folder, work, name
         out = work / name.replace(" ", "-").replace(",", "")
-        shorter = [f"data.source={GRAMMAR}", "data.stories=10000", f"data.dir={out}-data", "training.max_steps=800",
-                   "evaluation.interval=800", "checkpoint.interval=800"]
+        shorter = [f"data.source={GRAMMAR}", "data.stories=10000", f"data.dir={out}-data", "training.max_steps=400",
+                   "evaluation.interval=400", "checkpoint.interval=400"]
         run(bin_folder / "inkling-train", CONFIG, "--out", out, *(f"--set={word}" for word in [*shorter, *settings]))
         self.checkpoint = Checkpoint(max((out / "checkpoints").iterdir()))
 
