@@ -26,10 +26,9 @@ struct ModelFlags {
 inline void add_model_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("RUN_OR_CHECKPOINT", flags.place, "a run folder, a checkpoint or a model folder")->required();
   app.add_option("--checkpoint", flags.checkpoint, "which one of a run (default: best)")->type_name("best|newest|STEP");
-  app.add_option("--weights", flags.weights, "those of training, or their average (training.ema)")
+  app.add_option("--weights", flags.weights, "of training, or their average (default: plain)")
       ->check(CLI::IsMember({"plain", "ema"}).description(""))
-      ->type_name("plain|ema")
-      ->capture_default_str();
+      ->type_name("plain|ema");
 }
 
 inline SavedWeights saved_weights(const ModelFlags& flags) {

@@ -182,7 +182,7 @@ class FitChecker {
     if (model.tie_embeddings && config_.optimizer.head_learning_rate) {
       refuse({"optimizer.head_learning_rate", "model.tie_embeddings"},
              "optimizer.head_learning_rate is for an output head of its own, and here the head is the table of tokens "
-             "(embedding_learning_rate); write model.tie_embeddings: false, or leave it out");
+             "(embedding_learning_rate); write model.tie_embeddings: false, or leave out head_learning_rate");
     }
   }
 

@@ -1,6 +1,7 @@
 // From a file and --set flags to a checked Config.
 #include "config/config.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -51,8 +52,17 @@ std::vector<std::string> names_of_section(const Settings& list, const std::strin
   return names;
 }
 
-// Returns the key of a setting of this name in any section; empty if there is none.
-std::string home_of(const Settings& list, const std::string& name) {
+// Returns the key of the setting that is meant by this one: of the same name in any section, or of the same words;
+// empty if there is none.
+std::string home_of(const Settings& list, const std::string& key) {
+  const std::string name = name_of(key);
+  const auto joined = [](std::string words) {
+    std::replace(words.begin(), words.end(), '.', '_');
+    return "_" + words;
+  };
+  for (const Setting& setting : list.settings) {  // muon.learning_rate, optimizer.muon_learning_rate
+    if (key != name && joined(setting.key).ends_with(joined(key))) return setting.key;
+  }
   for (const auto& [theirs, ours] : nanogpt_names) {
     if (theirs == name) return std::string(ours);
   }
@@ -156,7 +166,7 @@ class ConfigReader {
     const std::string section = section_of(key), name = name_of(key);
     const bool known_section = section.empty() || list_.has_section(section);
     const std::vector<std::string> known = names_of_section(list_, known_section ? section : "");
-    const std::string home = home_of(list_, name);
+    const std::string home = home_of(list_, key);
     std::string advice;
     if (!home.empty()) {
       advice = "did you mean " + home + "?";

@@ -19,6 +19,7 @@ WholeRange whole(std::int64_t lowest, std::int64_t highest) { return {lowest, hi
 WholeRange whole_or_0(std::int64_t lowest, std::int64_t highest) { return {lowest, highest, true}; }
 RealRange real(double lowest, double highest) { return {lowest, highest}; }
 RealRange above(double lowest, double highest) { return {lowest, highest, true, false}; }
+RealRange above_or_0(double lowest, double highest) { return {lowest, highest, true, false, true}; }
 RealRange below(double lowest, double highest) { return {lowest, highest, false, true}; }
 RealRange between(double lowest, double highest) { return {lowest, highest, true, true}; }
 // Fields::add() fills in the words, which the member's enum has.
@@ -252,7 +253,7 @@ void runtime_fields(Fields& f, Runtime& c) {
   f.add("threads", c.threads, whole_or_0(1, 4096), ask, "CPU threads; `auto` is one per physical core.");
   f.add("kernels", c.kernels, its_words({{"aten", "reference"}}), ask, "`fused` computes with our own kernels, `reference` with LibTorch's operations one by one; `auto` takes what has proven itself on the device.");
   if constexpr (std::same_as<Runtime, RuntimeConfig>) {
-    f.add("memory_limit_gib", c.memory_limit_gib, above(0, 1'000'000), free, "GiB that training may hold; `auto` is four fifths of the machine's free memory, or all of the GPU's, when the run begins. A run that needs more does not begin.");
+    f.add("memory_limit_gib", c.memory_limit_gib, above_or_0(0, 1'000'000), free, "GiB that training may hold; `auto` is four fifths of the machine's free memory, or all of the GPU's, when the run begins. A run that needs more does not begin.");
   }
   f.add("deterministic", c.deterministic, TrueOrFalse{}, ask, "The same bits from every run on the same machine.");
 }

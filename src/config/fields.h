@@ -24,6 +24,7 @@ struct WholeRange {
 struct RealRange {
   double lowest, highest;
   bool lowest_excluded = false, highest_excluded = false;
+  bool zero_was_auto = false;  // 0 is still read as auto
 };
 struct OldWord {
   std::string before, now;

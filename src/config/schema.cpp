@@ -54,7 +54,8 @@ Json schema_of(const PatternList&) {
 std::vector<Json> further_values(const Setting& setting) {
   std::vector<Json> others;
   const auto* whole = std::get_if<WholeRange>(&setting.allowed);
-  const bool zero_is_auto = std::holds_alternative<RealRange>(setting.allowed) || (whole && whole->zero_was_auto);
+  const auto* real = std::get_if<RealRange>(&setting.allowed);
+  const bool zero_is_auto = (whole && whole->zero_was_auto) || (real && real->zero_was_auto);
   if (setting.takes_auto) others.push_back({{"const", "auto"}});
   if (setting.takes_auto && zero_is_auto) others.push_back({{"const", 0}, {"deprecated", true}});
   if (const auto* choice = std::get_if<OneOf>(&setting.allowed); choice && !choice->old_words.empty()) {

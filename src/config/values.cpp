@@ -73,7 +73,7 @@ Value read_as(const RealRange& range, const Setting& setting, const YamlNode& no
   const std::string& text = unquoted(setting, node);
   if (is_auto(setting, text)) return Auto{};
   const double value = checked(setting, node, read_real_number(text));
-  if (setting.takes_auto && value == 0) return Auto{};
+  if (setting.takes_auto && range.zero_was_auto && value == 0) return Auto{};
   const bool low = range.lowest_excluded ? value <= range.lowest : value < range.lowest;
   const bool high = range.highest_excluded ? value >= range.highest : value > range.highest;
   if (low || high) refuse_value(setting, node, "is " + node.text);

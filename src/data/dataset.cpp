@@ -51,8 +51,8 @@ void refuse_too_many(const Corpus& corpus) {
 void refuse_single_document(const DataConfig& config, const Corpus& corpus) {
   if (config.documents == Documents::join || corpus.kind != SourceKind::text || corpus.several_documents) return;
   throw Error::input(str("data.documents is ", word_of(config.documents),
-                         ", and data.source is a single text, which is one document: leave it out, or give the "
-                         "documents as several files or as .jsonl"));
+                         ", and data.source is a single text, which is one document: leave out data.documents, or give "
+                         "several files or a .jsonl"));
 }
 
 Job examine(const DataConfig& config, const PrepareOptions& options) {

@@ -121,6 +121,22 @@ void renew_patience(Resume& resume, const TrainingConfig& asked) {
   if (patience > 0 && resume.state.evaluations_since_best >= patience) resume.state.evaluations_since_best = 0;
 }
 
+// Returns "muon, 0.02 for hidden matrices; adamw, 0.004, for embeddings 0.01": the peaks of the learning rate.
+std::string describe_optimizer(const OptimizerConfig& optimizer) {
+  std::string words;
+  if (optimizer.name == OptimizerName::muon) {
+    words = str("muon, ", format_shortest(optimizer.muon.learning_rate), " for hidden matrices; ");
+  }
+  words += str("adamw, ", format_shortest(optimizer.learning_rate));
+  const auto add = [&](const char* group, const std::optional<double>& rate) {
+    if (rate) words += str(", for ", group, " ", format_shortest(*rate));
+  };
+  add("embeddings", optimizer.embedding_learning_rate);
+  add("the head", optimizer.head_learning_rate);
+  add("vectors", optimizer.vector_learning_rate);
+  return words;
+}
+
 }  // namespace
 
 std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& options, const fs::path& run) {
@@ -173,10 +189,8 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
     const TokenizerConfig& tokenizer = plan.config.data.tokenizer;
     if (tokenizer.from) log_info(str("tokenizer: ", word_of(tokenizer.kind), ", from ", *tokenizer.from));
   }
+  log_info(str("optimizer: ", describe_optimizer(plan.config.optimizer)));
   if (!shape.patterns.empty()) log_info(str("attention: ", describe_attention(shape)));
-  if (plan.separator && plan.runtime.device.is_cuda()) {
-    log_info("data.documents: documents are told apart by a mask on a GPU, a matrix of block x block for each head");
-  }
   if (const auto unknown = unknown_elsewhere(shape); !unknown.empty()) {
     log_info(str("because of ", join(unknown, ", "),
                  " checkpoints are an InklingForCausalLM, which transformers opens with trust_remote_code=True"));

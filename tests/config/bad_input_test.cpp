@@ -38,6 +38,12 @@ TEST(UnknownKey, IsSentToTheSectionItBelongsTo) {
             "optimizer, schedule, training, evaluation, checkpoint, logging, sampling, runtime)");
 }
 
+TEST(UnknownKey, OfTheSameWordsIsSentToThem) {
+  const std::string advice = "did you mean optimizer.muon.learning_rate?";
+  EXPECT_NE(message_of_setting("optimizer", "muon_learning_rate: 0.1").find(advice), std::string::npos);
+  EXPECT_NE(message_of(data_section, {"muon.learning_rate=0.1"}).find(advice), std::string::npos);
+}
+
 TEST(UnknownKey, OfNanoGptIsTranslated) {
   EXPECT_EQ(message_of_setting("logging", "eval_interval: 10"),
             "run.yaml:3:3: there is no setting \"logging.eval_interval\"; did you mean evaluation.interval? "
@@ -139,6 +145,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"model", "dropout: -0.1", "12: model.dropout is -0.1; write a number from 0 to below 1"},
         BadValue{"optimizer", "learning_rate: 0",
                  "18: optimizer.learning_rate is 0; write a number above 0 and at most 10"},
+        BadValue{"optimizer", "embedding_learning_rate: 0",
+                 "28: optimizer.embedding_learning_rate is 0; write auto or a number above 0 and at most 10"},
         BadValue{"optimizer", "learning_rate: 10.5",
                  "18: optimizer.learning_rate is 10.5; write a number above 0 and at most 10"},
         BadValue{"runtime", "dtype: bfloat6",

@@ -144,7 +144,8 @@ TEST(Fit, WhatIsForAHeadOfItsOwnNeedsOne) {
             "and here that is the table of tokens; write tie_embeddings: false, or initialization: gpt2");
   EXPECT_EQ(message_of("data: {source: a}\noptimizer: {head_learning_rate: 1e-3}\n"),
             "run.yaml:2:33: optimizer.head_learning_rate is for an output head of its own, and here the head is the "
-            "table of tokens (embedding_learning_rate); write model.tie_embeddings: false, or leave it out");
+            "table of tokens (embedding_learning_rate); write model.tie_embeddings: false, or leave out "
+            "head_learning_rate");
   const Config config = parse(
       "data: {source: a}\nmodel: {tie_embeddings: false, initialization: zero_output}\n"
       "optimizer: {head_learning_rate: 1e-3, embedding_learning_rate: auto}\n");

@@ -40,7 +40,7 @@ TEST_F(TrainProgram, DocumentsAreKeptApartOrPackedWhereTheirSeparatorIsKnown) {
     const std::string asked = "--set data.documents=" + documents;
     for (const std::string dry : {"", " --dry-run"}) {
       expect_refused(train({few, asked + dry}),
-                     {"data.documents is " + documents, "single text", "leave it out", ".jsonl"});
+                     {"data.documents is " + documents, "single text", "leave out data.documents", ".jsonl"});
     }
   }
   std::string lines;
@@ -137,6 +137,16 @@ TEST_F(TrainProgram, DryRunSaysThatCountsWaitForTheTokenizer) {
   const Outcome outcome = train({"--dry-run", "--set", "data.tokenizer.kind=sentencepiece"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("vocabulary 4096 as asked for; how many tokens shows when the tokenizer is trained\n"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(TrainProgram, SaysWithWhatRatesItTrains) {
+  EXPECT_NE(train({"--dry-run --set optimizer.learning_rate=0.005"}).err.find("optimizer: adamw, 0.005\n"),
+            std::string::npos);
+  const std::string muon = "--set optimizer.name=muon --set optimizer.learning_rate=0.005 ";
+  const Outcome outcome = train({"--dry-run", muon, "--set optimizer.embedding_learning_rate=0.01"});
+  EXPECT_NE(outcome.err.find("optimizer: muon, 0.02 for hidden matrices; adamw, 0.005, for embeddings 0.01\n"),
             std::string::npos)
       << outcome.err;
 }
