@@ -39,7 +39,7 @@ void save_checkpoint(const fs::path& folder, const Config& config, const GptShap
   const TextEnds ends = tokenizer == nullptr ? TextEnds{} : TextEnds{tokenizer->first_token(), tokenizer->separator()};
   const Family family = family_of(shape);
   write_file(growing / "config.json", print_model_config({shape, family}, config.model.dropout, ends));
-  if (family == Family::inkling) write_file(growing / "modeling_inkling.py", modeling_inkling);
+  if (family == Family::inkling) write_file(growing / modeling_inkling_name, modeling_inkling);
   write_file(growing / "generation_config.json", print_generation_config(ends));
   write_file(growing / "config.yaml", print_config(config));
   if (tokenizer != nullptr) tokenizer->save(growing);

@@ -40,9 +40,23 @@ std::optional<Token> document_separator(Documents documents, const Tokenizer* to
   const auto separator = tokenizer != nullptr ? token_in_front(*tokenizer) : std::nullopt;
   if (separator) return separator;
   throw Error::input(str("data.documents is ", word_of(documents), ", and ",
-                         tokenizer != nullptr ? "the tokenizer has no token that a document begins with: leave it out"
-                                              : "token files do not tell which token a document begins with: leave it "
-                                                "out, or start from a model with their tokenizer (model.init_from)"));
+                         tokenizer != nullptr ? "the tokenizer has no token that a document begins with: use join"
+                                              : "token files do not tell which token a document begins with: use join, "
+                                                "or start from a model with their tokenizer (model.init_from)"));
+}
+
+void require_documents(const TokenSequence& train, Token separator, Documents documents) {
+  constexpr std::uint64_t at_once = 1 << 16;
+  std::vector<Token> part;
+  for (std::uint64_t at = 1; at + 1 < train.count(); at += part.size()) {
+    part.resize(std::min(at_once, train.count() - 1 - at));
+    train.read(at, part);
+    if (std::find(part.begin(), part.end(), separator) != part.end()) return;
+  }
+  throw Error::input(str("data.documents is ", word_of(documents), ", and the training split is one document: token ",
+                         separator,
+                         ", which others would begin with, is not between its first and its last one. Use "
+                         "data.documents: join, or other data"));
 }
 
 TrainingWindows::TrainingWindows(const TokenSequence& tokens, const WindowSettings& settings)

@@ -49,6 +49,7 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
   std::uint64_t at_work = bytes(held_by_reference(shape), element);
   // Attention step by step, in every layer that drops probabilities or hides more than the future.
   const bool masked = training.dropout > 0 || has_positions;
+  const std::uint64_t hidden = bytes_of(has_positions ? rows : shape.block_size, shape.block_size, 1);
   std::uint64_t probabilities = 0, layers_step_by_step = 0;
   for (const AttentionPattern& pattern : shape.layer_patterns()) {
     layers_step_by_step += masked || !pattern.is_full();
@@ -56,11 +57,10 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
   if (training.dropout > 0) {
     const std::uint64_t numbers = bytes(shape.block_size * shape.n_head, 1), channels = bytes(shape.n_embd, 1);
     layer += 2 * channels;
-    probabilities = 2 * scores + numbers;                        // and their dropped copy, and what was dropped where
+    probabilities = 2 * scores + numbers + hidden;               // and their dropped copy, and what was dropped where
     at_work += 3 * scores + 3 * sizeof(std::int64_t) * numbers;  // random numbers, and what they are made with
   } else if (layers_step_by_step > 0) {
-    // And what is hidden.
-    probabilities = scores + bytes_of(has_positions ? rows : shape.block_size, shape.block_size, 1);
+    probabilities = scores + hidden;
     at_work += 3 * scores;
   }
   // Freed blocks serve again where they are up to a quarter too large (runtime/cpu_memory.h): an eighth on average, as

@@ -122,18 +122,19 @@ void renew_patience(Resume& resume, const TrainingConfig& asked) {
 }
 
 // Returns "muon, 0.02 for hidden matrices; adamw, 0.004, for embeddings 0.01": the peaks of the learning rate.
-std::string describe_optimizer(const OptimizerConfig& optimizer) {
+std::string describe_optimizer(const OptimizerConfig& optimizer, const ParameterLayout& layout) {
   std::string words;
   if (optimizer.name == OptimizerName::muon) {
     words = str("muon, ", format_shortest(optimizer.muon.learning_rate), " for hidden matrices; ");
   }
   words += str("adamw, ", format_shortest(optimizer.learning_rate));
-  const auto add = [&](const char* group, const std::optional<double>& rate) {
-    if (rate) words += str(", for ", group, " ", format_shortest(*rate));
+  const auto add = [&](ParameterGroup group, const char* name, const std::optional<double>& rate) {
+    const auto [begin, end] = layout.range(group);
+    if (rate && begin < end) words += str(", for ", name, " ", format_shortest(*rate));
   };
-  add("embeddings", optimizer.embedding_learning_rate);
-  add("the head", optimizer.head_learning_rate);
-  add("vectors", optimizer.vector_learning_rate);
+  add(ParameterGroup::embedding, "embeddings", optimizer.embedding_learning_rate);
+  add(ParameterGroup::head, "the head", optimizer.head_learning_rate);
+  add(ParameterGroup::vector, "vectors", optimizer.vector_learning_rate);
   return words;
 }
 
@@ -157,6 +158,10 @@ std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& optio
   if (!waits_for_tokenizer) check_sampling(asked.sampling, dataset.tokenizer.get());
   const auto separator =
       waits_for_tokenizer ? std::nullopt : document_separator(asked.data.documents, dataset.tokenizer.get());
+  if (separator && !dataset.train.shards.empty()) {
+    require_documents({dataset.train.shards, dataset.vocab_size, dataset.train.layout}, *separator,
+                      asked.data.documents);
+  }
   reuse_cpu_memory();
   const GptShape shape = shape_from(asked.model, count_tokens(dataset, initial, resume));
   const Runtime runtime = runtime_for(shape, resolved);  // refuses here where the GPU's library is missing
@@ -181,15 +186,16 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
     log_info(str("data: ", dataset.folder.string(), ", ", format_count(dataset.train.tokens), " training and ",
                  format_count(dataset.validation.tokens), " validation tokens, vocabulary ", shape.vocab_size));
   }
-  const std::int64_t parameters = ParameterLayout(gpt_parameters(shape)).parameter_count();
+  const ParameterLayout layout(gpt_parameters(shape));
   log_info(str("model: ", shape.n_layer, " layers, ", shape.n_head, " heads, width ", shape.n_embd, ", block ",
-               shape.block_size, ": ", format_count(static_cast<std::uint64_t>(parameters)), " parameters"));
+               shape.block_size, ": ", format_count(static_cast<std::uint64_t>(layout.parameter_count())),
+               " parameters"));
   if (plan.initial) {
     for (const std::string& line : describe_initial_model(*plan.initial, shape)) log_info(line);
     const TokenizerConfig& tokenizer = plan.config.data.tokenizer;
     if (tokenizer.from) log_info(str("tokenizer: ", word_of(tokenizer.kind), ", from ", *tokenizer.from));
   }
-  log_info(str("optimizer: ", describe_optimizer(plan.config.optimizer)));
+  log_info(str("optimizer: ", describe_optimizer(plan.config.optimizer, layout)));
   if (!shape.patterns.empty()) log_info(str("attention: ", describe_attention(shape)));
   if (const auto unknown = unknown_elsewhere(shape); !unknown.empty()) {
     log_info(str("because of ", join(unknown, ", "),

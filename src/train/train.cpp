@@ -291,6 +291,8 @@ int train(const Config& asked, const TrainOptions& options) {
     throw OutOfMemory(ErrorKind::environment, str("the GPU's memory is too small: ", need()));
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(error.kind(), str(error.message(), ": ", need()));
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(ErrorKind::environment, str("the memory is too small: ", need()));
   }
 }
 

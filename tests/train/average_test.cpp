@@ -72,7 +72,7 @@ TEST_F(Average, IsTheModelThatAFolderOfItsWeightsHolds) {
 TEST_F(Average, ACheckpointWithoutOneIsRefusedWithWhatToDo) {
   ASSERT_EQ(train({"--set training.max_steps=10"}).code, 0);
   expect_refused(run_command(folder.path(), "inkling-sample --weights ema runs/run"),
-                 {"holds no ema.safetensors", "leave out --weights ema", "training.ema: 0.999"});
+                 {"holds no ema.safetensors", "leave out --weights ema", "--checkpoint newest", "training.ema: 0.999"});
 }
 
 }  // namespace

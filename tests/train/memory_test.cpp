@@ -110,6 +110,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "--set data.documents=mask --set data.source=" INKLING_SOURCE_DIR
                     "/data/fables.grammar --set data.stories=500 --set data.tokenizer.kind=char --set model.dropout=0 "
                     "--set training.micro_batch_size=24 --set evaluation.batches=4 --set runtime.kernels=reference",
+                    "--set data.documents=mask --set data.source=" INKLING_SOURCE_DIR
+                    "/data/fables.grammar --set data.stories=500 --set data.tokenizer.kind=char --set model.n_head=1 "
+                    "--set model.dropout=0.1 --set training.micro_batch_size=24 --set evaluation.batches=4 "
+                    "--set runtime.kernels=reference",
                     "--set model.dropout=0.1 --set training.micro_batch_size=24 --set training.recompute=gelu",
                     "--set model.dropout=0 --set training.micro_batch_size=24 --set training.recompute=block "
                     "--set model.n_layer=6 --set model.block_size=128",

@@ -40,9 +40,12 @@ TEST_F(TrainProgram, DocumentsAreKeptApartOrPackedWhereTheirSeparatorIsKnown) {
     const std::string asked = "--set data.documents=" + documents;
     for (const std::string dry : {"", " --dry-run"}) {
       expect_refused(train({few, asked + dry}),
-                     {"data.documents is " + documents, "single text", "leave out data.documents", ".jsonl"});
+                     {"data.documents is " + documents, "single text", "use data.documents: join", ".jsonl"});
     }
   }
+  write_file(folder / "text.jsonl", str("{\"text\": \"", std::string(2000, 'a'), "\"}\n"));
+  expect_refused(train({few, "--set data.source=text.jsonl --set data.documents=mask"}),
+                 {"data.documents is mask", "the training split is one document", "Use data.documents: join"});
   std::string lines;
   for (int i = 0; i < 90; ++i) {
     lines += str("{\"text\": \"", i, " ", std::string(static_cast<std::size_t>(i % 7) * 9, 'a'), "\"}\n");
@@ -145,7 +148,9 @@ TEST_F(TrainProgram, SaysWithWhatRatesItTrains) {
   EXPECT_NE(train({"--dry-run --set optimizer.learning_rate=0.005"}).err.find("optimizer: adamw, 0.005\n"),
             std::string::npos);
   const std::string muon = "--set optimizer.name=muon --set optimizer.learning_rate=0.005 ";
-  const Outcome outcome = train({"--dry-run", muon, "--set optimizer.embedding_learning_rate=0.01"});
+  const Outcome outcome = train({"--dry-run", muon, "--set optimizer.embedding_learning_rate=0.01",
+                                 "--set optimizer.vector_learning_rate=0.02 --set model.norm=rmsnorm",
+                                 "--set model.norm_weights=false --set model.bias=false"});
   EXPECT_NE(outcome.err.find("optimizer: muon, 0.02 for hidden matrices; adamw, 0.005, for embeddings 0.01\n"),
             std::string::npos)
       << outcome.err;
