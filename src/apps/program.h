@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <csignal>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -38,6 +39,7 @@ inline int run_body(const std::function<int()>& body) {
 // Runs the body of main() and returns its exit code, or the one that belongs to what it threw, after "error: …" on
 // stderr. An exception that is not ours is shown by its first line only: libraries append stack traces.
 inline int run_program(const std::function<int()>& body) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond `ulimit -f` is an error like a full disk
   try {
     const int code = program_details::run_body(body);
     std::cout.flush();

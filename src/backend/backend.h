@@ -156,6 +156,8 @@ struct Backend {
   bool rows_are_independent = true;
   // A forward pass that is repeated with the same DropoutPlaces drops the same elements.
   bool repeats_dropout = true;
+  // muon() takes MuonRange::memory; otherwise that is left empty, and a step makes about as much on the way.
+  bool muon_works_in_its_memory = true;
   // The most channels that its norms, and its heads, may have.
   std::int64_t most_channels = INT64_MAX, most_head_channels = INT64_MAX;
   // Returns the dtype of what flows between the operations, for weights of this dtype.

@@ -14,6 +14,7 @@ namespace {
 
 using enum OnResume;
 constexpr std::int64_t largest_seed = INT64_MAX;
+constexpr double largest_beta = 0.99999;  // of AdamW, which computes 1 - beta in float32
 
 WholeRange whole(std::int64_t lowest, std::int64_t highest) { return {lowest, highest}; }
 WholeRange whole_or_0(std::int64_t lowest, std::int64_t highest) { return {lowest, highest, true}; }
@@ -185,8 +186,8 @@ void fields(Fields& f, OptimizerConfig& c) {
   f.add("embedding_learning_rate", c.embedding_learning_rate, above(0, 10), ask, "The same for the tables of tokens and positions, also where the head is the table; `auto` is `learning_rate`. All rates follow one schedule.");
   f.add("head_learning_rate", c.head_learning_rate, above(0, 10), ask, "The same for an output head of its own (`model.tie_embeddings: false`).");
   f.add("vector_learning_rate", c.vector_learning_rate, above(0, 10), ask, "The same for norms, biases and convolutions.");
-  f.add("beta1", c.beta1, below(0, 1), ask, "Memory of the mean gradient.");
-  f.add("beta2", c.beta2, below(0, 1), ask, "Memory of the mean squared gradient; 0.99 suits small batches.");
+  f.add("beta1", c.beta1, real(0, largest_beta), ask, "Memory of the mean gradient.");
+  f.add("beta2", c.beta2, real(0, largest_beta), ask, "Memory of the mean squared gradient; 0.99 suits small batches.");
   f.add("epsilon", c.epsilon, above(0, 1), ask, "Added to the divisor, against division by zero.");
   f.add("weight_decay", c.weight_decay, real(0, 10), ask, "Pull towards zero of what AdamW updates; norms, biases and convolutions are left alone.");
   f.add("grad_clip", c.grad_clip, real(0, 1000), ask, "Largest global norm of the gradient; 0 does not clip.");

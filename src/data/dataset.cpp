@@ -71,7 +71,7 @@ void refuse_short(const SplitSummary& split, std::string_view name, const Prepar
       str(split.ends_at.empty() ? "data.source" : split.ends_at, ": the text for ", name, " ends after ",
           format_count(split.tokens), " tokens, and one window takes ", format_count(block_size + 1),
           " (model.block_size + 1): use more text",
-          split.tokens > 1 ? str(" or a model.block_size of at most ", split.tokens - 1) : std::string()));
+          split.tokens > 2 ? str(" or a model.block_size of at most ", split.tokens - 1) : std::string()));
 }
 
 // Refuses a data set that is too short, or not what the caller wants.

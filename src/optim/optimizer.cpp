@@ -125,7 +125,7 @@ MuonRange Optimizer::make_muon_range() const {
           .settings = settings_of(ParameterGroup::matrix),
           .matrices = muon_matrices(arena_),
           .newton_schulz_steps = config_.muon.newton_schulz_steps,
-          .memory = muon_memory(arena_, compute.options())};
+          .memory = backend_.muon_works_in_its_memory ? muon_memory(arena_, compute.options()) : MuonMemory()};
 }
 
 std::int64_t Optimizer::steps() const { return static_cast<std::int64_t>(steps_.item<double>()); }

@@ -87,7 +87,7 @@ Kernels resolve_kernels(const std::optional<Kernels>& wanted, at::Device device,
   if (wanted == Kernels::fused && device.is_cpu() && in_bfloat16 && use == Use::training) {
     throw Error::input(
         "runtime.kernels is fused, but the fused kernels train on the CPU in float32 only, not in bfloat16; set "
-        "runtime.kernels to auto or reference");
+        "runtime.kernels to auto or reference, or runtime.dtype to float32");
   }
   if (wanted) return *wanted;
   // On a GPU the fused kernels must be asked for until they have passed their tests there (docs/notes.md).

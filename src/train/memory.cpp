@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/choose.h"
 #include "base/strings.h"
 #include "model/weights.h"
 #include "optim/optimizer.h"
@@ -18,7 +19,8 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
                                        {.dropout = config.model.dropout, .recompute = config.training.recompute},
                                        config.data.documents != Documents::join);
   const ParameterLayout layout(gpt_parameters(shape));
-  bytes.weights += optimizer_bytes(config.optimizer.name, layout, runtime.dtype);
+  const bool in_memory = choose_backend(runtime).muon_works_in_its_memory;  // else what it makes is float32
+  bytes.weights += optimizer_bytes(config.optimizer.name, layout, in_memory ? runtime.dtype : at::kFloat);
   if (config.training.ema > 0) bytes.weights += static_cast<std::uint64_t>(layout.size()) * sizeof(float);
   return bytes;
 }

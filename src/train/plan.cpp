@@ -24,7 +24,9 @@ Runtime resume_runtime(const RuntimeConfig& asked, const Resolved& before) {
   RuntimeConfig wanted = asked;
   if (!wanted.device) wanted.device = before.device;
   if (!wanted.dtype) wanted.dtype = before.dtype;
-  if (!wanted.kernels) wanted.kernels = before.kernels;
+  // Kernels that were chosen for another device or dtype may not be right for this one.
+  const bool is_alike = wanted.device->cuda == before.device.cuda && wanted.dtype == before.dtype;
+  if (!wanted.kernels && is_alike) wanted.kernels = before.kernels;
   if (!wanted.threads) wanted.threads = before.threads;
   try {
     return resolve_runtime(wanted);

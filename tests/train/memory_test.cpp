@@ -121,6 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "--set model.n_layer=6 --set model.block_size=128 --set runtime.kernels=reference",
                     "--set model.dropout=0 --set training.micro_batch_size=24 --set runtime.kernels=reference",
                     "--set model.dropout=0.2 --set training.micro_batch_size=24 --set runtime.kernels=reference",
+                    "--set model.n_embd=256 --set model.dropout=0 --set training.micro_batch_size=4 "
+                    "--set optimizer.name=muon --set runtime.kernels=reference --set evaluation.batches=1",
                     "--set 'model.attention=[full, local 20]' --set model.dropout=0 --set model.n_head=8 "
                     "--set training.micro_batch_size=24 --set model.block_size=128 --set runtime.kernels=reference",
                     "--set 'model.attention=[local 20, dilated 8 4]' --set model.dropout=0 "

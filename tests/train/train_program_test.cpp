@@ -87,6 +87,13 @@ TEST_F(TrainProgram, ChangedSettingsAreListedAndSomeNeedConsent) {
   EXPECT_EQ(free.code, 0) << free.err;
 }
 
+TEST_F(TrainProgram, InAnotherDtypeKernelsAreChosenAnew) {
+  ASSERT_EQ(train({"--set training.max_steps=6"}).code, 0);
+  const Outcome rounded = train({"--set training.max_steps=8 --set runtime.dtype=bfloat16 --accept-changes"});
+  EXPECT_EQ(rounded.code, 0) << rounded.err;
+  EXPECT_NE(rounded.err.find("in bfloat16, reference kernels"), std::string::npos) << rounded.err;
+}
+
 TEST_F(TrainProgram, OtherDataIsRefused) {
   ASSERT_EQ(train({"--set", "training.max_steps=6"}).code, 0);
   std::string text = read_file(folder / "text.txt");
