@@ -55,8 +55,8 @@ std::uint64_t numbered_window(WindowKind kind, std::uint64_t seed, std::uint64_t
 // Throws Error input where there is no such token.
 std::optional<Token> document_separator(Documents documents, const Tokenizer* tokenizer);
 
-// Throws Error input where the training split is a single document that only the settings keep apart: its separator,
-// found as above, does not occur between its first and its last token. Reads up to where it does.
+// Throws Error input where the training split is a single document, because the separator, found as above, does not
+// occur between its first and its last token. Reads up to where it does.
 void require_documents(const TokenSequence& train, Token separator, Documents documents);
 
 struct WindowSettings {

@@ -25,7 +25,7 @@ struct RunPlan {
 
 // Prepares the data and plans the run in folder `run`. Returns none, after saying so, if all its steps are done. Errors
 // of find_resume(), resolve_runtime(), prepare_dataset(), check_recompute() and fitting_micro_batch_size();
-// Error input for data.documents other than join where the data has no known separator.
+// Error input for data.documents other than join where the data has no known separator, or is one document.
 std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run);
 
 // Tells the person what the run will do, with which data, model, machine and memory.
