@@ -189,7 +189,7 @@ void judge_memory(const Facts& facts, std::vector<Problem>& problems) {
   }
   if (environment.file_size && *environment.file_size < 8 * gibibyte) {
     warn(problems, "limit_of_files",
-         str("this shell ends programs that write a file of more than ", format_bytes(*environment.file_size)),
+         str("this shell lets no program write a file of more than ", format_bytes(*environment.file_size)),
          "ulimit -f unlimited");
   }
 }
