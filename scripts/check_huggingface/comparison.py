@@ -21,19 +21,44 @@ class Inkling:
 
     def __init__(self, bin_folder):
         self.train_program = bin_folder / "inkling-train"
-        self.print_program = bin_folder / "print_logits"
         self.tokens_program = bin_folder / "print_tokens"
+        self.print_program = bin_folder / "print_logits"
+        self.printer = None
+
+    def ask(self, *request):
+        """The lines that print_logits answers."""
+        if self.printer is None or self.printer.poll() is not None:
+            self.printer = subprocess.Popen([self.print_program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        print(*request, sep="\t", file=self.printer.stdin, flush=True)
+        lines = []
+        for line in self.printer.stdout:
+            if line == "\n":
+                return lines
+            lines.append(line.rstrip("\n"))
+        raise RuntimeError(f"print_logits ended with {self.printer.wait()} at {request[:3]}")
+
+    def rows(self, *request):
+        """The same as numbers, float32 [lines, numbers in each]."""
+        lines = self.ask(*request)
+        if lines[-1].startswith("error: "):
+            raise RuntimeError(lines[-1])
+        return torch.tensor([[float(word) for word in line.split()] for line in lines])
 
     def logits(self, folder, tokens):
         """float32 [tokens, vocabulary]: the logits after each token."""
-        rows = [line.split() for line in run(self.print_program, folder, *tokens).splitlines()]
-        return torch.tensor([[float(word) for word in row] for row in rows])
+        return self.rows("logits", folder, *tokens)
 
     def attention(self, folder, tokens):
         """float32 [layers * heads, tokens, tokens]: how much each token takes of each."""
-        rows = run(self.print_program, "--attention", folder, *tokens).splitlines()
-        weights = torch.tensor([[float(word) for word in row.split()] for row in rows])
-        return weights.view(-1, len(tokens), len(tokens))
+        return self.rows("attention", folder, *tokens).view(-1, len(tokens), len(tokens))
+
+    def continuation(self, folder, prompt, count):
+        return self.rows("greedy", count, folder, *prompt)[0].long().tolist()
+
+    def refusal(self, folder):
+        """What it says instead of computing; empty where it computes."""
+        last = self.ask("logits", folder, 1, 2)[-1]
+        return last if last.startswith("error: ") else ""
 
     def tokens(self, folder, texts):
         """The tokens of each text as a document, by the tokenizer of a folder."""
@@ -46,18 +71,10 @@ class Inkling:
             at = end
         return answers
 
-    def continuation(self, folder, prompt, count):
-        return [int(word) for word in run(self.print_program, "--greedy", count, folder, *prompt).split()]
-
     def train(self, config, out, settings):
         """Returns the folder of the newest checkpoint."""
         run(self.train_program, config, "--out", out, *(f"--set={key}={value}" for key, value in settings.items()))
         return max((out / "checkpoints").iterdir())
-
-    def refusal(self, folder):
-        """What it says instead of computing; empty where it computes."""
-        done = subprocess.run([self.print_program, folder, "1", "2"], capture_output=True, text=True)
-        return done.stderr.strip() if done.returncode == 1 and "error: " in done.stderr else ""
 
 
 def run(*command):

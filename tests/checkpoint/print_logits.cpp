@@ -1,18 +1,19 @@
-// print_logits FOLDER TOKEN...: the model's logits for one row of tokens, a line per token.
-// print_logits --greedy COUNT FOLDER TOKEN...: the COUNT tokens that follow, each the likeliest, from cached keys and
-// values.
-// print_logits --attention FOLDER TOKEN...: the weights of attention, of each layer, head and token a line. All are for
-// scripts/check-huggingface to compare.
+// print_logits: answers the requests of scripts/check-huggingface, a line each on standard input, words parted by tabs:
+//   logits FOLDER TOKEN...         the model's logits for one row of tokens, a line per token
+//   greedy COUNT FOLDER TOKEN...   the COUNT tokens that follow, each the likeliest, from cached keys and values
+//   attention FOLDER TOKEN...      the weights of attention, of each layer, head and token a line
+// An answer ends with an empty line; where there is none it is a line that begins with "error: ". Each opens its folder
+// anew: loading LibTorch takes longer than a tiny model.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <iostream>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "checkpoint/load_model.h"
@@ -25,11 +26,11 @@ namespace {
 
 using inkling::Token;
 
-std::vector<Token> read_tokens(std::span<char*> words, std::int64_t vocab_size) {
+std::vector<Token> read_tokens(std::istream& words, std::int64_t vocab_size) {
   std::vector<Token> tokens;
-  for (const char* word : words) {
+  for (std::string word; std::getline(words, word, '\t');) {
     const long long token = std::stoll(word);
-    if (token < 0 || token >= vocab_size) throw std::out_of_range(std::string(word) + " is no token");
+    if (token < 0 || token >= vocab_size) throw std::out_of_range(word + " is no token");
     tokens.push_back(static_cast<Token>(token));
   }
   return tokens;
@@ -71,29 +72,34 @@ void print_greedy(const inkling::Model& model, std::vector<Token> text, long cou
   }
 }
 
+void answer(const std::string& request) {
+  std::istringstream words(request);
+  const auto next = [&] {
+    std::string word;
+    if (!std::getline(words, word, '\t')) throw std::invalid_argument("a request without all of its words");
+    return word;
+  };
+  const std::string what = next();
+  const long count = what == "greedy" ? std::stol(next()) : 0;
+  const inkling::LoadedModel loaded = inkling::load_model(next(), {});
+  const std::vector<Token> tokens = read_tokens(words, loaded.model->shape().vocab_size);
+  if (tokens.empty()) throw std::invalid_argument("a request without tokens");
+  if (what == "logits") return print_logits(*loaded.model, tokens);
+  if (what == "greedy") return print_greedy(*loaded.model, tokens, count);
+  if (what == "attention") return print_attention(loaded, tokens);
+  throw std::invalid_argument(what + " is no request");
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  std::span<char*> words(argv + 1, argv + argc);
-  const std::string_view first = words.empty() ? "" : words.front();
-  const bool greedy = first == "--greedy", attention = first == "--attention";
-  const long count = greedy && words.size() > 1 ? std::strtol(words[1], nullptr, 10) : 0;
-  words = words.subspan(std::min<std::size_t>(greedy ? 2 : attention ? 1 : 0, words.size()));
-  if (words.size() < 2 || (greedy && count < 1)) {
-    std::fputs("print_logits [--greedy COUNT | --attention] FOLDER TOKEN...\n", stderr);
-    return 2;
-  }
-  try {
-    const inkling::LoadedModel loaded = inkling::load_model(words.front(), {});
-    const std::vector<Token> tokens = read_tokens(words.subspan(1), loaded.model->shape().vocab_size);
-    if (attention) {
-      print_attention(loaded, tokens);
-    } else {
-      greedy ? print_greedy(*loaded.model, tokens, count) : print_logits(*loaded.model, tokens);
+int main() {
+  for (std::string request; std::getline(std::cin, request);) {
+    try {
+      answer(request);
+    } catch (const std::exception& error) {
+      std::printf("error: %s\n", error.what());
     }
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
+    std::printf("\n");
+    std::fflush(stdout);
   }
 }

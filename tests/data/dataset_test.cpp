@@ -158,7 +158,7 @@ TEST(PrepareDataset, TheTokensAreTheSameWhateverTheNumberOfThreads) {
   const TemporaryFolder folder;
   std::string text, lines;
   for (int i = 0; i < 40; ++i) text += some_text() + "\n";
-  for (int i = 0; text.size() < 1'500'000; ++i) text += "word" + std::to_string(i * 7919) + (i % 9 == 0 ? "\n\n" : " ");
+  for (int i = 0; text.size() < 1'500'000; ++i) text += "word" + std::to_string(i % 3000) + (i % 9 == 0 ? "\n\n" : " ");
   for (int i = 0; i < 3000; ++i) lines += "{\"text\": \"Document " + std::to_string(i) + ".\\n\"}\n";
   const std::vector<std::string> sources = {folder.write("a.txt", text), folder.write("b.jsonl", lines)};
   for (const TokenizerKind kind :
