@@ -147,7 +147,10 @@ Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const E
     batch.parts.back().ends_document = between_documents = true;
     writer(split).end_document(place);
   };
+  LoneSurrogates lone;
+  visitor.lone_surrogates = [&](const Place& place, std::size_t count) { lone.add(place, count); };
   const std::vector<std::string> hashes = visit_corpus(corpus, visitor, "encoding");
+  lone.warn();
   send(Split::train);
   work.finish();
 

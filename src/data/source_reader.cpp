@@ -10,8 +10,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "data/source_jsonl.h"
+#include "formats/json_text.h"
 
 namespace inkling {
 
@@ -112,6 +114,8 @@ void visit_json_line(std::string_view line, std::uint64_t begin, const PlannedFi
                      const Place& place, const TextVisitor& visitor) {
   if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return;
   const std::string text = read_json_field(line, field, place);
+  const std::size_t lone = visitor.lone_surrogates ? count_lone_surrogates(line) : 0;
+  if (lone > 0) visitor.lone_surrogates(place, lone);
   const std::uint64_t end = begin + line.size();
   std::size_t cut = 0;
   if (end <= planned.train_bytes) {
@@ -155,6 +159,21 @@ std::uint64_t most_text_bytes(const SourceFile& file) {
 }
 
 std::string Place::text() const { return line == 0 ? path->string() : str(path->string(), ":", line); }
+
+void LoneSurrogates::add(const Place& place, std::size_t more) {
+  if (count == 0) first = place.text();
+  count += more;
+}
+
+void LoneSurrogates::warn() const {
+  if (count == 0) return;
+  log_warning(str(format_count(count),
+                  count == 1
+                      ? " escape in the JSON is half of a surrogate pair, which is no character, and became U+FFFD: "
+                      : " escapes in the JSON are halves of surrogate pairs, which are no characters, and became "
+                        "U+FFFD: the first is at ",
+                  first));
+}
 
 std::string visit_file(const PlannedFile& planned, const std::string& jsonl_field, const TextVisitor& visitor) {
   FileStream stream(planned.file, visitor);

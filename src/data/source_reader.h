@@ -45,6 +45,16 @@ struct TextVisitor {
   std::function<void(const PartOfText&)> part;
   std::function<void(Split, const Place&)> end_document;  // after the last part of a document (never an empty one)
   std::function<void(std::uint64_t)> advance;             // bytes of the file read since the last call
+  std::function<void(const Place&, std::size_t)> lone_surrogates;  // so many in a line of JSON became U+FFFD
+};
+
+// Counts these halves of surrogate pairs over all files, for one warning.
+struct LoneSurrogates {
+  std::uint64_t count = 0;
+  std::string first;  // "a.jsonl:12"
+
+  void add(const Place& place, std::size_t more);
+  void warn() const;  // if there are any
 };
 
 // Reads a text or .jsonl file once, from its beginning to its end, and returns the hash of its bytes (of a compressed

@@ -120,11 +120,12 @@ class DocumentScorer {
   Progress progress_{"evaluating", 0, "tokens"};
 };
 
-TextVisitor visitor_of(DocumentScorer& scorer, const Tokenizer& tokenizer, std::size_t file) {
+TextVisitor visitor_of(DocumentScorer& scorer, LoneSurrogates& lone, const Tokenizer& tokenizer, std::size_t file) {
   return {.part_length = [&](std::string_view text, bool more) { return tokenizer.part_length(text, more); },
           .part = [&scorer, file](const PartOfText& part) { scorer.add(file, part); },
           .end_document = [&](Split, const Place&) { scorer.end_document(); },
-          .advance = {}};
+          .advance = {},
+          .lone_surrogates = [&lone](const Place& place, std::size_t count) { lone.add(place, count); }};
 }
 
 void read_standard_input(const TextVisitor& visitor, const Tokenizer& tokenizer) {
@@ -166,12 +167,14 @@ double TextScore::bits_per_byte() const { return piece.nats / std::log(2.0) / st
 TextEvaluation evaluate_text(const LoadedModel& model, const TextSettings& settings) {
   const Tokenizer& tokenizer = require_tokenizer(model);
   DocumentScorer scorer(model, tokenizer, settings.stride.value_or(model.model->shape().block_size));
+  LoneSurrogates lone;
   for (std::size_t i = 0; i < settings.files.size(); ++i) {
-    const TextVisitor visitor = visitor_of(scorer, tokenizer, i);
+    const TextVisitor visitor = visitor_of(scorer, lone, tokenizer, i);
     settings.files[i] == "-" ? read_standard_input(visitor, tokenizer)
                              : read_file(settings.files[i], settings.jsonl_field, visitor);
   }
   TextEvaluation result = scorer.finish();
+  lone.warn();
   if (result.total.piece.tokens == 0) {
     throw Error::input(
         str(join(settings.files, ", "), ": there is no text of which a token can be scored; name another"));

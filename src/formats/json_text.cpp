@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,34 @@ namespace {
 using Json = nlohmann::json;
 
 [[noreturn]] void refuse_syntax(std::size_t byte) { throw JsonError("this is not JSON", byte); }
+
+// The 16 bits of the escape \uXXXX at `at`; none if there is no such escape.
+std::optional<std::int64_t> escaped_unit(std::string_view text, std::size_t at) {
+  if (at + 6 > text.size() || text.substr(at, 2) != "\\u") return std::nullopt;
+  return whole_number(text.substr(at + 2, 4), 16);
+}
+
+// Calls found(offset) for the escape of each half of a surrogate pair that is not followed or preceded by the other.
+template <class Found>
+void for_each_lone_surrogate(std::string_view text, const Found& found) {
+  for (std::size_t at = text.find('\\'); at < text.size(); at = text.find('\\', at)) {
+    const std::int64_t unit = escaped_unit(text, at).value_or(0);
+    const std::int64_t next = escaped_unit(text, at + 6).value_or(0);
+    const bool high = unit >= 0xD800 && unit < 0xDC00, low = unit >= 0xDC00 && unit < 0xE000;
+    const bool pair = high && next >= 0xDC00 && next < 0xE000;
+    if (low || (high && !pair)) found(at);
+    at += pair ? 12 : 2;  // an escaped backslash begins no escape
+  }
+}
+
+// `text` itself, or where it has lone surrogates, `copy`: the same with \ufffd in their places, and as long.
+std::string_view with_whole_characters(std::string_view text, std::string& copy) {
+  for_each_lone_surrogate(text, [&](std::size_t at) {
+    if (copy.empty()) copy = text;
+    copy.replace(at, 6, "\\ufffd");
+  });
+  return copy.empty() ? text : copy;
+}
 
 // Passes the library's events on as ours.
 class LibraryEvents final : public nlohmann::json_sax<Json> {
@@ -109,7 +138,15 @@ void read_json(std::string_view text, JsonEvents& events) {
   // The library takes a zero byte for the end of its input and would not look at what follows.
   if (const std::size_t zero = text.find('\0'); zero != text.npos) refuse_syntax(zero + 1);
   LibraryEvents library(events);
+  std::string copy;
+  text = with_whole_characters(text, copy);
   Json::sax_parse(text.begin(), text.end(), &library);
+}
+
+std::size_t count_lone_surrogates(std::string_view text) {
+  std::size_t count = 0;
+  for_each_lone_surrogate(text, [&](std::size_t) { ++count; });
+  return count;
 }
 
 void check_json(std::string_view text, JsonRules rules) {
@@ -119,6 +156,8 @@ void check_json(std::string_view text, JsonRules rules) {
 
 Json parse_json(std::string_view text) {
   check_json(text);
+  std::string copy;
+  text = with_whole_characters(text, copy);
   return Json::parse(text.begin(), text.end());
 }
 

@@ -30,6 +30,10 @@ struct JsonRules {
   std::size_t deepest_unique = 64;  // the last level at which an object may not give a name twice
 };
 
+// JSON may hold the escape of half a surrogate pair, "\ud800", which stands for no character; texts from the web do.
+// All functions here read it as U+FFFD. Returns how many there are, for a caller who tells the person.
+std::size_t count_lone_surrogates(std::string_view text);
+
 // Throws an Error if the text is not one JSON value, breaks a rule, or holds a zero byte or a number too large for a
 // double.
 void check_json(std::string_view text, JsonRules rules = {});

@@ -2,9 +2,11 @@
 // its place.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "base/strings.h"
 #include "formats/json_fields.h"
@@ -15,6 +17,26 @@ namespace inkling {
 namespace {
 
 std::string nested(std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
+
+// As Python's json reads them, of which the text then cannot be written as UTF-8.
+TEST(JsonText, HalfASurrogatePairIsReadAsAReplacementCharacterAndCounted) {
+  const std::vector<std::array<std::string, 2>> cases{{R"(["\ud800"])", "\xef\xbf\xbd"},
+                                                      {R"(["\uDFFF!"])", "\xef\xbf\xbd!"},
+                                                      {R"(["\ud834\udd1e"])", "\xf0\x9d\x84\x9e"},
+                                                      {R"(["\ud834\ud834\udd1e"])", "\xef\xbf\xbd\xf0\x9d\x84\x9e"},
+                                                      {R"(["\udd1e\ud834"])", "\xef\xbf\xbd\xef\xbf\xbd"},
+                                                      {R"(["\\ud800"])", R"(\ud800)"},
+                                                      {R"(["\\\ud800\n"])", "\\\xef\xbf\xbd\n"},
+                                                      {R"(["\ud834\n\udd1e"])", "\xef\xbf\xbd\n\xef\xbf\xbd"}};
+  const std::vector<std::size_t> counts{1, 1, 0, 1, 2, 0, 1, 2};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto& [text, value] = cases[i];
+    EXPECT_EQ(parse_json(text)[0].get<std::string>(), value) << text;
+    EXPECT_EQ(count_lone_surrogates(text), counts[i]) << text;
+  }
+  EXPECT_TRUE(contains(input_error([] { parse_json(R"(\ud800)"); }), "this is not JSON: see byte 1"));
+  EXPECT_TRUE(contains(input_error([] { parse_json(R"(["\ud80"])"); }), "this is not JSON"));
+}
 
 TEST(JsonText, NestingHasALimitOf64) {
   EXPECT_TRUE(parse_json(nested(64)).is_array());
