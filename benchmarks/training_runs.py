@@ -5,9 +5,11 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = pathlib.Path(os.environ.get("INKLING_BUILD", ROOT / "build")) / "bin"
@@ -43,9 +45,21 @@ def seconds_of(folder):
     return [line["seconds"] for line in lines if "seconds" in line][-1]
 
 
+def loss_within(checkpoint, context, threads):
+    """Returns the loss on the whole validation split where no token is guessed from more than `context` tokens: in windows
+    of that length. The model's positions must not be learned ones, of which a shorter block has fewer."""
+    state = shutil.ignore_patterns("optimizer.safetensors", "state.json")  # state.json knows config.json's size
+    with tempfile.TemporaryDirectory() as copy:
+        shutil.copytree(checkpoint, copy, dirs_exist_ok=True, ignore=state)
+        about = pathlib.Path(copy, "config.json")
+        about.write_text(json.dumps(json.loads(about.read_text()) | {"max_position_embeddings": context}))
+        return json.loads(output_of("inkling-eval", copy, "--device", "cpu", "--threads", str(threads), "--json"))["loss"]
+
+
 def measure(config, folder, settings, threads):
-    """Returns the loss on the whole validation split, the parameters and the seconds of one run, which trains the config
-    with these settings (training.max_steps among them) unless its results are known already."""
+    """Returns the loss on the whole validation split (for a grammar's stories also the excess, its share above the best
+    possible loss), the last checkpoint, the parameters and the seconds of one run, which trains the config with these
+    settings (training.max_steps among them) unless its results are known already."""
     asked = {"config": hashlib.sha256((ROOT / config).read_bytes()).hexdigest(), "threads": threads, "settings": settings}
     result = folder.with_suffix(".json")
     if result.exists():
@@ -59,6 +73,8 @@ def measure(config, folder, settings, threads):
     measured = {
         "asked": asked,
         "loss": evaluation["loss"],
+        "excess": evaluation.get("excess_ratio"),
+        "checkpoint": str(ROOT / evaluation["checkpoint"]),
         "parameters": parameter_count(ROOT / evaluation["checkpoint"]),
         "seconds": seconds_of(folder),
     }
