@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <locale>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -11,10 +12,12 @@
 
 namespace inkling {
 
-// The arguments written one after the other: str("line ", 3, ": ", message).
+// The arguments written one after the other, numbers as everywhere and not by the locale of the program that links the
+// library: str("line ", 2000, ": ", message).
 template <typename... Parts>
 std::string str(const Parts&... parts) {
   std::ostringstream out;
+  out.imbue(std::locale::classic());
   (out << ... << parts);
   return out.str();
 }

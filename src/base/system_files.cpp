@@ -47,6 +47,7 @@ std::string SystemFiles::line(const std::filesystem::path& path) const {
 
 std::optional<std::uint64_t> SystemFiles::number(const std::filesystem::path& path, std::string_view key) const {
   std::istringstream stream(text(path).value_or(""));
+  stream.imbue(std::locale::classic());
   std::uint64_t number = 0;
   if (key.empty()) return stream >> number ? std::optional(number) : std::nullopt;
   for (std::string word; stream >> word;) {

@@ -12,6 +12,7 @@ namespace {
 
 std::vector<std::string> words_in(std::string_view text) {
   std::istringstream stream{std::string(text)};
+  stream.imbue(std::locale::classic());
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word);
   return words;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <string>
 
@@ -154,7 +155,10 @@ class Plot {
 };
 
 std::string tick_text(double value) {
-  std::string text = format_shortest(std::stod(format_fixed(value, 6)));
+  const std::string rounded = format_fixed(value, 6);
+  double number = 0;
+  std::from_chars(rounded.data(), rounded.data() + rounded.size(), number);
+  std::string text = format_shortest(number);
   return text.size() <= 6 ? text : format_shortest(value);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <locale>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,18 @@ TEST(Strings, PartsAreJoined) {
   EXPECT_EQ(join({}, ", "), "");
   EXPECT_EQ(join(std::vector<std::string>{"a"}, ", "), "a");
   EXPECT_EQ(join(std::vector<std::string>{"a", "b", ""}, ", "), "a, b, ");
+}
+
+TEST(Strings, HoldTheSameNumbersInEveryLocale) {
+  struct Odd : std::numpunct<char> {
+    char do_decimal_point() const override { return ','; }
+    char do_thousands_sep() const override { return '.'; }
+    std::string do_grouping() const override { return "\3"; }
+  };
+  const std::locale before = std::locale::global(std::locale(std::locale(), new Odd));
+  const std::string text = str(2000, " ", 0.5, " ", std::uint64_t{1} << 40);
+  std::locale::global(before);
+  EXPECT_EQ(text, "2000 0.5 1099511627776");
 }
 
 TEST(Strings, CountsHaveACommaBeforeEveryThreeDigits) {
