@@ -6,6 +6,7 @@
 #include "generate/generator.h"
 #include "library/open_model.h"
 #include "runtime/device.h"
+#include "runtime/scoped_runtime.h"
 
 namespace inkling {
 namespace {
@@ -30,7 +31,7 @@ SamplingSettings sampling_settings(const SampleOptions& options, const Generatio
 }
 
 struct Core : OpenModel {
-  explicit Core(LoadedModel model) : loaded(std::move(model)) {}
+  Core(LoadedModel model, std::optional<c10::Stream> own) : loaded(std::move(model)), stream(own) {}
 
   std::vector<std::string> samples(const std::string& prompt, std::uint64_t count,
                                    const SampleOptions& options) override {
@@ -41,8 +42,9 @@ struct Core : OpenModel {
                                       .seed = options.seed,
                                       .ignore_end = options.ignore_end};
     check_settings(settings);
+    ScopedRuntime scope(loaded.runtime, stream);
     const auto watch = [&](std::size_t, const Sample&, std::string_view added, bool) {
-      return !options.on_text || added.empty() || options.on_text(added);
+      return !options.on_text || added.empty() || scope.outside([&] { return options.on_text(added); });
     };
     std::vector<std::string> texts;
     const std::vector<std::string> prompts{prompt};
@@ -51,15 +53,18 @@ struct Core : OpenModel {
   }
 
   LoadedModel loaded;
+  std::optional<c10::Stream> stream;
 };
 
 }  // namespace
 
 OpenModel* inkling_open_model(const std::filesystem::path& folder, const LoadOptions& options) {
-  const Runtime runtime = resolve_runtime(runtime_config(options), Use::inference);
+  const Runtime runtime = choose_runtime(runtime_config(options), Use::inference);
+  const std::optional<c10::Stream> stream = own_stream(runtime.device);
+  const ScopedRuntime scope(runtime, stream);
   LoadedModel model = load_model(find_checkpoint(folder, options.checkpoint), runtime);
   require_tokenizer(model);
-  return std::make_unique<Core>(std::move(model)).release();
+  return std::make_unique<Core>(std::move(model), stream).release();
 }
 
 }  // namespace inkling

@@ -9,6 +9,9 @@
 // Functions throw std::invalid_argument for what the caller can mend (a folder without a model, a temperature below 0)
 // and std::runtime_error for what this machine lacks or what failed; what() says what to do. A model must not be used
 // by two threads at the same time.
+//
+// Nothing of the program's own settings is changed: rounding, locale, signals, LibTorch's threads and switches are as
+// before when a function returns, and while on_text runs. (On a GPU, CUBLAS_WORKSPACE_CONFIG is set where it is not.)
 #pragma once
 
 #include <cstdint>

@@ -127,7 +127,7 @@ std::string Runtime::dtype_name() const {
   return std::string(word_of(dtype == at::kFloat ? Dtype::float32 : Dtype::bfloat16));
 }
 
-Runtime resolve_runtime(const RuntimeConfig& config, Use use) {
+Runtime choose_runtime(const RuntimeConfig& config, Use use) {
   cpu_kernels();  // refuses an instruction set that this processor does not have, before there is any work
   Runtime runtime;
   runtime.device = resolve_device(config.device);
@@ -135,18 +135,46 @@ Runtime resolve_runtime(const RuntimeConfig& config, Use use) {
   runtime.kernels = resolve_kernels(config.kernels, runtime.device, runtime.dtype, use);
   runtime.threads = config.threads ? static_cast<int>(*config.threads) : physical_cores();
   runtime.deterministic = config.deterministic;
+  return runtime;
+}
+
+std::optional<c10::Stream> own_stream(at::Device device) {
+  if (!device.is_cuda()) return std::nullopt;
+  synchronize(device);  // the new stream does not wait for what is queued on the default one
+  return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+}
+
+Determinism determinism() {
+  const at::Context& context = at::globalContext();
+  return {.algorithms = context.deterministicAlgorithms(),
+          .only_warn = context.deterministicAlgorithmsWarnOnly(),
+          .fill = context.deterministicFillUninitializedMemory(),
+          .cudnn = context.deterministicCuDNN()};
+}
+
+void set_determinism(const Determinism& switches) {
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(switches.algorithms, switches.only_warn);
+  context.setDeterministicFillUninitializedMemory(switches.fill);
+  context.setDeterministicCuDNN(switches.cudnn);
+}
+
+// A fill would be a pass over each new tensor, for nothing.
+Determinism determinism_of(const Runtime& runtime) {
+  return {.algorithms = runtime.deterministic, .cudnn = runtime.deterministic};
+}
+
+Runtime resolve_runtime(const RuntimeConfig& config, Use use) {
+  const Runtime runtime = choose_runtime(config, use);
   // Numbers below 1e-38 become 0, because computing with one takes as long as a hundred additions. Threads inherit this
   // setting, so it is made before the first of them starts.
   at::globalContext().setFlushDenormal(true);
   at::set_num_threads(runtime.threads);
-  at::globalContext().setDeterministicAlgorithms(config.deterministic, false);
-  at::globalContext().setDeterministicFillUninitializedMemory(false);  // a pass over each new tensor, for nothing
-  at::globalContext().setDeterministicCuDNN(config.deterministic);
-  if (runtime.device.is_cuda()) {
+  set_determinism(determinism_of(runtime));
+  if (const auto stream = own_stream(runtime.device)) {
     const c10::impl::VirtualGuardImpl guard(runtime.device.type());
     guard.setDevice(runtime.device);
-    synchronize(runtime.device);  // the new stream does not wait for what is queued on the default one
-    guard.exchangeStream(guard.getStreamFromGlobalPool(runtime.device));
+    guard.exchangeStream(*stream);
   }
   return runtime;
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
 
+#include <optional>
 #include <string>
 
 #include "config/config.h"
@@ -32,10 +34,26 @@ const std::string& why_no_cuda();
 // (Ampere) on. Older GPUs accept bfloat16 too, but emulate it.
 at::ScalarType fastest_dtype(int capability);
 
-// Resolves `auto` and sets LibTorch's thread count and determinism. For a GPU it also loads LibTorch's CUDA half and
-// moves this thread's work to a stream of its own, because graphs cannot be recorded on the default one. Throws Error
-// environment if the device asked for is not available, and Error input if the settings do not go together.
+// Resolves `auto`; for a GPU it loads LibTorch's CUDA half. Throws Error environment if the device asked for is not
+// available, and Error input if the settings do not go together.
+Runtime choose_runtime(const RuntimeConfig& config, Use use = Use::training);
+
+// Returns a stream of a GPU for somebody's work alone, because graphs cannot be recorded on the default one; none of
+// the CPU.
+std::optional<c10::Stream> own_stream(at::Device device);
+
+// For a program: returns choose_runtime(), and sets for good what such a runtime wants of the process: LibTorch's
+// thread count and determinism, that tiny numbers become 0, and on a GPU this thread's device and its own stream. (The
+// library does so for the time of a call: runtime/scoped_runtime.h.)
 Runtime resolve_runtime(const RuntimeConfig& config, Use use = Use::training);
+
+// LibTorch's switches of determinism, which hold for the whole process.
+struct Determinism {
+  bool algorithms = false, only_warn = false, fill = false, cudnn = false;
+};
+Determinism determinism();
+void set_determinism(const Determinism& switches);
+Determinism determinism_of(const Runtime& runtime);
 
 // Returns what a checkpoint keeps of it, so that a resumed run uses the same, without the micro-batch size.
 Resolved resolved_from(const Runtime& runtime);
