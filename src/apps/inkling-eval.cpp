@@ -79,6 +79,7 @@ void evaluate_split(const LoadedModel& model, const Config& config, const Flags&
   const Tokenizer* const tokenizer = dataset.tokenizer ? dataset.tokenizer.get() : model.tokenizer.get();
   const auto separator = document_separator(config.data.documents, tokenizer);
   const Evaluation result = evaluate_validation(*model.model, model.runtime, dataset, 0, flags.stride, separator);
+  require_number(result.loss, "the validation split");
   print(std::cout, result, settings);
   if (!result.bound || !result.bound->impossible()) return;
   throw Error::internal(
@@ -99,8 +100,8 @@ int evaluate(int argc, char** argv) {
   app.footer(
       "Text is scored in windows of block_size, stories of a grammar one by one and\n"
       "compared with the best possible loss. docs/formats.md defines every number.\n\n"
-      "Exit codes: 0 done, 1 internal error (which a loss below the best possible one\n"
-      "is), 2 bad input, 3 the machine cannot do it.");
+      "Exit codes: 0 done, 1 internal error (so is a loss below the best possible),\n"
+      "2 bad input, 3 the machine cannot do it, 4 the answers are not numbers.");
   Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;

@@ -105,7 +105,7 @@ int sample(int argc, char** argv) {
       "penalty, temperature, top-k, top-p, min-p; the model's generation_config.json\n"
       "says what is left out. Sample n of a prompt depends on the seed and n alone.\n"
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it,\n"
-      "130 interrupted.");
+      "4 the answers are not numbers, 130 interrupted.");
   Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;

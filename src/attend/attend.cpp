@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "config/config.h"
 #include "model/attention_steps.h"
+#include "model/broken_answer.h"
 #include "text/prompts.h"
 
 namespace inkling {
@@ -137,8 +138,7 @@ AttendedText attend(const LoadedModel& model, const std::string& prompt, const A
   const at::Tensor row = at::tensor(ids, at::kLong).unsqueeze(0).to(model.runtime.device);
   const at::Tensor logits = watched_logits(shape, *model.arena, row, watch)[0][-1];
   if (!logits.isfinite().all().item<bool>()) {
-    throw Error::input(
-        str(model.folder.string(), ": its weights make logits that are not finite: the model has diverged"));
+    refuse_broken_answer();
   }
   text.next = likeliest_tokens(*model.tokenizer, logits, settings.likeliest);
   return text;

@@ -29,7 +29,7 @@ std::vector<Token> attended_tokens(const LoadedModel& model, const std::string& 
 
 // Computes in the dtype of the model's weights: load it in float32. What it takes beside its result is the memory of
 // one layer, and of one head's scores. Throws what attended_tokens() throws, Error input for a model without a
-// tokenizer, and Error input for one whose numbers are not finite.
+// tokenizer, and Error diverged for one whose logits are not finite.
 AttendedText attend(const LoadedModel& model, const std::string& prompt, const AttendSettings& settings = {});
 
 // Returns the head that has most to show: in which the last token takes most of one token that is neither the first nor

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/progress.h"
+#include "base/strings.h"
 
 namespace inkling {
 namespace {
@@ -59,6 +60,9 @@ std::vector<ChoiceResult> score_endings(const Model& model, const Runtime& runti
     while (next != scored.end()) {
       const ChoiceExample& example = file.examples[results.size()];
       const auto end = next + static_cast<std::ptrdiff_t>(example.endings.size());
+      for (auto ending = next; ending != end; ++ending) {
+        require_number(ending->nats, str(file.path.string(), ":", example.number));
+      }
       results.push_back({{next, end}, {}});
       make_equals_equal(example, results.back().endings);
       next = end;

@@ -38,7 +38,8 @@ struct ChoiceEvaluation {
 };
 
 // Scores every ending given its context. Where both are longer than the block, the context loses its beginning, until
-// what the model reads has block_size tokens, the ending's last one not counted.
+// what the model reads has block_size tokens, the ending's last one not counted. Throws Error diverged, naming the
+// example, where a score is not a number.
 ChoiceEvaluation evaluate_choices(const Model& model, const Runtime& runtime, const ChoiceFile& file);
 
 }  // namespace inkling

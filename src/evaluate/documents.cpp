@@ -48,11 +48,13 @@ class DocumentScorer {
     open_ = false;
   }
 
-  TextEvaluation finish() {
+  // `files` are those that add() has numbered.
+  TextEvaluation finish(const std::vector<std::string>& files) {
     score_pool();
     TextEvaluation result;
     std::vector<ScoredPiece> pieces;
     for (const DocumentScore& score : scores_) {
+      require_number(score.piece.nats, str(text_name(files[score.file]), ":", score.line));
       result.total.piece.nats += score.piece.nats;
       result.total.piece.tokens += score.piece.tokens;
       result.total.bytes += score.bytes;
@@ -160,6 +162,8 @@ void read_file(const std::string& path, const std::string& field, const TextVisi
 
 }  // namespace
 
+std::string text_name(const std::string& file) { return file == "-" ? "standard input" : file; }
+
 double TextScore::loss() const { return piece.nats / static_cast<double>(piece.tokens); }
 
 double TextScore::bits_per_byte() const { return piece.nats / std::log(2.0) / static_cast<double>(bytes); }
@@ -173,7 +177,7 @@ TextEvaluation evaluate_text(const LoadedModel& model, const TextSettings& setti
     settings.files[i] == "-" ? read_standard_input(visitor, tokenizer)
                              : read_file(settings.files[i], settings.jsonl_field, visitor);
   }
-  TextEvaluation result = scorer.finish();
+  TextEvaluation result = scorer.finish(settings.files);
   lone.warn();
   if (result.total.piece.tokens == 0) {
     throw Error::input(

@@ -26,6 +26,9 @@ struct TextSettings {
   std::optional<std::int64_t> stride = {};  // none: block_size
 };
 
+// What a file of TextSettings is called in what is printed.
+std::string text_name(const std::string& file);
+
 struct TextScore {
   ScoredPiece piece = {};
   std::uint64_t bytes = 0;  // of UTF-8, which the scored tokens stand for
@@ -50,7 +53,8 @@ struct TextEvaluation {
 // Scores the documents in `settings.files`. It keeps a few MiB of a text (of .jsonl a line), the tokens of sixteen
 // batches of windows, 40 bytes a document, and 16 for each block_size tokens of the first document. Throws Error input,
 // with file and line, for text that cannot be encoded or .jsonl that cannot be read, for a folder, a pipe, and a file
-// that is named as something else than text, for a stride out of its range, and where there is no token to score.
+// that is named as something else than text, for a stride out of its range, and where there is no token to score;
+// Error diverged, naming the document, where its loss is not a number.
 TextEvaluation evaluate_text(const LoadedModel& model, const TextSettings& settings);
 
 }  // namespace inkling

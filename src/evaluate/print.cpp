@@ -27,8 +27,6 @@ void print_loss(std::ostream& out, double loss, double standard_error, const std
   if (bits_per_byte) out << "bits per byte  " << format_fixed(*bits_per_byte, 4) << '\n';
 }
 
-std::string name_of(const std::string& file) { return file == "-" ? "standard input" : file; }
-
 void add_score(Json& line, const TextScore& score) {
   const double loss = score.loss();
   line["loss"] = loss;
@@ -119,7 +117,7 @@ void print(std::ostream& out, const Evaluation& result, const PrintSettings& set
 
 void print(std::ostream& out, const TextEvaluation& result, const TextSettings& text, const PrintSettings& settings) {
   for (const DocumentScore& score : result.documents) {
-    if (settings.each) print_document(out, score, name_of(text.files[score.file]), settings);
+    if (settings.each) print_document(out, score, text_name(text.files[score.file]), settings);
   }
   if (settings.json) {
     Json line = scored_model(settings);

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <utility>
 
+#include "model/broken_answer.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/device_facts.h"
 
@@ -51,6 +52,10 @@ at::Tensor score_batch(const Model& model, const Runtime& runtime, std::span<con
 }
 
 }  // namespace
+
+void require_number(double nats, std::string_view of) {
+  if (!std::isfinite(nats)) refuse_broken_answer(of);
+}
 
 std::size_t passages_together(const Model& model, const Runtime& runtime, std::int64_t positions) {
   const GptShape& shape = model.shape();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "formats/token_file.h"
@@ -27,6 +28,10 @@ struct ScoredPiece {
   double nats = 0;           // sum of -log p over its tokens
   std::uint64_t tokens = 0;  // how many were scored
 };
+
+// Throws Error diverged where nats, or a mean of them, are NaN or infinite. `of` says what they were scored on:
+// "questions.jsonl:3". (While a model trains such a loss is logged, and training goes on.)
+void require_number(double nats, std::string_view of);
 
 // Returns how many passages of so many positions are computed together: as many as the processor's caches, or 1/64 of a
 // GPU's memory, hold logits and one layer at work for, and 64 at most.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "model/broken_answer.h"
+
 namespace inkling {
 namespace {
 
@@ -98,7 +100,7 @@ std::vector<Token> RecordedDecoder::next(std::span<const GrowingText> texts) {
   ahead_ = any_full ? nullptr : &queue();
   std::vector<Token> drawn;
   for (const std::int64_t token : draw.wait()) {
-    if (token < 0) refuse_broken_logits();
+    if (token < 0) refuse_broken_answer();
     drawn.push_back(static_cast<Token>(token));
   }
   return drawn;

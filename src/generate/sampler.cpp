@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "model/broken_answer.h"
 
 namespace inkling {
 namespace {
@@ -22,7 +23,7 @@ using Values = std::vector<double>;
 Values checked(std::span<const float> logits) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const bool broken = std::any_of(logits.begin(), logits.end(), [](float logit) { return !(logit < infinity); });
-  if (broken) refuse_broken_logits();
+  if (broken) refuse_broken_answer();
   return {logits.begin(), logits.end()};
 }
 
@@ -139,12 +140,6 @@ void check_settings(const SamplingSettings& settings) {
   if (!finite(settings.repetition_penalty) || settings.repetition_penalty <= 0) {
     refuse("--repetition-penalty", settings.repetition_penalty, "above 0; 1 is off, 1.1 is mild");
   }
-}
-
-void refuse_broken_logits() {
-  throw Error::input(
-      "the model's answer is not a number: its training diverged or its weights are damaged; "
-      "try an earlier checkpoint");
 }
 
 Token sample_token(std::span<const float> logits, std::span<const Token> context, const SamplingSettings& settings,

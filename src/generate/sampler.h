@@ -23,11 +23,8 @@ void check_settings(const SamplingSettings& settings);
 //   5. min-p (Nguyen et al. 2024): what is below min_p times the largest probability goes; the largest always stays
 //   6. of the tokens that are left, in the order of their ids, the first whose summed probability exceeds `unit`
 //
-// logits: [V], V > 0. Throws Error input if one is NaN or +infinity, because the weights are broken then.
+// logits: [V], V > 0. Throws what refuse_broken_answer() throws if one is NaN or +infinity.
 Token sample_token(std::span<const float> logits, std::span<const Token> context, const SamplingSettings& settings,
                    double unit);
-
-// Throws the Error input for such logits.
-[[noreturn]] void refuse_broken_logits();
 
 }  // namespace inkling

@@ -225,7 +225,7 @@ class Run {
     } catch (const OutOfMemory& error) {
       report_->say(str("step ", state_.step, ": no sample, because ", error.message()));
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::input) throw;
+      if (error.kind() != ErrorKind::input && error.kind() != ErrorKind::diverged) throw;
       report_->say(str("step ", state_.step, ": no sample, because ", error.message()));
     } catch (const c10::OutOfMemoryError&) {
       report_->say(

@@ -200,10 +200,13 @@ TEST(Attend, MoreThanAGibibyteIsRefusedBeforeItIsComputed) {
                        "would take more than 1.0 GiB; give a shorter prompt"));
 }
 
-TEST(Attend, WeightsThatAreNotFiniteAreSaid) {
+TEST(Attend, LogitsThatAreNoNumbersAreSaid) {
   const LoadedModel model = char_model();
   model.arena->weight("h.0.mlp.c_proj.weight").value.fill_(std::numeric_limits<float>::quiet_NaN());
-  EXPECT_TRUE(contains(input_error([&] { attend(model, "a"); }), "not finite"));
+  const auto error = error_of([&] { attend(model, "a"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), ErrorKind::diverged);
+  EXPECT_TRUE(contains(error->message(), "is not a number"));
 }
 
 }  // namespace

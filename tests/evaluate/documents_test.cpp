@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -137,6 +138,19 @@ TEST(TextEvaluation, HasAStandardErrorOverDocumentsOrOverPiecesOfOne) {
   // More context changes the losses a little, not how many independent pieces there are.
   EXPECT_NEAR(evaluate_text(model, {.files = {one}, .stride = 1}).standard_error, alone, alone / 2);
   EXPECT_TRUE(std::isnan(evaluate_text(model, {.files = {small}}).standard_error));
+}
+
+TEST(TextEvaluation, OfALossThatIsNoNumberNamesTheDocument) {
+  const LoadedModel model =
+      make_loaded_model(make_char_tokenizer(true), text_block, test_runtime(), test::modern_shape);
+  const auto q = static_cast<std::int64_t>(encode(*model.tokenizer, "q").front());
+  model.arena->weight("wte.weight").value[q].fill_(std::numeric_limits<float>::quiet_NaN());
+  const TemporaryFolder folder;
+  const std::string file = folder.write("texts.jsonl", "{\"text\": \"abc\"}\n\n{\"text\": \"abqc\"}\n");
+  const auto error = error_of([&] { evaluate_text(model, {.files = {file}}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), ErrorKind::diverged);
+  EXPECT_TRUE(contains(error->message(), "the model's answer to " + file + ":3 is not a number"));
 }
 
 }  // namespace

@@ -31,8 +31,9 @@ class EvalProgram : public testing::Test {
     write_model("fables", "tiny.grammar");
   }
 
-  // A checkpoint of random weights for data that is prepared in the folder.
-  void write_model(const std::string& name, const std::string& source) {
+  // A checkpoint of random weights for data that is prepared in the folder, or of weights so large that no answer is a
+  // number.
+  void write_model(const std::string& name, const std::string& source, bool broken = false) {
     const std::string yaml = "data:\n  source: " + (folder / source).string() +
                              "\n  dir: " + (folder / (name + "-data")).string() +
                              "\n  stories: 200\nmodel: {n_layer: 2, n_head: 3, n_embd: 30, block_size: 20}\n";
@@ -41,6 +42,7 @@ class EvalProgram : public testing::Test {
     GptShape shape = test::small_shape;
     shape.vocab_size = static_cast<std::int64_t>(dataset.vocab_size);
     const test::SmallModel model = test::make_small_model(shape);
+    if (broken) model.arena->values().fill_(1e38);
     const Optimizer optimizer(*model.arena, {}, model.model->backend());
     TrainingState state;
     state.data_hash = dataset.hash;
@@ -171,6 +173,25 @@ TEST_F(EvalProgram, AnswersQuestions) {
     const int right = (parsed[0].at("chosen")[rule] == 0 ? 1 : 0) + (parsed[1].at("chosen")[rule] == 1 ? 1 : 0);
     EXPECT_EQ(parsed[2].at(std::string(rules[rule]) + "_right"), right);
     EXPECT_EQ(parsed[2].at(rules[rule]), right / 2.0);
+  }
+}
+
+TEST_F(EvalProgram, AModelWhoseAnswersAreNoNumbersIsNotJudged) {
+  write_model("broken", "text.txt", true);
+  write_file(folder / "q.jsonl", "{\"context\": \"A line of \", \"endings\": [\"text\", \"number\"], \"label\": 0}\n");
+  const std::vector<std::pair<std::string, std::string>> runs = {
+      {"", "the validation split"},
+      {" --stride 5", "the validation split"},
+      {" --dtype bfloat16 --json", "the validation split"},
+      {" --text text.txt", "text.txt:1"},
+      {" --text - --each --json < text.txt", "standard input:1"},
+      {" --choices q.jsonl", "q.jsonl:1"},
+      {" --choices q.jsonl --each --json", "q.jsonl:1"}};
+  for (const auto& [arguments, place] : runs) {
+    const Outcome outcome = run("broken" + arguments);
+    EXPECT_EQ(outcome.code, 4) << arguments << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_TRUE(contains(outcome.err, "the model's answer to " + place + " is not a number")) << arguments;
   }
 }
 

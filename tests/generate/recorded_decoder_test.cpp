@@ -108,7 +108,7 @@ TEST_P(RecordedDecoderTest, LogitsThatAreNoNumbersEndIt) {
   model.arena->weight("ln_f.weight").value.select(0, 0).fill_(std::numeric_limits<float>::quiet_NaN());
   const auto error = error_of([&] { texts_of(model, {&prompts[0], 1}, settings_with({.temperature = 1})); });
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->kind(), ErrorKind::input);
+  EXPECT_EQ(error->kind(), ErrorKind::diverged);
   EXPECT_NE(error->message().find("not a number"), std::string::npos) << error->message();
 }
 

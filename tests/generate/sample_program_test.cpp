@@ -23,10 +23,11 @@ GptShape shape_for(const Tokenizer* tokenizer) {
   return shape;
 }
 
-// A checkpoint of random weights; null: without a tokenizer.
-void write_checkpoint(const fs::path& folder, const Tokenizer* tokenizer, std::int64_t step = 1) {
+// A checkpoint of random weights, or of weights so large that no answer is a number; null: without a tokenizer.
+void write_checkpoint(const fs::path& folder, const Tokenizer* tokenizer, std::int64_t step = 1, bool broken = false) {
   const GptShape shape = shape_for(tokenizer);
   const test::SmallModel model = test::make_lively_model(shape, {.seed = static_cast<std::uint64_t>(step)});
+  if (broken) model.arena->values().fill_(1e38);
   Optimizer optimizer(*model.arena, {}, model.model->backend());
   optimizer.set_steps(step);
   const Config config = parse_config("data: {source: text.txt}", "test", {});
@@ -45,6 +46,7 @@ class SampleProgram : public testing::Test {
     write_checkpoint(*files / "stories", make_char_tokenizer(true).get());
     write_checkpoint(*files / "bytes", make_byte_tokenizer(false).get());
     write_checkpoint(*files / "tokens", nullptr);
+    write_checkpoint(*files / "broken", make_char_tokenizer(false).get(), 1, true);
     create_folders(*files / "run/checkpoints");
     write_checkpoint(*files / "run/checkpoints/step-000001", make_char_tokenizer(false).get(), 1);
     write_checkpoint(*files / "run/checkpoints/step-000002", make_char_tokenizer(false).get(), 2);
@@ -256,6 +258,14 @@ TEST_F(SampleProgram, AFolderThatIsNoModelIsRefused) {
   create_folders(*files / "untrained/checkpoints");
   expect_refused("untrained",
                  {"untrained has no checkpoint yet that can be used; train it first: inkling-train CONFIG\n"});
+}
+
+TEST_F(SampleProgram, AModelWhoseAnswersAreNoNumbersEndsItWithCode4) {
+  for (const char* more : {"", " --temperature 0 --json", " --dtype bfloat16", " --no-cache", " --kernels reference"}) {
+    const Outcome outcome = run(str("broken --prompt ab", more));
+    EXPECT_EQ(outcome.code, 4) << more << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, "the model's answer is not a number")) << more;
+  }
 }
 
 TEST_F(SampleProgram, HelpNamesTheOrderOfTheSteps) {

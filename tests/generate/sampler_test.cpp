@@ -125,7 +125,7 @@ TEST(Sampler, LogitsThatAreNoNumbersAreRefused) {
   for (const float broken : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const auto error = error_of([&] { sample_token(std::vector<float>{0, broken}, {}, plain, 0.5); });
     ASSERT_TRUE(error);
-    EXPECT_EQ(error->kind(), ErrorKind::input);
+    EXPECT_EQ(error->kind(), ErrorKind::diverged);
     EXPECT_NE(error->message().find("earlier checkpoint"), std::string::npos);
   }
 }
