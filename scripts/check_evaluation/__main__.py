@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 import transformers
 from foreign import Checkpoint, choice_task, first_lowest, rolling_task, write_eval_file
-from questions import GRAMMAR, odd_questions, questions, texts, write_lines
+from questions import GRAMMAR, border_questions, odd_questions, questions, texts, write_lines
 
 relative_tolerance = 1e-4
 RULES = ["accuracy", "accuracy_per_token", "accuracy_per_character"]  # in the order of "chosen"
@@ -90,6 +90,19 @@ class Check:
         self.compare_choices(f"lm-eval on {what}", write_lines(self.work / "spaced.jsonl", spaced), rows, theirs,
                              [("accuracy", ones, right["acc"]), ("accuracy_per_character", lengths, right["acc_norm"])])
 
+    def borders_by_lm_eval(self, rows):
+        """lm-eval ends with an assertion at an ending without a token of its own; ours passes over its line alone."""
+        encode = self.checkpoint.encode
+        scored = [row for row in rows
+                  if all(len(encode(row["context"] + ending)) > len(encode(row["context"])) for ending in row["endings"])]
+        across = sum(encode(row["context"] + row["endings"][0])[:len(encode(row["context"]))] != encode(row["context"])
+                     for row in scored)
+        (totals,) = self.evaluate("--choices", write_lines(self.work / "borders.jsonl", rows))
+        counts = (totals["examples"], totals["passed_over"])
+        same = across > 0 and counts == (len(scored), len(rows) - len(scored))
+        self.judge("borders", same, f"{counts[0]} questions, {across} of them with a token across, {counts[1]} passed over")
+        self.choices_by_lm_eval("borders", scored, "")
+
     def choices_of_llm_c(self, rows):
         """llm.c's definition, by transformers: the lowest mean loss over an ending's tokens."""
         encode = self.checkpoint.encode
@@ -130,6 +143,7 @@ def main(bin_folder, work):
         check = Check(bin_folder, work, name, settings)
         check.choices_by_lm_eval("questions", questions(300), " ")
         check.choices_by_lm_eval("odd questions", odd_questions(), "")
+        check.borders_by_lm_eval(border_questions())
         check.choices_of_llm_c(questions(300))
         check.text()
     print(f"{Check.agree} agree, {Check.differ} differ")

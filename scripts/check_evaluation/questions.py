@@ -69,6 +69,20 @@ def odd_questions():
             for i, context in enumerate(contexts) for j, some in enumerate(endings)]
 
 
+def border_questions():
+    """Contexts that end within a word, so that a token may lie across the border to the ending. Of some an ending has no
+    token of its own, as where " fo" and "x" are one. (Each text is cut once: of texts that are the same as a whole, lm-eval's
+    cache gives all but one other places' numbers.)"""
+    made = []
+    for number, question in enumerate(questions(160, seed=4)):
+        text = question["context"]
+        cut = len(text) - 5 - number % 36
+        while text[cut - 1].isspace():
+            cut -= 1
+        made.append({"context": text[:cut], "endings": [text[cut:], text[cut:cut + 4]], "label": number % 2})
+    return made
+
+
 def texts():
     """Documents: of one character, shorter than a block, and longer."""
     some = [question["context"] + " " + question["endings"][question["label"]] for question in questions(30, seed=3)]

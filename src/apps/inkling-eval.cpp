@@ -25,7 +25,7 @@ struct Flags {
   std::vector<std::string> texts;
   std::string choices;
   std::optional<std::int64_t> stride;
-  bool each = false, json = false;
+  bool each = false, json = false, strict = false;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -37,6 +37,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--choices", flags.choices, "answer these questions: .jsonl, or llm.c's .bin")->type_name("FILE");
   app.add_option("--stride", flags.stride, "advance windows by N tokens (default: block_size)")->type_name("N");
   app.add_flag("--each", flags.each, "also a line for each document or question");
+  app.add_flag("--strict", flags.strict, "refuse a file of which a question is unusable");
   app.add_flag("--json", flags.json, "JSON, one object a line");
   app.add_option("--config", flags.config, "settings whose data: is scored")->type_name("CONFIG");
   add_set_flag(app, flags.overrides, "override one, as data.source=other.txt");
@@ -92,6 +93,7 @@ void check_flags(const Flags& flags) {
   if (choices && !flags.texts.empty()) throw Error::input("--text and --choices exclude each other: run it twice");
   if (choices && flags.stride)
     throw Error::input("--stride does not go with --choices, whose texts are not cut into windows");
+  if (flags.strict && !choices) throw Error::input("--strict goes with --choices");
   if (flags.each && !choices && flags.texts.empty()) throw Error::input("--each goes with --text or --choices");
 }
 
@@ -117,7 +119,7 @@ int evaluate(int argc, char** argv) {
                                .checkpoint = folder.string(),
                                .of_average = saved_weights(flags.model) == SavedWeights::ema};
   if (!flags.choices.empty()) {
-    const ChoiceFile file = read_choices(flags.choices, model);
+    const ChoiceFile file = read_choices(flags.choices, model, flags.strict ? Unusable::refuse : Unusable::pass_over);
     print(std::cout, evaluate_choices(*model.model, model.runtime, file), file, settings);
   } else if (!flags.texts.empty()) {
     const TextSettings text{.files = flags.texts, .jsonl_field = config.data.jsonl_field, .stride = flags.stride};

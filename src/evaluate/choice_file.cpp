@@ -9,8 +9,10 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "data/source_reader.h"
 #include "evaluate/documents.h"
 #include "formats/json_fields.h"
+#include "formats/json_text.h"
 
 namespace inkling {
 namespace {
@@ -53,6 +55,19 @@ void require_room(const std::string& place, std::size_t ending, std::size_t leng
   if (length <= block_size) return;
   throw Error::input(str(place, ": endings[", ending, "] has ", length, " tokens, and the model's block_size is ",
                          block_size, "; leave this example out"));
+}
+
+constexpr std::uint64_t most_named = 10;
+
+// Reads an example by a call that throws Error input where it cannot be scored.
+template <typename Read>
+void add_example(ChoiceFile& file, Unusable unusable, const Read& read) {
+  try {
+    file.examples.push_back(read());
+  } catch (const Error& error) {
+    if (unusable == Unusable::refuse || error.kind() != ErrorKind::input) throw;
+    if (++file.passed_over <= most_named) log_warning(str("passed over: ", error.message()));
+  }
 }
 
 // Reads one line at `place`, which `fields` knows too.
@@ -119,55 +134,66 @@ bool words_meet(const JsonFields& fields) {
   return !context.empty() && is_letter_or_digit(context.back()) && is_letter_or_digit(ending.front());
 }
 
-std::vector<ChoiceExample> read_lines(const fs::path& path, const std::string& text, const Tokenizer& tokenizer,
-                                      std::size_t block_size) {
-  std::vector<ChoiceExample> examples;
+void read_lines(const std::string& text, const Tokenizer& tokenizer, std::size_t block_size, Unusable unusable,
+                ChoiceFile& file) {
   std::string_view rest = text;
+  if (rest.starts_with(byte_order_mark)) rest.remove_prefix(byte_order_mark.size());
   bool warned = false;
+  LoneSurrogates lone;
   for (std::uint64_t number = 1; !rest.empty(); ++number) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const std::string place = str(path.string(), ":", number);
-    const JsonFields fields(place, std::string(line),
-                            "write {\"context\": \"…\", \"endings\": [\"…\", …], \"label\": 0} a line");
-    examples.push_back(LineReader(place, fields, tokenizer, block_size).read());
-    examples.back().number = number;
-    if (warned || !words_meet(fields)) continue;
-    log_warning(str(place, ": nothing stands between the context and its endings, which are joined as they stand: ",
-                    "write the space that belongs there at the end of the context"));
-    warned = true;
+    const std::string place = str(file.path.string(), ":", number);
+    if (const std::size_t found = count_lone_surrogates(line)) lone.add({.path = &file.path, .line = number}, found);
+    add_example(file, unusable, [&] {
+      const JsonFields fields(place, std::string(line),
+                              "write {\"context\": \"…\", \"endings\": [\"…\", …], \"label\": 0} a line");
+      ChoiceExample example = LineReader(place, fields, tokenizer, block_size).read();
+      example.number = number;
+      if (!warned && words_meet(fields)) {
+        log_warning(str(place, ": nothing stands between the context and its endings, which are joined as they stand: ",
+                        "write the space that belongs there at the end of the context"));
+        warned = true;
+      }
+      return example;
+    });
   }
-  return examples;
+  lone.warn();
 }
 
-std::vector<ChoiceExample> number_examples(const fs::path& path, std::vector<TokenChoice> read,
-                                           std::size_t block_size) {
-  std::vector<ChoiceExample> examples(read.size());
+void number_examples(std::vector<TokenChoice> read, std::size_t block_size, Unusable unusable, ChoiceFile& file) {
   for (std::size_t i = 0; i < read.size(); ++i) {
-    for (std::size_t ending = 0; ending < read[i].endings.size(); ++ending) {
-      require_room(str(path.string(), ": example ", i), ending, read[i].endings[ending].size(), block_size);
-    }
-    static_cast<TokenChoice&>(examples[i]) = std::move(read[i]);
-    examples[i].number = i;
+    add_example(file, unusable, [&] {
+      for (std::size_t ending = 0; ending < read[i].endings.size(); ++ending) {
+        require_room(str(file.path.string(), ": example ", i), ending, read[i].endings[ending].size(), block_size);
+      }
+      return ChoiceExample{std::move(read[i]), {}, i};
+    });
   }
-  return examples;
 }
 
 }  // namespace
 
-ChoiceFile read_choices(const fs::path& path, const LoadedModel& model) {
-  const bool has_text = path.extension() != ".bin";
+ChoiceFile read_choices(const fs::path& path, const LoadedModel& model, Unusable unusable) {
   const GptShape& shape = model.model->shape();
-  ChoiceFile file{.path = path, .has_text = has_text, .examples = {}};
+  ChoiceFile file{.path = path, .has_text = path.extension() != ".bin", .examples = {}};
   const std::string bytes = read_small_file(path);
   const auto block_size = static_cast<std::size_t>(shape.block_size);
-  file.examples = has_text
-                      ? read_lines(path, bytes, require_tokenizer(model), block_size)
-                      : number_examples(path, read_eval_file(path, bytes, static_cast<std::uint64_t>(shape.vocab_size)),
-                                        block_size);
-  if (file.examples.empty()) throw Error::input(str(path.string(), ": there is no example in it; name another file"));
-  return file;
+  if (file.has_text) {
+    read_lines(bytes, require_tokenizer(model), block_size, unusable, file);
+  } else {
+    number_examples(read_eval_file(path, bytes, static_cast<std::uint64_t>(shape.vocab_size)), block_size, unusable,
+                    file);
+  }
+  const char* const kind = file.has_text ? " lines" : " examples";
+  if (file.passed_over > most_named) {
+    log_warning(str("passed over: ", file.passed_over - most_named, " more", kind, " of ", path.string()));
+  }
+  if (!file.examples.empty()) return file;
+  if (file.passed_over == 0) throw Error::input(str(path.string(), ": there is no example in it; name another file"));
+  throw Error::input(str(path.string(), ": all of its ", file.passed_over, kind,
+                         " were passed over; mend them, or name another file"));
 }
 
 }  // namespace inkling

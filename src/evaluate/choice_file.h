@@ -20,20 +20,28 @@ struct ChoiceFile {
   std::filesystem::path path;
   bool has_text = false;  // .jsonl
   std::vector<ChoiceExample> examples;
+  std::uint64_t passed_over = 0;  // lines of a .jsonl, examples of a .bin
 };
+
+// What is done about an example that cannot be scored.
+enum class Unusable { pass_over, refuse };
 
 inline constexpr std::size_t most_endings = 1000;
 
-// Reads the whole file, of at most 64 MiB, and checks it: llm.c's where it is named *.bin, .jsonl otherwise. Throws
-// Error input naming the file with the line and field, or the byte and the example, for what is not such a file, for
-// tokens that the model does not have, for endings that are longer than the model's block, and for no example at all.
+// Reads the whole file, of at most 64 MiB, and checks it: llm.c's where it is named *.bin, .jsonl otherwise. A line
+// that is no such question or cannot be encoded, and an example with an ending longer than the model's block, is passed
+// over, which a warning says with the line and field, or the example; or refused, if `unusable` says so. Throws Error
+// input for a .bin that is not llm.c's throughout or holds tokens that the model does not have, naming the byte and the
+// example, and for a file of no example that can be scored.
 //
 // A line's text is its context with an ending behind it, as they stand. The context's tokens are those of the context
 // alone, without the white space at its end; the ending's are those of the whole text behind as many. In front of them
 // stands what the tokenizer puts in front of every text, and token_in_front() where there is no context. So does
-// lm-eval (TemplateLM._encode_pair), whose `target_delimiter`, a space, is written at the end of the context here.
-// Of a line's context the last block_size tokens are kept, which are all that the model can see, so that an example
-// takes no more than block_size tokens for its context and for each ending, however long the line is.
-ChoiceFile read_choices(const std::filesystem::path& path, const LoadedModel& model);
+// lm-eval (TemplateLM._encode_pair), which fails where that leaves an ending without a token; its `target_delimiter`, a
+// space, is written at the end of the context here. Of a line's context the last block_size tokens are kept, which are
+// all that the model can see, so that an example takes no more than block_size tokens for its context and for each
+// ending, however long the line is.
+ChoiceFile read_choices(const std::filesystem::path& path, const LoadedModel& model,
+                        Unusable unusable = Unusable::pass_over);
 
 }  // namespace inkling

@@ -145,6 +145,7 @@ void print(std::ostream& out, const ChoiceEvaluation& result, const ChoiceFile& 
     line[name + "_right"] = accuracy.right;
   }
   line["examples"] = file.examples.size();
+  line["passed_over"] = file.passed_over;
   if (settings.json) return print_line(out, line);
   constexpr std::array<const char*, choice_rules> titles = {"accuracy       ", "per token      ", "per character  "};
   for (std::size_t rule = 0; rule < result.accuracies.size(); ++rule) {
@@ -152,7 +153,12 @@ void print(std::ostream& out, const ChoiceEvaluation& result, const ChoiceFile& 
     out << titles[rule] << plus_minus(100 * accuracy.value, 100 * accuracy.standard_error, 2) << " %, "
         << format_count(accuracy.right) << " right\n";
   }
-  out << "scored         " << format_count(file.examples.size()) << " examples\n";
+  out << "scored         " << format_count(file.examples.size()) << " examples";
+  if (file.passed_over > 0) {
+    out << "; " << format_count(file.passed_over) << " of " << format_count(file.examples.size() + file.passed_over)
+        << (file.has_text ? " lines" : " examples") << " passed over";
+  }
+  out << '\n';
 }
 
 }  // namespace inkling

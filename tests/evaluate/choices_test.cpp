@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -52,7 +53,7 @@ class Choices : public testing::Test {
   }
   std::string refusal(const std::string& text) const {
     const std::string good = question("a b ", {"c", "d"}, 1);
-    return input_error([&] { read(good + text); });
+    return input_error([&] { read_choices(folder.write("questions.jsonl", good + text), model, Unusable::refuse); });
   }
   // The nats of an ending by its definition: in one piece with as much of its context as fits.
   double nats_of(const std::vector<Token>& context, const std::vector<Token>& ending) const {
@@ -194,6 +195,8 @@ TEST_F(Choices, WhatIsNotAQuestionIsRefusedByLineAndField) {
   expect("{\"context\": ", "");
   expect("{\"context\": \"\xff\"}", "");
   EXPECT_TRUE(contains(input_error([&] { read("\n\n"); }), "questions.jsonl: there is no example in it"));
+  EXPECT_TRUE(
+      contains(input_error([&] { read("[1]\n\n{\n"); }), "questions.jsonl: all of its 2 lines were passed over"));
   EXPECT_TRUE(contains(input_error([&] { read_choices(folder / "nowhere.jsonl", model); }), "nowhere.jsonl"));
 }
 
@@ -207,7 +210,55 @@ TEST_F(Choices, OfTokensThatTheModelDoesNotHaveAreRefused) {
   EXPECT_TRUE(contains(input_error([&] { read(bytes, "questions.bin"); }), "the model's vocabulary has "));
   const auto long_one = eval_file_bytes({{{1}, {{2}, std::vector<Token>(21, 3)}, 0}});
   EXPECT_TRUE(
-      contains(input_error([&] { read(long_one, "questions.bin"); }), "questions.bin: example 0: endings[1] has 21"));
+      contains(input_error([&] { read_choices(folder.write("questions.bin", long_one), model, Unusable::refuse); }),
+               "questions.bin: example 0: endings[1] has 21"));
+}
+
+TEST_F(Choices, ThatCannotBeScoredArePassedOverAndCounted) {
+  const std::string good = question("a b ", {"c", "d"}, 1), bad = question("a b ", {"c", "d"}, 2);
+  const ChoiceFile lines =
+      read("\xef\xbb\xbf" + good + bad + "{\"context\": \n\n" + good + question("a", {"b", std::string(21, 'c')}, 0));
+  EXPECT_EQ(lines.passed_over, 3u);
+  ASSERT_EQ(lines.examples.size(), 2u);
+  EXPECT_EQ(lines.examples[0].number, 1u);
+  EXPECT_EQ(lines.examples[1].number, 5u);
+  const ChoiceFile tokens =
+      read(eval_file_bytes({{{1}, {{2}, std::vector<Token>(21, 3)}, 0}, {{1}, {{2}, {3}}, 1}}), "questions.bin");
+  EXPECT_EQ(tokens.passed_over, 1u);
+  ASSERT_EQ(tokens.examples.size(), 1u);
+  EXPECT_EQ(tokens.examples[0].number, 1u);
+  EXPECT_EQ(evaluate_choices(*model.model, model.runtime, lines).results.size(), 2u);
+}
+
+TEST_F(Choices, OfHalfASurrogatePairHoldItsReplacementAndAreCounted) {
+  model.tokenizer = make_char_tokenizer(true, "\n abcd\xef\xbf\xbd");
+  testing::internal::CaptureStderr();
+  const ChoiceFile file = read(question("a b ", {"c", "d"}, 1) +
+                               R"({"context": "a\ud800 ", "endings": ["b", "\udc00c"], "label": 0, "of": "\udfff"})");
+  const std::string said = testing::internal::GetCapturedStderr();
+  ASSERT_EQ(file.examples.size(), 2u);
+  EXPECT_EQ(file.examples[1].context, encode(*model.tokenizer, "a\xef\xbf\xbd"));
+  EXPECT_EQ(file.examples[1].endings[1], encode(*model.tokenizer,
+                                                " \xef\xbf\xbd"
+                                                "c"));
+  EXPECT_TRUE(contains(said, "3 escapes in the JSON are halves of surrogate pairs"));
+  EXPECT_TRUE(contains(said, "questions.jsonl:2"));
+}
+
+TEST_F(Choices, WhoseScoresAreNoNumbersEndTheEvaluationByLine) {
+  const auto refusal_of = [&](const ChoiceFile& file) {
+    const auto error = error_of([&] { evaluate_choices(*model.model, model.runtime, file); });
+    if (!error) return std::string("nothing was refused");
+    EXPECT_EQ(error->kind(), ErrorKind::diverged);
+    return error->message();
+  };
+  model = make_loaded_model(make_char_tokenizer(true), 20, test_runtime(), test::modern_shape);
+  const ChoiceFile file = read(question("ab ", {"c", "d"}, 1) + question("ab ", {"c", "qd"}, 1));
+  const auto q = static_cast<std::int64_t>(encode(*model.tokenizer, "q").front());
+  model.arena->weight("wte.weight").value[q].fill_(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_TRUE(contains(refusal_of(file), "the model's answer to " + file.path.string() + ":2 is not a number"));
+  model.arena->weight("wte.weight").value.fill_(std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(contains(refusal_of(file), "questions.jsonl:1 is not a number"));
 }
 
 }  // namespace

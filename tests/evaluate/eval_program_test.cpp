@@ -176,6 +176,26 @@ TEST_F(EvalProgram, AnswersQuestions) {
   }
 }
 
+TEST_F(EvalProgram, OneBadLineDoesNotStopTheOtherHundred) {
+  std::string lines;
+  for (int i = 1; i <= 101; ++i) {
+    lines += i == 57 ? "{\"context\": \"A line of \", \"endings\": [\"text\"]}\n"
+                     : "{\"context\": \"A line of \", \"endings\": [\"text\", \"number\"], \"label\": 0}\n";
+  }
+  write_file(folder / "q.jsonl", lines);
+  const Outcome page = run("chars --choices q.jsonl");
+  EXPECT_EQ(page.code, 0) << page.err;
+  EXPECT_TRUE(contains(page.err, "warning: passed over: q.jsonl:57: endings has 1 and must have 2 to 1000"));
+  EXPECT_TRUE(contains(page.out, "scored         100 examples; 1 of 101 lines passed over\n"));
+  const auto totals = nlohmann::json::parse(run("chars --choices q.jsonl --json").out);
+  EXPECT_EQ(totals.at("examples"), 100);
+  EXPECT_EQ(totals.at("passed_over"), 1);
+  expect_refused("chars --choices q.jsonl --strict", "error: q.jsonl:57: endings has 1");
+  write_file(folder / "bad.jsonl", std::string(24, '\n') + "{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n");
+  expect_refused("chars --choices bad.jsonl", "passed over: 2 more lines of bad.jsonl\n");
+  expect_refused("chars --choices bad.jsonl", "error: bad.jsonl: all of its 12 lines were passed over");
+}
+
 TEST_F(EvalProgram, AModelWhoseAnswersAreNoNumbersIsNotJudged) {
   write_model("broken", "text.txt", true);
   write_file(folder / "q.jsonl", "{\"context\": \"A line of \", \"endings\": [\"text\", \"number\"], \"label\": 0}\n");
@@ -255,6 +275,7 @@ TEST_F(EvalProgram, HelpFitsAScreen) {
 
 TEST_F(EvalProgram, BadFlagsAreRefused) {
   expect_refused("chars --each", "--each goes with --text");
+  expect_refused("chars --strict --text text.txt", "--strict goes with --choices");
   expect_refused("chars --text text.txt --choices q.jsonl", "--text and --choices exclude each other");
   expect_refused("chars --stride 2 --choices q.jsonl", "--stride does not go with --choices");
   expect_refused("chars --choices nowhere.jsonl", "nowhere.jsonl");
