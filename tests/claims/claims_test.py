@@ -1,13 +1,49 @@
 #!/usr/bin/env python3
 """Tests of what scripts and pages claim of the recipes, without a program: that claims are measured as they are told."""
 
+import importlib.machinery
+import importlib.util
 import json
 import pathlib
+import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "benchmarks"))
+LOADER = importlib.machinery.SourceFileLoader("learning", str(ROOT / "benchmarks/learning"))
+learning = importlib.util.module_from_spec(importlib.util.spec_from_loader("learning", LOADER))
+LOADER.exec_module(learning)
+
+
+def optimizer_of(recipe):
+    """The settings of a recipe's section `optimizer`, by their names, those of `muon` among them."""
+    section = re.search(r"^optimizer:\n(.*?)\n\n", (ROOT / learning.RECIPES[recipe]).read_text(), re.M | re.S)[1]
+    return dict(re.findall(r"^ +(\w+): +([^ \n]+)", section, re.M))
+
+
+class Learning(unittest.TestCase):
+    def test_adamw_instead_of_muon_keeps_the_rates_of_all_other_groups(self):
+        for recipe in ("fast", "best"):
+            changes = learning.rows_of_choices(recipe)[learning.ADAMW_PEAK][learning.BEST_ADAMW_PEAK[recipe]]
+            self.assertEqual(float(changes["optimizer.head_learning_rate"]), float(re.search(
+                r"^  learning_rate: +(\S+)", (ROOT / learning.RECIPES[recipe]).read_text(), re.M)[1]))
+            for name in optimizer_of(recipe):
+                if name not in ("name", "learning_rate", "weight_decay"):
+                    self.assertNotIn(f"optimizer.{name}", changes)
+
+    def test_the_quick_start_is_chosen_on_stories_that_it_does_not_report(self):
+        self.assertNotIn("grammar_seed", (ROOT / "configs/fables.yaml").read_text())  # so it has the default, 1
+        self.assertNotEqual(learning.held_out("fables", None)["data.grammar_seed"], 1)
+
+    def test_pictures_show_the_tables_of_the_page(self):
+        for recipe in ("fast", "best"):
+            drawn = subprocess.run([ROOT / "benchmarks/learning", "draw", recipe], check=True, stdout=subprocess.PIPE).stdout
+            self.assertEqual(drawn, (ROOT / f"docs/images/learning-{recipe}.svg").read_bytes(), recipe)
+
 
 class QuickStart(unittest.TestCase):
     def exit_code(self, excess):
