@@ -47,7 +47,7 @@ inline void add_runtime_flag(CLI::App& app, ModelFlags& flags, const std::string
 // The flags that come after them: all, or those of a program that chooses dtype and kernels itself.
 inline void add_device_flags(CLI::App& app, ModelFlags& flags) {
   add_runtime_flag(app, flags, "device", "auto: a GPU if there is one");
-  add_runtime_flag(app, flags, "threads", "CPU threads; auto is one per physical core");
+  add_runtime_flag(app, flags, "threads", "CPU threads; auto is one per physical core at most");
 }
 
 inline void add_runtime_flags(CLI::App& app, ModelFlags& flags) {

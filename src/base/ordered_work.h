@@ -15,9 +15,6 @@
 
 namespace inkling {
 
-// The number of processors, hyper-threads counted, that this process may run on.
-std::size_t usable_processors();
-
 // A Job is changed by `work` in one of the threads and then handed to `take` in the thread that calls push() and
 // finish(). What is done does not depend on the number of threads, which is smaller where the system does not allow as
 // many. At most two jobs for each thread that there is wait or are worked on, so memory is bounded.

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/strings.h"
+
 namespace inkling {
 namespace {
 
@@ -86,6 +88,26 @@ bool SystemFiles::has(const std::filesystem::path& path) const {
 std::string SystemFiles::link(const std::filesystem::path& path) const {
   std::error_code ignored;
   return std::filesystem::read_symlink(place(path), ignored).string();
+}
+
+// /proc/self/cgroup has lines "0::/path" (version 2) and "4:memory:/path" or "4:cpu,cpuacct:/path" (version 1), and
+// each group is in those above it.
+std::vector<ControlGroup> control_groups(const SystemFiles& files, std::string_view resource) {
+  std::vector<ControlGroup> groups;
+  for (const std::string& line : files.lines("proc/self/cgroup")) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = str(",", line.substr(first + 1, second - first - 1), ",");
+    const bool is_version2 = line.starts_with("0::");
+    if (!is_version2 && controllers.find(str(",", resource, ",")) == std::string::npos) continue;
+    const std::string root = is_version2 ? "sys/fs/cgroup" : str("sys/fs/cgroup/", resource);
+    for (std::string path = line.substr(second + 1);;) {
+      groups.push_back({root + path, is_version2});
+      if (path.empty()) break;
+      path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
+    }
+  }
+  return groups;
 }
 
 }  // namespace inkling

@@ -36,4 +36,12 @@ class SystemFiles {
   std::filesystem::path root_;
 };
 
+// The folders of the control groups of this process that limit `resource` ("memory", "cpu"), innermost first, below
+// sys. A container sees its own group at the root.
+struct ControlGroup {
+  std::filesystem::path folder;
+  bool is_version2 = true;
+};
+std::vector<ControlGroup> control_groups(const SystemFiles& files, std::string_view resource);
+
 }  // namespace inkling

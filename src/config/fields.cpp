@@ -251,7 +251,7 @@ template <class Runtime>
 void runtime_fields(Fields& f, Runtime& c) {
   f.add("device", c.device, DeviceName{}, ask, "Where it runs; `auto` takes a GPU if there is one.");
   f.add("dtype", c.dtype, its_words(), ask, "Numbers the model computes in; `auto` is bfloat16 on GPUs that have it, float32 elsewhere.");
-  f.add("threads", c.threads, whole_or_0(1, 4096), ask, "CPU threads; `auto` is one per physical core.");
+  f.add("threads", c.threads, whole_or_0(1, 4096), ask, "CPU threads; `auto` is one per physical core, but no more than the affinity mask, the CPU quota of a control group, `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` and `SLURM_CPUS_PER_TASK` allow.");
   f.add("kernels", c.kernels, its_words({{"aten", "reference"}}), ask, "`fused` computes with our own kernels, `reference` with LibTorch's operations one by one; `auto` takes what has proven itself on the device.");
   if constexpr (std::same_as<Runtime, RuntimeConfig>) {
     f.add("memory_limit_gib", c.memory_limit_gib, above_or_0(0, 1'000'000), free, "GiB that training may hold; `auto` is four fifths of the machine's free memory, or all of the GPU's, when the run begins. A run that needs more does not begin.");

@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/ordered_work.h"
 #include "base/strings.h"
 #include "base/temporary_names.h"
+#include "base/thread_choice.h"
 #include "data/dataset_build.h"
 #include "data/dataset_manifest.h"
 #include "data/dataset_reuse.h"
@@ -105,7 +105,9 @@ void commit(OutputFolder& fresh, const Job& job) {
 }
 
 EncodingOptions encoding_options(const Job& job, const fs::path& folder) {
-  return {folder, job.options.max_shard_tokens, job.options.threads > 0 ? job.options.threads : usable_processors()};
+  std::size_t threads = job.options.threads;
+  if (threads == 0) threads = static_cast<std::size_t>(choose_threads(ThreadUse::texts, find_thread_limits()).threads);
+  return {folder, job.options.max_shard_tokens, threads};
 }
 
 void build(Job& job) {

@@ -11,9 +11,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/ordered_work.h"
 #include "base/own_folder.h"
 #include "base/strings.h"
+#include "base/thread_choice.h"
 #include "config/config.h"
 #include "doctor/forecast.h"
 #include "doctor/machine.h"
@@ -72,8 +72,9 @@ Facts find_machine() {
               .graphics = find_graphics(files),
               .libraries = find_libraries(files),
               .environment = find_environment()};
-  facts.processor.cores = physical_cores();
-  facts.processor.usable_threads = static_cast<int>(usable_processors());
+  const ThreadLimits limits = find_thread_limits(files);
+  facts.processor.cores = limits.cores;
+  facts.processor.usable_threads = limits.processors;
   std::this_thread::sleep_for(watch);
   facts.load = find_load(files, before, read_load(files), ::getpid());
   find_gpus(files, facts.graphics);

@@ -129,7 +129,6 @@ struct Choice {
 
 struct Choices {
   std::vector<Choice> all = {};
-  int threads = 0;            // what runtime.threads: auto means
   std::string why_none = {};  // what resolve_runtime() refused
 };
 

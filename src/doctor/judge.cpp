@@ -1,7 +1,6 @@
 #include "doctor/judge.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/strings.h"
 
@@ -128,16 +127,8 @@ void judge_processor(const Facts& facts, std::vector<Problem>& problems) {
     refuse(problems, "nothing_computes", facts.choices.why_none, "inkling-train --version");
   }
   const Processor& processor = facts.processor;
-  const bool has_quota_problem = processor.quota && *processor.quota < facts.choices.threads;
-  if (has_quota_problem) {
-    const int threads = std::max(1, static_cast<int>(std::floor(*processor.quota)));
-    warn(problems, "cpu_quota",
-         str("a control group allows ", format_fixed(*processor.quota, 1), " cores' worth of time, and auto takes ",
-             facts.choices.threads, " threads, which then wait for each other"),
-         str("inkling-train CONFIG --set runtime.threads=", threads));
-  }
   judge_clock(processor, problems);
-  if (!facts.speed || facts.speed->products.size() < 2 || has_quota_problem) return;
+  if (!facts.speed || facts.speed->products.size() < 2) return;
   const ProductSpeed &one = facts.speed->products.front(), &all = facts.speed->products.back();
   const bool gains_nothing = one.threads == 1 && all.threads > 1 && all.flops < least_gain * one.flops;
   if (facts.speed->thread_start > slow_start) {

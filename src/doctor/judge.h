@@ -15,7 +15,7 @@ enum class Severity {
 
 struct Problem {
   Severity severity = Severity::warning;
-  std::string name;     // "cpu_quota": stays the same for programs that read it
+  std::string name;     // "disk_full": stays the same for programs that read it
   std::string text;     // a sentence
   std::string command;  // for a shell
 };

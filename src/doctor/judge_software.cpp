@@ -113,14 +113,6 @@ void judge_variables(const Facts& facts, std::vector<Problem>& problems) {
     problems.push_back({Severity::warning, "variable_set",
                         str(effect.name, " is ", quote(*value), ", which ", effect.text), str("unset ", effect.name)});
   }
-  const std::string* const limit = find_variable(facts.environment, "OMP_THREAD_LIMIT");
-  const auto threads = limit == nullptr ? std::nullopt : whole_number(*limit);
-  if (threads && *threads < facts.choices.threads) {
-    problems.push_back(
-        {Severity::warning, "thread_limit",
-         str("OMP_THREAD_LIMIT is ", *threads, ", fewer than the ", facts.choices.threads, " threads that auto takes"),
-         "unset OMP_THREAD_LIMIT"});
-  }
 }
 
 bool is_utf8(std::string locale) {

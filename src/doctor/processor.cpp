@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/thread_choice.h"
 #include "doctor/machine.h"
 #include "kernels/cpu_kernels.h"
 
@@ -39,29 +40,6 @@ std::vector<CacheSize> find_caches(const SystemFiles& files) {
   }
   std::sort(caches.begin(), caches.end(), [](const auto& a, const auto& b) { return a.level < b.level; });
   return caches;
-}
-
-// The least that the control groups of this process allow. Version 2 has "200000 100000" in cpu.max, version 1 the two
-// numbers in files of their own, the first -1 where there is no limit.
-std::optional<double> find_quota(const SystemFiles& files) {
-  std::optional<double> least;
-  for (const ControlGroup& group : control_groups(files, "cpu")) {
-    std::optional<std::uint64_t> time, period;
-    if (group.is_version2) {
-      time = files.number(group.folder / "cpu.max");
-      const std::string line = files.line(group.folder / "cpu.max");
-      if (time && line.find(' ') != std::string::npos) {
-        period = files.number(group.folder / "cpu.max", line.substr(0, line.find(' ')));
-      }
-    } else if (!files.line(group.folder / "cpu.cfs_quota_us").starts_with('-')) {
-      time = files.number(group.folder / "cpu.cfs_quota_us");
-      period = files.number(group.folder / "cpu.cfs_period_us");
-    }
-    if (!time || !period || *period == 0) continue;
-    const double cores = static_cast<double>(*time) / static_cast<double>(*period);
-    least = std::min(least.value_or(cores), cores);
-  }
-  return least;
 }
 
 // Drivers that choose the clock by themselves have a governor called powersave too, which keeps nothing low.
@@ -108,7 +86,7 @@ Processor find_processor(const SystemFiles& files) {
   Processor processor;
   processor.model = files.field("proc/cpuinfo", "model name");
   for (const std::string& line : files.lines("proc/cpuinfo")) processor.threads += line.starts_with("processor\t");
-  processor.quota = find_quota(files);
+  processor.quota = find_cpu_quota(files);
   processor.caches = find_caches(files);
   find_clock(files, processor);
   return processor;

@@ -35,11 +35,8 @@ double bandwidth(at::Device device, std::int64_t bytes) {
 // One core, all that auto takes, and what hyper-threads would add or cost is left to the person.
 std::set<int> thread_counts(int threads) { return {1, std::max(1, threads / 2), std::max(1, threads)}; }
 
-std::string why_threads(const Processor& processor) {
-  if (processor.usable_threads < processor.threads) {
-    return str("one for each physical core that this process may run on (", processor.usable_threads, " of ",
-               processor.threads, " threads)");
-  }
+std::string why_threads(const Runtime& runtime, const Processor& processor) {
+  if (!runtime.thread_limit.empty()) return runtime.thread_limit;
   return processor.usable_threads > processor.cores ? "one for each physical core, not for each hyper-thread"
                                                     : "one for each core";
 }
@@ -89,11 +86,10 @@ Choices explain_choices(const Runtime& runtime, const Facts& facts) {
   return {.all = {{"device", runtime.device.str(), why_device(facts.graphics)},
                   {"dtype", runtime.dtype_name(), why_dtype(facts.graphics)},
                   {"kernels", std::string(word_of(runtime.kernels)), why_kernels(facts.graphics)},
-                  {"threads", str(runtime.threads), why_threads(facts.processor)},
+                  {"threads", str(runtime.threads), why_threads(runtime, facts.processor)},
                   {"memory_limit", format_bytes(limit),
                    facts.graphics.gpus.empty() ? "four fifths of the memory that is free now"
-                                               : "what is free on the GPU now"}},
-          .threads = runtime.threads};
+                                               : "what is free on the GPU now"}}};
 }
 
 }  // namespace inkling::doctor

@@ -32,7 +32,7 @@ struct LoadOptions {
   std::string checkpoint;           // of a run: "best" (as when empty), "newest" or a step
   std::string device = "auto";      // "cpu", "cuda" or "cuda:N"
   std::string dtype = "auto";       // "float32" or "bfloat16"
-  std::optional<int> threads = {};  // CPU threads; none: one per physical core
+  std::optional<int> threads = {};  // CPU threads; none: one per physical core at most
 };
 
 struct SampleOptions {

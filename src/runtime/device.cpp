@@ -5,18 +5,16 @@
 #include <ATen/core/Generator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
-#include <set>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/thread_choice.h"
 #include "config/config.h"
 #include "kernels/cpu_kernels.h"
 #include "runtime/device_facts.h"
@@ -95,6 +93,16 @@ Kernels resolve_kernels(const std::optional<Kernels>& wanted, at::Device device,
   return proven ? Kernels::fused : Kernels::reference;
 }
 
+// What is no number of threads is said once, however often a program asks.
+ThreadChoice threads_of_auto() {
+  ThreadChoice choice = choose_threads(ThreadUse::arithmetic, find_thread_limits());
+  [[maybe_unused]] static const bool is_said = [&] {
+    for (const std::string& ignored : choice.ignored) log_warning(str(ignored, ", which is no number of threads"));
+    return true;
+  }();
+  return choice;
+}
+
 }  // namespace
 
 const std::string& why_no_cuda() {
@@ -103,20 +111,6 @@ const std::string& why_no_cuda() {
 }
 
 at::ScalarType fastest_dtype(int capability) { return capability >= 8 ? at::kBFloat16 : at::kFloat; }
-
-int physical_cores() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-  std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    std::string siblings = str(cpu);
-    std::ifstream topology(str("/sys/devices/system/cpu/cpu", cpu, "/topology/thread_siblings_list"));
-    std::getline(topology, siblings);
-    cores.insert(siblings);
-  }
-  return cores.empty() ? 1 : static_cast<int>(cores.size());
-}
 
 std::string Runtime::device_name() const {
   if (device.is_cpu()) return str("cpu, ", threads, threads == 1 ? " thread" : " threads");
@@ -133,7 +127,10 @@ Runtime choose_runtime(const RuntimeConfig& config, Use use) {
   runtime.device = resolve_device(config.device);
   runtime.dtype = resolve_dtype(config.dtype, runtime.device);
   runtime.kernels = resolve_kernels(config.kernels, runtime.device, runtime.dtype, use);
-  runtime.threads = config.threads ? static_cast<int>(*config.threads) : physical_cores();
+  const ThreadChoice choice =
+      config.threads ? ThreadChoice{.threads = static_cast<int>(*config.threads)} : threads_of_auto();
+  runtime.threads = choice.threads;
+  if (runtime.device.is_cpu()) runtime.thread_limit = choice.limit;
   runtime.deterministic = config.deterministic;
   return runtime;
 }

@@ -19,6 +19,7 @@ struct Runtime {
   at::ScalarType dtype = at::kFloat;  // of the weights that the math reads; master weights are always float32
   Kernels kernels = Kernels::fused;
   int threads = 1;
+  std::string thread_limit = {};  // what lets `auto` take no more (base/thread_choice.h), where they compute; or ""
   bool deterministic = true;
 
   std::string device_name() const;  // "cpu, 2 threads", "cuda:0"
@@ -62,8 +63,5 @@ void synchronize(at::Device device);  // waits for a GPU; does nothing on the CP
 
 // Seeds the generator of LibTorch's own dropout on that device, which fused attention on a GPU draws from.
 void seed_generator(at::Device device, std::uint64_t seed);
-
-// Returns the number of physical cores that this process may run on.
-int physical_cores();
 
 }  // namespace inkling

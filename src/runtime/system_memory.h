@@ -2,10 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
-#include <string_view>
-#include <vector>
 
 #include "base/system_files.h"
 
@@ -26,13 +23,5 @@ SystemMemory system_memory(const SystemFiles& files = SystemFiles());
 
 // Returns the most resident memory of this process so far, in bytes.
 std::uint64_t peak_resident_bytes();
-
-// The folders of the control groups of this process that limit `resource` ("memory", "cpu"), innermost first, below
-// sys. A container sees its own group at the root.
-struct ControlGroup {
-  std::filesystem::path folder;
-  bool is_version2 = true;
-};
-std::vector<ControlGroup> control_groups(const SystemFiles& files, std::string_view resource);
 
 }  // namespace inkling

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/thread_choice.h"
 #include "checkpoint/model_config.h"
 #include "config/config.h"
 #include "model/model.h"
@@ -20,6 +21,15 @@ namespace inkling {
 namespace {
 
 // `auto` settings keep the meaning they had when the run began, where this machine allows it.
+// A resumed run keeps its number of threads, which groups its sums, also where it would begin with fewer now.
+void warn_of_threads(std::int64_t before) {
+  const auto [threads, limit, ignored] = choose_threads(ThreadUse::arithmetic, find_thread_limits());
+  if (threads >= before) return;
+  log_warning(str("runtime.threads: auto stays ", before, ", as when the run began, and would be ", threads, " here",
+                  limit.empty() ? "" : str(" (", limit, ")"), "; --set runtime.threads=", threads,
+                  " --accept-changes goes on with other bits, and faster"));
+}
+
 Runtime resume_runtime(const RuntimeConfig& asked, const Resolved& before) {
   RuntimeConfig wanted = asked;
   if (!wanted.device) wanted.device = before.device;
@@ -27,7 +37,10 @@ Runtime resume_runtime(const RuntimeConfig& asked, const Resolved& before) {
   // Kernels that were chosen for another device or dtype may not be right for this one.
   const bool is_alike = wanted.device->cuda == before.device.cuda && wanted.dtype == before.dtype;
   if (!wanted.kernels && is_alike) wanted.kernels = before.kernels;
-  if (!wanted.threads) wanted.threads = before.threads;
+  if (!wanted.threads) {
+    wanted.threads = before.threads;
+    if (!before.device.cuda) warn_of_threads(before.threads);
+  }
   try {
     return resolve_runtime(wanted);
   } catch (const Error& error) {
@@ -203,8 +216,9 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
     log_info(str("because of ", join(unknown, ", "),
                  " checkpoints are an InklingForCausalLM, which transformers opens with trust_remote_code=True"));
   }
-  log_info(str("runs on ", plan.runtime.device_name(), " in ", plan.runtime.dtype_name(), ", ",
-               word_of(plan.runtime.kernels), " kernels; ",
+  const std::string& limit = plan.runtime.thread_limit;
+  log_info(str("runs on ", plan.runtime.device_name(), limit.empty() ? "" : str(" (", limit, ")"), " in ",
+               plan.runtime.dtype_name(), ", ", word_of(plan.runtime.kernels), " kernels; ",
                describe_memory(
                    training_memory(plan.config, shape, plan.runtime, plan.config.training.micro_batch_size.value()))));
   log_info(str("writes to ", run.string()));

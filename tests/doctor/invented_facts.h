@@ -31,7 +31,7 @@ inline Facts healthy() {
   facts.environment.locale = "en_US.UTF-8";
   facts.load = {.average = 0.1, .busy = 0.1};
   facts.speed = Speed{.dtype = "float32", .device = "cpu", .products = {{1, 100e9}, {4, 380e9}}, .memory = 25e9};
-  facts.choices = {.all = {{"device", "cpu", "there is no GPU"}}, .threads = 4};
+  facts.choices = {.all = {{"device", "cpu", "there is no GPU"}}};
   facts.forecasts = {{.name = "fables",
                       .path = "configs/fables.yaml",
                       .parameters = 570880,

@@ -58,13 +58,10 @@ TEST(Judge, AnInstructionSetThatIsMissingStopsTraining) {
   expect_only(facts, "instruction_set_lowered", "unset INKLING_INSTRUCTION_SET");
 }
 
-TEST(Judge, AQuotaBelowTheThreadsIsMendedByFewerThreads) {
+TEST(Judge, AQuotaIsNoProblemBecauseAutoFollowsIt) {
   Facts facts = healthy();
   facts.processor.quota = 2.5;
-  expect_only(facts, "cpu_quota", "inkling-train CONFIG --set runtime.threads=2");
-  facts.processor.quota = 0.3;
-  expect_only(facts, "cpu_quota", "inkling-train CONFIG --set runtime.threads=1");
-  facts.processor.quota = 4.0;
+  facts.environment.variables = {{"OMP_NUM_THREADS", "1"}, {"OMP_THREAD_LIMIT", "3"}};
   EXPECT_EQ(names(facts), std::vector<std::string>{});
 }
 
@@ -202,11 +199,7 @@ TEST(Judge, VariablesThatSlowDownAreNamedAndOthersAreNot) {
   Facts facts = healthy();
   facts.environment.variables = {{"MKL_CBWR", "COMPATIBLE"}};
   expect_only(facts, "variable_set", "unset MKL_CBWR");
-  facts.environment.variables = {{"OMP_NUM_THREADS", "1"}, {"LD_LIBRARY_PATH", "/opt/lib"}};
-  EXPECT_EQ(names(facts), std::vector<std::string>{});
-  facts.environment.variables = {{"OMP_THREAD_LIMIT", "3"}};
-  expect_only(facts, "thread_limit", "unset OMP_THREAD_LIMIT");
-  facts.environment.variables = {{"OMP_THREAD_LIMIT", "4"}};
+  facts.environment.variables = {{"LD_LIBRARY_PATH", "/opt/lib"}};
   EXPECT_EQ(names(facts), std::vector<std::string>{});
 }
 
@@ -262,9 +255,6 @@ TEST(Judge, ThreadsThatGainNothingAreSeenInTheMeasurement) {
   Facts facts = healthy();
   facts.speed->products = {{1, 100e9}, {4, 101e9}};
   expect_only(facts, "threads_gain_nothing", "inkling-train CONFIG --set runtime.threads=1");
-  facts.processor.quota = 1.0;  // which explains it
-  expect_only(facts, "cpu_quota", "inkling-train CONFIG --set runtime.threads=1");
-  facts.processor.quota = {};
   facts.speed->thread_start = 0.01;  // the same, seen closer
   expect_only(facts, "threads_wait", "inkling-train CONFIG --set runtime.threads=1");
   facts.speed->thread_start = 5e-6;

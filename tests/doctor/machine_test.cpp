@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/strings.h"
+#include "doctor/speed.h"
+#include "tests/doctor/invented_facts.h"
 #include "tests/doctor/invented_machine.h"
 
 namespace inkling::doctor {
@@ -78,6 +81,19 @@ TEST(Machine, TheLeastOfNestedQuotasCounts) {
   unlimited.says("proc/self/cgroup", "5:cpu,cpuacct:/\n");
   unlimited.says("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n").says("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(find_processor(unlimited.files()).quota, std::nullopt);
+}
+
+TEST(Machine, WhatLimitsTheThreadsOfAutoIsItsReason) {
+  const Facts facts = healthy();
+  const auto reason_for = [&](const Runtime& runtime) {
+    for (const Choice& choice : explain_choices(runtime, facts).all) {
+      if (choice.setting == "threads") return str(choice.value, ": ", choice.reason);
+    }
+    return std::string();
+  };
+  EXPECT_EQ(reason_for({.threads = 2, .thread_limit = "a control group allows 2.5 cores' worth of time"}),
+            "2: a control group allows 2.5 cores' worth of time");
+  EXPECT_EQ(reason_for({.threads = 4}), "4: one for each physical core, not for each hyper-thread");
 }
 
 TEST(Machine, AContainersLimitIsItsMemory) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/thread_choice.h"
 #include "tests/needs_gpu.h"
 
 namespace inkling {
@@ -34,11 +35,26 @@ TEST(Runtime, TheCpuComputesInFloat32WithTheFusedKernelsUnlessToldOtherwise) {
   EXPECT_EQ(resolve_runtime({.device = cpu, .dtype = Dtype::bfloat16}).kernels, Kernels::reference);
 }
 
-TEST(Runtime, UsesTheThreadsAskedForOrOnePerCore) {
+TEST(Runtime, UsesTheThreadsAskedForOrAsManyAsTheLimitsAllow) {
   EXPECT_EQ(resolve_runtime({.device = cpu, .threads = 3}).threads, 3);
   EXPECT_EQ(at::get_num_threads(), 3);
-  EXPECT_EQ(resolve_runtime({.device = cpu}).threads, physical_cores());
-  EXPECT_GE(physical_cores(), 1);
+  EXPECT_EQ(resolve_runtime({.device = cpu}).threads,
+            choose_threads(ThreadUse::arithmetic, find_thread_limits()).threads);
+}
+
+TEST(Runtime, AutoTakesNoMoreThreadsThanTheEnvironmentAllows) {
+  const char* const before = std::getenv("OMP_NUM_THREADS");
+  const std::string kept = before == nullptr ? "" : before;
+  const int free = resolve_runtime({.device = cpu}).threads;
+  setenv("OMP_NUM_THREADS", "1", 1);
+  const Runtime runtime = resolve_runtime({.device = cpu});
+  EXPECT_EQ(runtime.threads, 1);
+  EXPECT_EQ(at::get_num_threads(), 1);
+  if (free > 1) {
+    EXPECT_EQ(runtime.thread_limit, "OMP_NUM_THREADS is 1");
+  }
+  EXPECT_EQ(resolve_runtime({.device = cpu, .threads = 3}).threads, 3) << "what a person says counts more";
+  before == nullptr ? unsetenv("OMP_NUM_THREADS") : setenv("OMP_NUM_THREADS", kept.c_str(), 1);
 }
 
 TEST(Runtime, ResolvedSettingsResolveToTheSame) {
