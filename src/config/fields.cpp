@@ -204,7 +204,7 @@ void fields(Fields& f, ScheduleConfig& c) {
 
 template <class Training>
 void micro_batch_field(Fields& f, Training& c) {
-  f.add("micro_batch_size", c.micro_batch_size, whole_or_0(1, 100'000), ask, "Windows that go through the model together; it divides `batch_size`, and the gradients add up over the batch. `auto` takes as many as fit into memory: the whole batch, where it fits.");
+  f.add("micro_batch_size", c.micro_batch_size, whole_or_0(1, 100'000), ask, "Windows that go through the model together; it divides `batch_size`, and the gradients add up over the batch. `auto` takes as many as fit into the memory that is free: the whole batch, where it fits. Another size rounds otherwise.");
 }
 
 void fields(Fields& f, StopConfig& c) {
@@ -256,7 +256,7 @@ void runtime_fields(Fields& f, Runtime& c) {
   if constexpr (std::same_as<Runtime, RuntimeConfig>) {
     f.add("memory_limit_gib", c.memory_limit_gib, above_or_0(0, 1'000'000), free, "GiB that training may hold; `auto` is four fifths of the machine's free memory, or all of the GPU's, when the run begins. A run that needs more does not begin.");
   }
-  f.add("deterministic", c.deterministic, TrueOrFalse{}, ask, "The same bits from every run on the same machine.");
+  f.add("deterministic", c.deterministic, TrueOrFalse{}, ask, "The same bits from every run on the same machine with as many threads and the same micro-batches.");
 }
 
 void fields(Fields& f, RuntimeConfig& c) { runtime_fields(f, c); }
