@@ -31,10 +31,12 @@ std::string bar(double fraction, std::size_t width) {
 
 }  // namespace
 
-Progress::Progress(std::string label, std::uint64_t total, std::string unit)
+Progress::Progress(std::string label, std::uint64_t total, std::string unit, std::uint64_t already)
     : label_(std::move(label)),
       total_(total),
       unit_(std::move(unit)),
+      already_(already),
+      done_(already),
       start_(Clock::now()),
       last_draw_(start_),
       terminal_(stderr_is_terminal()) {}
@@ -52,7 +54,7 @@ void Progress::update(std::uint64_t done) {
 
 // What there is to say, and how wide a bar, from everything to the per cent alone.
 std::string Progress::line(double elapsed_seconds, std::size_t columns) const {
-  const double rate = static_cast<double>(done_) / elapsed_seconds;
+  const double rate = static_cast<double>(done_ - std::min(already_, done_)) / elapsed_seconds;
   const bool bytes = unit_ == "B";
   const std::string label = label_ + ": ";
   const std::string count = bytes ? format_fixed(static_cast<double>(done_) / 1e6, 1) + " MB"
@@ -74,7 +76,7 @@ std::string Progress::line(double elapsed_seconds, std::size_t columns) const {
   if (total_ == 0) return first_that_fits({label + said({count, speed}), said({count, speed}), count});
   const double fraction = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
   const std::string percent = format_fixed(std::floor(100 * fraction), 0) + " %";
-  const bool ends = total_ > done_ && done_ > 0;
+  const bool ends = total_ > done_ && done_ > already_;
   const std::string left = ends ? format_duration(static_cast<double>(total_ - done_) / rate) + " left" : "";
   const std::string all = said({percent, count, speed, left}), most = said({percent, speed, left});
   if (!terminal_) return label + all;

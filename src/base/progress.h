@@ -13,8 +13,9 @@ namespace inkling {
 // Prints nothing before the first second has passed, so short work stays silent.
 class Progress {
  public:
-  // `unit` is "B" for bytes (shown as MB/s) or a plural noun; a total of 0 means that it is unknown.
-  Progress(std::string label, std::uint64_t total, std::string unit);
+  // `unit` is "B" for bytes (shown as MB/s) or a plural noun; a total of 0 means that it is unknown. `already` of the
+  // total are done before this work begins, and say nothing of its pace.
+  Progress(std::string label, std::uint64_t total, std::string unit, std::uint64_t already = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -29,7 +30,7 @@ class Progress {
   std::string label_;
   std::uint64_t total_;
   std::string unit_;
-  std::uint64_t done_ = 0;
+  std::uint64_t already_, done_;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point last_draw_;
   bool drawn_ = false;

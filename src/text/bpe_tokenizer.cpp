@@ -137,7 +137,8 @@ BpeVocabulary learn(const TokenizerConfig& config, const ReadParts& read, bool w
   if (!any) throw Error::input("there is no text to train a tokenizer on: check data.source");
   log_info(str("learning a vocabulary of ", format_count(config.vocab_size), " tokens"));
   const std::uint64_t wanted = config.vocab_size - (with_separator ? 1 : 0);
-  Progress progress("merging", wanted, "tokens");
+  constexpr std::uint64_t bytes = 256;  // which are tokens before anything is merged
+  Progress progress("merging", wanted, "tokens", bytes);
   BpeVocabulary vocabulary = trainer.finish(wanted, [&](std::size_t tokens) { progress.update(tokens); });
   if (vocabulary.tokens.size() < wanted) {
     throw Error::input(str("data.tokenizer.vocab_size: ", config.vocab_size,

@@ -69,7 +69,8 @@ Report::Report(const std::filesystem::path& log, std::int64_t steps_done, std::i
   log_ = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (log_ < 0) throw_write_error("write", log, errno);
   sync_folder(log.parent_path());
-  if (stderr_is_terminal()) bar_.emplace("training", static_cast<std::uint64_t>(max_steps), "steps");
+  if (stderr_is_terminal())
+    bar_.emplace("training", static_cast<std::uint64_t>(max_steps), "steps", static_cast<std::uint64_t>(steps_done));
 }
 
 Report::~Report() {

@@ -1,11 +1,6 @@
 #include "base/log.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <string>
@@ -13,45 +8,11 @@
 
 #include "base/progress.h"
 #include "base/terminal_text.h"
+#include "tests/stderr_of.h"
+#include "tests/temporary_folder.h"
 
 namespace inkling {
 namespace {
-
-bool terminals_exist() { return ::access("/dev/ptmx", R_OK | W_OK) == 0; }
-
-// What `action`, in a process of its own, writes to a stderr that is a terminal of so many columns (0: it does not
-// know) or a pipe.
-template <typename Action>
-std::string stderr_of(bool terminal, bool no_color, Action action, unsigned short columns = 0) {
-  int reading = -1, writing = -1;
-  if (terminal) {
-    reading = ::posix_openpt(O_RDWR | O_NOCTTY);
-    ::grantpt(reading);
-    ::unlockpt(reading);
-    writing = ::open(::ptsname(reading), O_RDWR | O_NOCTTY);
-    const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
-    ::ioctl(writing, TIOCSWINSZ, &size);
-  } else {
-    int ends[2];
-    if (::pipe(ends) != 0) return "no pipe";
-    reading = ends[0], writing = ends[1];
-  }
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::dup2(writing, STDERR_FILENO);
-    no_color ? ::setenv("NO_COLOR", "1", 1) : ::unsetenv("NO_COLOR");
-    action();
-    ::_exit(0);
-  }
-  ::close(writing);
-  std::string text;
-  char buffer[4096];
-  for (ssize_t count; (count = ::read(reading, buffer, sizeof buffer)) > 0;)
-    text.append(buffer, static_cast<std::size_t>(count));
-  ::close(reading);
-  ::waitpid(child, nullptr, 0);
-  return text;
-}
 
 void log_three_lines() {
   log_info("plain {} %d line");
@@ -121,6 +82,22 @@ TEST(Progress, ABarFitsAnyTerminalAndSaysTheMostImportantFirst) {
     EXPECT_EQ(bar.find("語の") != std::string::npos, columns >= 40) << bar;
     EXPECT_EQ(bar.find("[####") != std::string::npos, columns >= 80) << bar;
   }
+}
+
+// What was done before says nothing of the pace: one more of 4,000 after more than a second is less than one a second.
+TEST(Progress, ABarThatBeginsInTheMiddleCountsFromThere) {
+  if (!terminals_exist()) GTEST_SKIP() << "no /dev/ptmx";
+  const std::string text = stderr_of(true, true, [] {
+    Progress progress("merging", 4000, "tokens", 3000);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1020));
+    progress.update(3000);
+    std::this_thread::sleep_for(std::chrono::milliseconds(120));
+    progress.update(3001);
+  });
+  EXPECT_TRUE(contains(text, "75 %, 3,000 tokens, 0.0/s\033")) << "and how long it takes is not known";
+  const std::size_t pace = text.find("3,001 tokens, ");
+  ASSERT_NE(pace, std::string::npos) << text;
+  EXPECT_LT(std::stod(text.substr(pace + 14)), 1.0) << text;
 }
 
 }  // namespace

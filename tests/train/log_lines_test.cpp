@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/stderr_of.h"
 #include "tests/temporary_folder.h"
 #include "train/report.h"
 
@@ -60,6 +61,19 @@ TEST(LogLines, OfAStepHaveThePaceOfStepsAloneAndItsShareOfThePeak) {
   const auto json = nlohmann::json::parse(read_file(log));
   EXPECT_EQ(json["mfu"], pace.mfu);
   EXPECT_EQ(json["tokens_per_second"], pace.tokens_per_second);
+}
+
+TEST(LogLines, ABarOfAResumedRunCountsTheStepsSinceItsResumption) {
+  if (!terminals_exist()) GTEST_SKIP() << "no /dev/ptmx";
+  const TemporaryFolder folder;
+  const std::string text = stderr_of(true, true, [&] {
+    Report report(folder / "log.jsonl", 3000, 4000, 0, 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1020));
+    report.step_done(3001, 100);
+  });
+  const std::size_t pace = text.find("3,001 steps, ");
+  ASSERT_NE(pace, std::string::npos) << text;
+  EXPECT_LE(std::stod(text.substr(pace + 13)), 1.0) << "one step took more than a second: " << text;
 }
 
 TEST(LogLines, OfOverfittingNameItsBeginningAndARemedy) {
