@@ -25,7 +25,8 @@ constexpr std::string_view reference_head =
 must be written. `--set section.key=value` overrides a setting (in a nested section `data.tokenizer.kind=byte`, several
 sources as `data.source=[a.txt,b.txt]`), and `--print-config` prints the result with every setting.
 
-"On resume" says what happens when a setting differs from the run that is resumed. *applies*: it is used from there on.
+"On resume" says what happens when a setting differs from the run that is resumed; to write what `auto` came to is no
+difference. *applies*: it is used from there on.
 *asks*: it changes the result, so it needs `--accept-changes`. *refused*: it means another model or other data, and
 `--fresh` starts a new run with it.
 )";

@@ -34,6 +34,32 @@ std::vector<ResolvedField> resolved_fields(const Resolved& resolved) {
   return fields;
 }
 
+Config without_auto(Config config, const Resolved& run) {
+  ModelConfig& model = config.model;
+  const AttentionForm heads = model.attention();
+  model.n_kv_head = heads.n_kv_head;
+  model.head_size = heads.head_size;
+  model.n_inner = model.inner();
+  TokenizerConfig& tokenizer = config.data.tokenizer;
+  const bool is_learned = tokenizer.kind == TokenizerKind::bpe && !tokenizer.from;
+  if (is_learned) tokenizer.pattern = tokenizer.pattern.value_or(Pattern::gpt2);
+  OptimizerConfig& optimizer = config.optimizer;
+  for (std::optional<double>* rate :
+       {&optimizer.embedding_learning_rate, &optimizer.head_learning_rate, &optimizer.vector_learning_rate}) {
+    *rate = rate->value_or(optimizer.learning_rate);
+  }
+  config.schedule.decay_steps = config.schedule.decay_steps.value_or(config.training.max_steps);
+  RuntimeConfig& runtime = config.runtime;
+  runtime.device = runtime.device.value_or(run.device);
+  if (runtime.device->cuda) runtime.device->index = runtime.device->index.value_or(0);
+  runtime.dtype = runtime.dtype.value_or(run.dtype);
+  runtime.threads = runtime.threads.value_or(run.threads);
+  runtime.kernels = runtime.kernels.value_or(run.kernels);
+  std::optional<std::int64_t>& size = config.training.micro_batch_size;
+  if (run.micro_batch_size > 0) size = size.value_or(run.micro_batch_size);  // 0: an older version did not say
+  return config;
+}
+
 bool set_resolved_field(Resolved& resolved, const ResolvedField& field) {
   try {
     assign(*resolved_settings(resolved).find(field.section + "." + field.name), node_of(field.json));

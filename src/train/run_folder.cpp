@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <ctime>
 
 #include "base/error.h"
@@ -14,6 +15,8 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "config/resolved.h"
+#include "optim/schedule.h"
 #include "train/event_files.h"
 #include "train/initial_model.h"
 
@@ -63,6 +66,16 @@ int take_lock(int lock) {
     if (errno != EINTR) return errno;
   }
   return 0;
+}
+
+// To write what `auto` came to is no change.
+std::vector<ConfigChange> find_changes(const Config& before, const Config& after, const Resolved& run) {
+  std::vector<ConfigChange> changes = compare_configs(before, after);
+  const std::vector<ConfigChange> meant = compare_configs(without_auto(before, run), without_auto(after, run));
+  std::erase_if(changes, [&](const ConfigChange& change) {
+    return std::none_of(meant.begin(), meant.end(), [&](const auto& other) { return other.key == change.key; });
+  });
+  return changes;
 }
 
 }  // namespace
@@ -129,14 +142,15 @@ std::optional<Resume> find_resume(const fs::path& run, Config& config, bool acce
     before.training.micro_batch_size.reset();
   }
   if (config.model.init_from) config = inherit_settings(std::move(config), before);
-  check_changes(before, config, accept_changes);
+  check_changes(before, config, state.resolved, accept_changes);
+  if (const std::string rates = describe_new_rates(before, config, state.step); !rates.empty()) log_warning(rates);
   return Resume{*newest, state, before.training.max_steps, before.training.stop_when.patience};
 }
 
-void check_changes(const Config& before, const Config& after, bool accept_changes) {
+void check_changes(const Config& before, const Config& after, const Resolved& run, bool accept_changes) {
   bool refused = false;
   bool asks = false;
-  for (const ConfigChange& change : compare_configs(before, after)) {
+  for (const ConfigChange& change : find_changes(before, after, run)) {
     refused |= change.on_resume == OnResume::refuse;
     asks |= change.on_resume == OnResume::ask;
     log_info(str("changed since the checkpoint: ", change.key, ": ", change.before, " -> ", change.after,
@@ -152,6 +166,21 @@ void check_changes(const Config& before, const Config& after, bool accept_change
         "the changes above alter the result, so the resumed run would not equal an uninterrupted one; "
         "give --accept-changes to go on all the same, or --fresh to start over beside it");
   }
+}
+
+std::string describe_new_rates(const Config& before, const Config& after, std::int64_t step) {
+  const std::int64_t end = before.training.max_steps;
+  if (before.schedule.decay_steps || after.schedule.decay_steps || step == 0) return "";
+  ScheduleConfig old = after.schedule;
+  old.decay_steps = end;
+  const double kept = learning_rate(step, after.optimizer, old, end);
+  const double changed = learning_rate(step, after.optimizer, after.schedule, after.training.max_steps);
+  if (kept == changed) return "";
+  const auto shown = [](double rate) { return format_shortest(std::round(rate * 1e8) / 1e8); };
+  return str("step ", format_count(static_cast<std::uint64_t>(step) + 1), " has the learning rate ", shown(changed),
+             ", and would have had ", shown(kept), ": the schedule ends at training.max_steps, and is stretched from ",
+             end, " to ", after.training.max_steps, " steps with it; --set schedule.decay_steps=", end,
+             " keeps the old one");
 }
 
 }  // namespace inkling

@@ -57,7 +57,12 @@ struct Resume {
 std::optional<Resume> find_resume(const std::filesystem::path& run, Config& config, bool accept_changes);
 
 // Compares the settings of the newest checkpoint with those asked for: lists every change on stderr, and throws Error
-// input where one needs consent that is not given (--accept-changes) or cannot apply at all (--fresh).
-void check_changes(const Config& before, const Config& after, bool accept_changes);
+// input where one needs consent that is not given (--accept-changes) or cannot apply at all (--fresh). `run` is what
+// the run made of `auto`.
+void check_changes(const Config& before, const Config& after, const Resolved& run, bool accept_changes);
+
+// Returns what to tell of a run that goes on after `step` steps where training.max_steps, which the end of its schedule
+// follows, is another one now, so that its next step has another learning rate; "" where it has the same.
+std::string describe_new_rates(const Config& before, const Config& after, std::int64_t step);
 
 }  // namespace inkling

@@ -1,12 +1,16 @@
 // inkling-train as a person meets it: exit codes, messages, the run folder.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "backend/cpu/backend.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/optimizer_file.h"
+#include "optim/schedule.h"
 #include "tests/compressed.h"
 #include "tests/train/training_folder.h"
+#include "train/run_folder.h"
 
 namespace inkling {
 namespace {
@@ -85,6 +89,99 @@ TEST_F(TrainProgram, ChangedSettingsAreListedAndSomeNeedConsent) {
   const Outcome free = train({"--set", "training.max_steps=9", "--set", "optimizer.learning_rate=5e-4", "--set",
                               "logging.interval=2", "--set", "evaluation.interval=4"});
   EXPECT_EQ(free.code, 0) << free.err;
+}
+
+TEST_F(TrainProgram, WritingWhatAutoCameToIsNoChange) {
+  ASSERT_EQ(train({"--set schedule.decay_steps=auto --set training.micro_batch_size=auto --set training.max_steps=6 "
+                   "--set runtime.threads=auto"})
+                .code,
+            0);
+  const auto state = nlohmann::json::parse(checkpoint_file("run", "000006", "state.json"));
+  const std::string written =
+      str("--set training.max_steps=8 --set schedule.decay_steps=6 --set training.micro_batch_size=8 ",
+          "--set runtime.threads=", state["runtime"]["threads"].get<int>(),
+          " --set runtime.kernels=fused --set runtime.dtype=float32 --set model.n_inner=128 --set model.head_size=16 ",
+          "--set model.n_kv_head=2 --set optimizer.embedding_learning_rate=1e-3");
+  const Outcome same = train({written});
+  EXPECT_EQ(same.code, 0) << same.err;
+  const std::string change = "changed since the checkpoint: ";
+  EXPECT_TRUE(contains(same.err, change + "training.max_steps: 6 -> 8\n"));
+  EXPECT_EQ(same.err.find(change), same.err.rfind(change)) << same.err;
+  expect_refused(train({written, "--set training.max_steps=9 --set schedule.decay_steps=7"}),
+                 {change + "schedule.decay_steps: 6 -> 7", "--accept-changes"});
+  expect_refused(train({"--set training.max_steps=9 --set model.n_inner=96"}), {"model.n_inner", "--fresh"});
+  const Outcome back =
+      train({"--set training.max_steps=8 --set runtime.threads=auto --set training.micro_batch_size=auto "
+             "--set schedule.decay_steps=6"});
+  EXPECT_EQ(back.code, 0) << back.err;
+  EXPECT_EQ(back.err.find(change), std::string::npos) << back.err;
+}
+
+// The schedule is stretched where its end follows training.max_steps.
+TEST_F(TrainProgram, MoreStepsTellTheNewRateAndTheSettingThatKeepsTheOldOne) {
+  ASSERT_EQ(train({"--set training.max_steps=10 --set schedule.decay_steps=auto"}).code, 0);
+  const std::string more = "--set training.max_steps=12 ";
+  const Outcome stretched = train({more, "--set schedule.decay_steps=auto --dry-run"});
+  EXPECT_EQ(stretched.code, 0) << stretched.err;
+  Config config;
+  config.optimizer.learning_rate = 1e-3;
+  config.schedule = {.warmup_steps = 5, .min_learning_rate = 1e-4};
+  const double rate = learning_rate(10, config.optimizer, config.schedule, 12);
+  EXPECT_TRUE(
+      contains(stretched.err, str("step 11 has the learning rate ", format_shortest(std::round(rate * 1e8) / 1e8),
+                                  ", and would have had 1e-04: ")));
+  EXPECT_TRUE(contains(stretched.err, "--set schedule.decay_steps=10 keeps the old one"));
+  const Outcome kept = train({more, "--set schedule.decay_steps=10"});
+  EXPECT_EQ(kept.code, 0) << kept.err;
+  EXPECT_EQ(kept.err.find("has the learning rate"), std::string::npos) << kept.err;
+  for (const nlohmann::json& line : log()) {
+    if (line.contains("learning_rate") && line["step"] > 10) {
+      EXPECT_EQ(line["learning_rate"], 1e-4);
+    }
+  }
+}
+
+TEST(NewRates, AreToldOfEveryScheduleThatFalls) {
+  Config before, after;
+  before.training.max_steps = 2000;
+  after.training.max_steps = 4000;
+  const auto told = [&](ScheduleName name, std::int64_t step) {
+    before.schedule.name = after.schedule.name = name;
+    return describe_new_rates(before, after, step);
+  };
+  for (const ScheduleName name : {ScheduleName::cosine, ScheduleName::linear, ScheduleName::wsd}) {
+    EXPECT_TRUE(contains(told(name, 2000), "step 2,001 has the learning rate "));
+    EXPECT_TRUE(contains(told(name, 2000), "and would have had 6e-05"));
+    EXPECT_TRUE(contains(told(name, 2000), "--set schedule.decay_steps=2000 keeps"));
+  }
+  EXPECT_EQ(told(ScheduleName::constant, 2000), "");
+  EXPECT_EQ(told(ScheduleName::wsd, 1000), "") << "it has not begun to fall";
+  EXPECT_NE(told(ScheduleName::cosine, 1000), "");
+  EXPECT_EQ(told(ScheduleName::cosine, 50), "") << "it still rises";
+  before.schedule.decay_steps = after.schedule.decay_steps = 2000;
+  EXPECT_EQ(told(ScheduleName::cosine, 2000), "");
+}
+
+// A million checkpoints of 6 million parameters and their moments are 75 TB.
+TEST_F(TrainProgram, WhatDoesNotFitOnTheDiskIsSaidBeforeTrainingWithBothNumbers) {
+  const std::string more =
+      "--set checkpoint.keep=1000000 --set checkpoint.interval=1000 "
+      "--set training.max_steps=1000000000 --set model.n_embd=512 ";
+  expect_refused(train({more, "--dry-run"}),
+                 {"dry run: nothing was written; not enough room: checkpoints and log take about ", " TiB",
+                  " are free on the disk of " + folder.path().string(), "a smaller checkpoint.keep helps", "--out"},
+                 3);
+  EXPECT_FALSE(fs::exists(folder / "runs"));
+  const Process begun("inkling-train",
+                      {"run.yaml", "--set", "checkpoint.keep=1000000", "--set", "training.max_steps=1000000000",
+                       "--set", "model.n_embd=512"},
+                      folder.path());
+  EXPECT_TRUE(begun.has_said("step 1/1000000000"));
+  begun.send(SIGKILL);
+  EXPECT_TRUE(contains(begun.wait().err, "warning: not enough room: checkpoints and log take about "));
+  const Outcome fits = train({"--dry-run"});
+  EXPECT_EQ(fits.code, 0) << fits.err;
+  EXPECT_TRUE(contains(fits.err, " are free\n"));
 }
 
 TEST_F(TrainProgram, InAnotherDtypeKernelsAreChosenAnew) {
