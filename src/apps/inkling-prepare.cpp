@@ -1,4 +1,5 @@
 // inkling-prepare CONFIG: turns the text of `data:` into token files, and nothing else.
+#include "base/error.h"
 #include "base/files.h"
 #include "base/paths.h"
 #include "config/config.h"
@@ -59,6 +60,8 @@ int prepare(int argc, char** argv) {
   options.dry_run = flags.dry_run;
   const Dataset dataset = prepare_dataset(config.data, options);
   describe(dataset);
+  const std::string lack = describe_lack_of_room(dataset.folder, dataset.bytes_to_write);
+  if (!lack.empty()) throw Error::environment(str("dry run: nothing was written; ", lack));
   std::cout << dataset.folder.string() << '\n';
   return 0;
 }

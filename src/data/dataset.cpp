@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/disk_room.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -110,8 +111,24 @@ EncodingOptions encoding_options(const Job& job, const fs::path& folder) {
   return {folder, job.options.max_shard_tokens, threads};
 }
 
+// About how many bytes the shards will take, before anything is encoded; 0 where that is not known. Learned tokens
+// hold some three bytes of text, and .gz and .zst of text a third of it or less.
+std::uint64_t expected_bytes(const Job& job) {
+  if (job.corpus.kind != SourceKind::text) return 0;
+  std::uint64_t text = 0;
+  for (const PlannedFile& planned : job.corpus.files) {
+    text += planned.file.stamp.size * (planned.file.compression == Compression::none ? 1 : 3);
+  }
+  const TokenizerConfig& tokenizer = job.config.tokenizer;
+  const bool is_small = tokenizer.kind == TokenizerKind::byte || tokenizer.kind == TokenizerKind::character;
+  const auto width = static_cast<std::uint64_t>(token_width_for(is_small || tokenizer.from ? 0 : tokenizer.vocab_size));
+  return (is_small ? text : text / 3) * width;
+}
+
 void build(Job& job) {
   cut_tails(job.corpus);
+  const std::string lack = describe_lack_of_room(job.folder, expected_bytes(job));
+  if (!lack.empty()) log_warning(lack);
   OutputFolder fresh(job.folder, remove_written);
   const fs::path& folder = fresh.temporary();
   Manifest manifest;
@@ -143,6 +160,7 @@ Dataset dry_run(Job& job) {
     Dataset dataset;
     dataset.folder = job.folder;
     dataset.vocab_size = job.config.tokenizer.vocab_size;
+    dataset.bytes_to_write = expected_bytes(job);
     return dataset;
   } else {
     tokenizer = build_tokenizer(job.config.tokenizer, job.corpus);
@@ -151,6 +169,10 @@ Dataset dry_run(Job& job) {
   Dataset dataset = dataset_of(job.folder, manifest);
   dataset.tokenizer = std::move(tokenizer);
   check_use(dataset, job.options);
+  if (job.corpus.kind != SourceKind::token_files) {
+    const auto width = static_cast<std::uint64_t>(token_width_for(dataset.vocab_size));
+    dataset.bytes_to_write = (dataset.train.tokens + dataset.validation.tokens) * width;
+  }
   return dataset;
 }
 
@@ -196,6 +218,12 @@ Dataset prepare_dataset(const DataConfig& config, const PrepareOptions& options)
   if (lock.held()) remove_leftovers(job.folder);
   build(job);
   return open_dataset(job.folder);
+}
+
+std::string describe_lack_of_room(const fs::path& folder, std::uint64_t bytes) {
+  const ToWrite shards[] = {{.what = "token files", .bytes = bytes, .disk = disk_space(folder)}};
+  const std::string lack = describe_lack_of_room(shards);
+  return lack.empty() ? "" : str("not enough room: ", lack, "; name a folder on another disk with data.dir");
 }
 
 Dataset open_dataset(const fs::path& folder) {

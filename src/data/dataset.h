@@ -44,6 +44,7 @@ struct Dataset {
   std::unique_ptr<Tokenizer> tokenizer;  // null for ready token files, which come with an explicit vocab_size
   std::uint64_t vocab_size = 0;
   SplitSummary train, validation;
+  std::uint64_t bytes_to_write = 0;  // about: what a dry run has left undone
   std::string hash;  // of all tokens and the tokenizer: equal hashes train alike, and another one is refused on resume
   std::optional<std::filesystem::path> bound_file;  // grammar corpora only: see data/validation_bound.h
 };
@@ -58,9 +59,16 @@ struct Dataset {
 // With dry_run nothing is written: a data set that does not exist yet comes back without shards, and for sentencepiece
 // (which would have to be trained first) without tokenizer and hash and with 0 tokens.
 //
+// Warns where the disk has too little room for what it is going to write, as far as sizes of texts tell.
+//
 // Throws Error input for a bad source (with file and line) or a data.dir that holds other files, and Error environment
 // for a disk that is full or not writable.
 Dataset prepare_dataset(const DataConfig& config, const PrepareOptions& options);
+
+// Returns which disk has too little room for so many bytes of token files in `folder`, with both numbers and what
+// helps;
+// "" if it has.
+std::string describe_lack_of_room(const std::filesystem::path& folder, std::uint64_t bytes);
 
 // Opens a folder that prepare_dataset() made, without looking at the sources. The sizes of its files are compared with
 // the record, and so are their contents if their time or inode has changed. Throws Error input if it is not such a

@@ -5,20 +5,13 @@
 #include <cerrno>
 #include <sstream>
 
+#include "base/disk_room.h"
 #include "base/file_errors.h"
 #include "base/strings.h"
 #include "doctor/machine.h"
 
 namespace inkling::doctor {
 namespace {
-
-// The nearest folder above a path, or at it, that is there.
-std::filesystem::path existing_part(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::path nearest = std::filesystem::absolute(path, error).lexically_normal();
-  while (!std::filesystem::is_directory(nearest, error) && nearest.has_relative_path()) nearest = nearest.parent_path();
-  return nearest;
-}
 
 bool holds(const std::string& mount, const std::string& path) {
   return mount == "/" || path == mount || path.starts_with(mount + "/");
@@ -43,12 +36,12 @@ std::string kind_of(const SystemFiles& files, const std::filesystem::path& path)
 }  // namespace
 
 Disk find_disk(const SystemFiles& files, const std::string& use, const std::filesystem::path& path) {
-  const std::filesystem::path folder = existing_part(path);
-  Disk disk{.use = use, .path = folder.string(), .kind = kind_of(files, folder)};
+  const DiskSpace space = disk_space(path);
+  const std::filesystem::path& folder = space.folder;
+  Disk disk{
+      .use = use, .path = folder.string(), .kind = kind_of(files, folder), .total = space.total, .free = space.free};
   struct statvfs found{};
   if (::statvfs(folder.c_str(), &found) == 0) {
-    disk.total = std::uint64_t{found.f_blocks} * found.f_frsize;
-    disk.free = std::uint64_t{found.f_bavail} * found.f_frsize;
     disk.free_files = found.f_favail;
     disk.all_files = found.f_files;
   }

@@ -13,6 +13,7 @@
 #include "train/fit.h"
 #include "train/initial_model.h"
 #include "train/memory.h"
+#include "train/room.h"
 
 namespace inkling::doctor {
 namespace {
@@ -48,16 +49,6 @@ void settle_memory(ExpectedRun& run) {
     run.fits_with = find_settings_that_fit(run, limit);
   }
   run.memory = training_memory(run.config, run.shape, run.runtime, size.value_or(1)).total();
-}
-
-// Returns the bytes of a checkpoint: the model, its average, and what its optimizer keeps, in float32.
-std::uint64_t checkpoint_bytes(const ExpectedRun& run) {
-  const ParameterLayout layout(gpt_parameters(run.shape));
-  std::int64_t numbers = (run.config.training.ema > 0 ? 2 : 1) * layout.parameter_count();
-  for (const OptimizerState& state : optimizer_states(run.config.optimizer.name, layout)) {
-    for (const Parameter& parameter : layout.parameters()) numbers += state.has(parameter) ? parameter.count : 0;
-  }
-  return static_cast<std::uint64_t>(numbers) * sizeof(float);
 }
 
 }  // namespace
@@ -132,8 +123,7 @@ Forecast forecast_run(const ExpectedRun& run, const std::string& path, const std
   forecast.steps = training.max_steps;
   forecast.batch_size = training.batch_size;
   forecast.micro_batch_size = training.micro_batch_size.value_or(0);
-  // Of the newest steps, the best one, and one that is being written.
-  forecast.disk = checkpoint_bytes(run) * static_cast<std::uint64_t>(run.config.checkpoint.keep + 2);
+  forecast.disk = run_folder_bytes(run.config, run.shape, training.max_steps);
   if (!run.why_not.empty() || !speed) return forecast;
   const StepCosts costs = estimate_step(run, *speed, largest_cache(processor));
   forecast.step_seconds = costs.total();

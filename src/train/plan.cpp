@@ -15,12 +15,12 @@
 #include "train/fit.h"
 #include "train/memory.h"
 #include "train/report.h"
+#include "train/room.h"
 #include "train/samples.h"
 
 namespace inkling {
 namespace {
 
-// `auto` settings keep the meaning they had when the run began, where this machine allows it.
 // A resumed run keeps its number of threads, which groups its sums, also where it would begin with fewer now.
 void warn_of_threads(std::int64_t before) {
   const auto [threads, limit, ignored] = choose_threads(ThreadUse::arithmetic, find_thread_limits());
@@ -30,6 +30,7 @@ void warn_of_threads(std::int64_t before) {
                   " --accept-changes goes on with other bits, and faster"));
 }
 
+// `auto` settings keep the meaning they had when the run began, where this machine allows it.
 Runtime resume_runtime(const RuntimeConfig& asked, const Resolved& before) {
   RuntimeConfig wanted = asked;
   if (!wanted.device) wanted.device = before.device;
@@ -221,7 +222,7 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
                plan.runtime.dtype_name(), ", ", word_of(plan.runtime.kernels), " kernels; ",
                describe_memory(
                    training_memory(plan.config, shape, plan.runtime, plan.config.training.micro_batch_size.value()))));
-  log_info(str("writes to ", run.string()));
+  log_info(str("writes to ", run.string(), ": ", describe_room(plan, run)));
 }
 
 }  // namespace inkling

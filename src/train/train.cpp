@@ -22,6 +22,7 @@
 #include "train/overfitting.h"
 #include "train/plan.h"
 #include "train/report.h"
+#include "train/room.h"
 #include "train/samples.h"
 #include "train/signals.h"
 #include "train/trainer.h"
@@ -277,10 +278,13 @@ int train(const Config& asked, const TrainOptions& options) {
   const std::optional<RunPlan> plan = plan_run(asked, options, folder.path());
   if (!plan) return 0;
   log_plan(*plan, folder.path());
+  const std::string lack = describe_lack_of_room(*plan, folder.path());
   if (options.dry_run) {
+    if (!lack.empty()) throw Error::environment(str("dry run: nothing was written; ", lack));
     log_info("dry run: all is well, nothing was written");
     return 0;
   }
+  if (!lack.empty()) log_warning(lack);
   Profile profile(options.profile, plan->runtime);
   const auto need = [&] {
     return describe_need(plan->config, plan->shape, plan->runtime, plan->config.training.micro_batch_size.value());

@@ -1,7 +1,33 @@
 #include "data/dataset_build.h"
 
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "data/dataset.h"
 #include "formats/token_file.h"
 #include "tests/text/sentencepiece_testing.h"
+
+namespace {
+
+std::optional<std::uint64_t> invented_free_bytes;
+
+}  // namespace
+
+// Stands in front of the C library's: every disk has as many bytes free as a test says.
+extern "C" int statvfs(const char* path, struct statvfs* found) noexcept {
+  struct statfs real{};
+  if (::syscall(SYS_statfs, path, &real) != 0) return -1;
+  *found = {};
+  found->f_frsize = 1;
+  found->f_blocks = static_cast<fsblkcnt_t>(real.f_blocks * static_cast<std::uint64_t>(real.f_bsize));
+  found->f_bavail = invented_free_bytes.value_or(real.f_bavail * static_cast<std::uint64_t>(real.f_bsize));
+  return 0;
+}
 
 namespace inkling {
 namespace {
@@ -37,6 +63,37 @@ TEST(EncodeCorpus, DocumentsInPartsHaveTheTokensThatTheyHaveAlone) {
     EXPECT_EQ(manifest.validation.tokens, encode(*tokenizer, "the moon").size() + 2);
     EXPECT_EQ(manifest.validation.bytes, 8u) << "the prefix is no text";
   }
+}
+
+// Tokens take two bytes each: of a byte of text, or of a letter, or of some three that a learned vocabulary joins.
+TEST(PrepareDataset, SaysThatItsFilesDoNotFitOnTheDisk) {
+  const TemporaryFolder folder;
+  std::string text;
+  while (text.size() < 3000) text += "A cat naps.\n";
+  DataConfig config;
+  config.source = {folder.write("text.txt", text)};
+  config.dir = folder / "data" / "of text";
+  const auto bytes_for = [&](TokenizerKind kind) {
+    config.tokenizer.kind = kind;
+    return prepare_dataset(config, {.dry_run = true}).bytes_to_write;
+  };
+  EXPECT_EQ(bytes_for(TokenizerKind::byte), 6000U);
+  EXPECT_EQ(bytes_for(TokenizerKind::character), 6000U);
+  EXPECT_EQ(bytes_for(TokenizerKind::bpe), 2000U);
+  config.tokenizer.kind = TokenizerKind::byte;
+  const auto warning_with = [&](std::uint64_t free) {
+    invented_free_bytes = free;
+    testing::internal::CaptureStderr();
+    prepare_dataset(config, {.verify = true});
+    std::filesystem::remove_all(*config.dir);
+    invented_free_bytes.reset();
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_TRUE(contains(warning_with(5000),
+                       "warning: not enough room: token files take about 5.9 KiB, but 4.9 KiB are "
+                       "free on the disk of " +
+                           folder.path().string()));
+  EXPECT_EQ(warning_with(6000).find("room"), std::string::npos);
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 #include <regex>
 #include <string>
 
+#include "model/weights.h"
 #include "tests/train/training_folder.h"
+#include "train/room.h"
 
 namespace inkling {
 namespace {
@@ -150,6 +152,25 @@ INSTANTIATE_TEST_SUITE_P(
                     "--set model.n_inner=32 --set model.head_size=256 --set model.position=rope "
                     "--set model.qk_norm=true --set model.dropout=0 --set training.micro_batch_size=24 "
                     "--set model.block_size=128"));
+
+// Newest, best and the one that is written, as far as they are made.
+TEST(RunFolder, HoldsAsManyCheckpointsAtOnceAsAreMadeAndKept) {
+  Config config;
+  config.checkpoint = {.interval = 100, .keep = 2};
+  config.evaluation.interval = 1000;
+  config.logging.interval = 1'000'000;
+  const GptShape shape = {.n_layer = 1, .n_head = 2, .n_embd = 64, .vocab_size = 100};
+  const std::uint64_t one = checkpoint_bytes(config, shape);
+  const auto count = static_cast<std::uint64_t>(ParameterLayout(gpt_parameters(shape)).parameter_count());
+  EXPECT_GT(one, 3 * 4 * count) << "weights and two moments in float32";
+  EXPECT_EQ(run_folder_bytes(config, shape, 0), one);
+  EXPECT_EQ(run_folder_bytes(config, shape, 100), 2 * one);
+  EXPECT_EQ(run_folder_bytes(config, shape, 900), 4 * one);
+  EXPECT_EQ(run_folder_bytes(config, shape, 900, 3 * one), one) << "of a run that goes on";
+  EXPECT_EQ(run_folder_bytes(config, shape, 900, 9 * one), one) << "old ones are removed when the new one is there";
+  config.training.ema = 0.99;
+  EXPECT_EQ(checkpoint_bytes(config, shape), one + 4 * count);
+}
 
 }  // namespace
 }  // namespace inkling
