@@ -33,7 +33,8 @@ struct TrainingState {
   double seconds = 0;                     // training time so far
   std::int64_t skipped_steps = 0;         // steps whose gradient was not finite: no update was made
   std::int64_t skipped_in_a_row = 0;
-  Resolved resolved;  // what `auto` became
+  bool reports_due = false;  // the evaluation and samples that belong to this step are still to be made
+  Resolved resolved;         // what `auto` became
 };
 
 // The advice in the message of a run that has diverged.
@@ -52,6 +53,10 @@ bool note_validation_loss(TrainingState& state, double loss);
 void save_checkpoint(const std::filesystem::path& folder, const Config& config, const GptShape& shape,
                      const ParameterArena& arena, const Optimizer& optimizer, const TrainingState& state,
                      const Tokenizer* tokenizer, const at::Tensor& average = {});
+
+// Replaces the state in a checkpoint that save_checkpoint() has written of the same step, in one step, and leaves its
+// other files as they are. Throws what load_state() and write_file() throw.
+void save_state(const std::filesystem::path& folder, const TrainingState& state);
 
 // Must be called before anything in a checkpoint is used: it reads every file that its state.json lists, and refuses
 // one that is not as it was saved. Throws Error input naming the first such file, and Error environment for one that

@@ -50,24 +50,30 @@ std::string resolved_text(const Resolved& resolved) {
 }
 
 std::string state_text(const TrainingState& state) {
-  return str(
-      "{\n  \"format\": ", json_text(state_mark), ",\n  \"version\": ", state_version, ",\n  \"step\": ", state.step,
-      ",\n  \"best_val_loss\": ", json_number(state.best_val_loss), ",\n  \"best_step\": ", state.best_step,
-      ",\n  \"train_loss_at_best\": ", json_number(state.train_loss_at_best),
-      ",\n  \"evaluations_since_best\": ", state.evaluations_since_best,
-      ",\n  \"overfitting_in_a_row\": ", state.overfitting_in_a_row, ",\n  \"data_hash\": ", json_text(state.data_hash),
-      ",\n  \"seconds\": ", json_number(state.seconds), ",\n  \"skipped_steps\": ", state.skipped_steps,
-      ",\n  \"skipped_in_a_row\": ", state.skipped_in_a_row, ",\n  ", resolved_text(state.resolved));
+  return str("{\n  \"format\": ", json_text(state_mark), ",\n  \"version\": ", state_version,
+             ",\n  \"step\": ", state.step, ",\n  \"best_val_loss\": ", json_number(state.best_val_loss),
+             ",\n  \"best_step\": ", state.best_step,
+             ",\n  \"train_loss_at_best\": ", json_number(state.train_loss_at_best),
+             ",\n  \"evaluations_since_best\": ", state.evaluations_since_best,
+             ",\n  \"overfitting_in_a_row\": ", state.overfitting_in_a_row,
+             ",\n  \"data_hash\": ", json_text(state.data_hash), ",\n  \"seconds\": ", json_number(state.seconds),
+             ",\n  \"skipped_steps\": ", state.skipped_steps, ",\n  \"skipped_in_a_row\": ", state.skipped_in_a_row,
+             ",\n  \"reports_due\": ", state.reports_due ? "true" : "false", ",\n  ", resolved_text(state.resolved));
 }
 
-std::string files_text(const fs::path& folder) {
+std::string files_text(const std::vector<SavedFile>& files) {
   std::vector<std::string> lines;
-  for (const std::string& name : names_in(folder)) {
-    const fs::path path = folder / name;
-    lines.push_back(str("    {\"name\": ", json_text(name), ", \"size\": ", InputFile(path).size(),
-                        ", \"xxh3_128\": \"", hash_file(path), "\"}"));
+  for (const SavedFile& file : files) {
+    lines.push_back(str("    {\"name\": ", json_text(file.name), ", \"size\": ", file.size, ", \"xxh3_128\": \"",
+                        file.hash, "\"}"));
   }
   return str("[\n", join(lines, ",\n"), "\n  ]");
+}
+
+void write(const fs::path& folder, const TrainingState& state, const std::vector<SavedFile>& files) {
+  if (!std::isfinite(state.seconds)) throw Error::internal("a run's time is not a finite number");
+  write_file(folder / "state.json",
+             with_own_hash(str(state_text(state), ",\n  \"files\": ", files_text(files), ",\n")));
 }
 
 JsonFields open_state(const fs::path& folder) {
@@ -129,6 +135,8 @@ TrainingState state_from(const JsonFields& fields) {
   if (state.seconds < 0) fields.refuse("seconds is below 0");
   state.skipped_steps = fields.whole("skipped_steps", 0, state.step);
   state.skipped_in_a_row = fields.whole("skipped_in_a_row", 0, state.skipped_steps);
+  state.reports_due =
+      fields.optional_flag("reports_due").value_or(false);  // older versions made them before they saved
   state.resolved = resolved_from(fields);
   return state;
 }
@@ -165,10 +173,14 @@ std::vector<SavedFile> files_from(const JsonFields& fields, std::int64_t version
 }  // namespace
 
 void write_state(const fs::path& folder, const TrainingState& state) {
-  if (!std::isfinite(state.seconds)) throw Error::internal("a run's time is not a finite number");
-  write_file(folder / "state.json",
-             with_own_hash(str(state_text(state), ",\n  \"files\": ", files_text(folder), ",\n")));
+  std::vector<SavedFile> files;
+  for (const std::string& name : names_in(folder)) {
+    files.push_back({.name = name, .size = InputFile(folder / name).size(), .hash = hash_file(folder / name)});
+  }
+  write(folder, state, files);
 }
+
+void save_state(const fs::path& folder, const TrainingState& state) { write(folder, state, read_state(folder).files); }
 
 StateFile read_state(const fs::path& folder) {
   const JsonFields fields = open_state(folder);

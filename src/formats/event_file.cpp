@@ -88,21 +88,45 @@ std::string tensor_for(std::string_view plugin_name, std::string_view shape, std
   return content;
 }
 
-// Returns the step of an event of which `bytes` is the beginning; none if event() did not write it.
-std::optional<std::int64_t> step_of(std::string_view bytes) {
+// Takes a number off the front of `bytes`; none if it does not end there.
+std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0, bit = 0; i < bytes.size() && bit < 63; ++i, bit += 7) {
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    value |= static_cast<std::uint64_t>(byte & 0x7f) << bit;
+    if (byte >= 0x80) continue;
+    bytes.remove_prefix(i + 1);
+    return value;
+  }
+  return std::nullopt;
+}
+
+// Takes the step off the front of an event and what stands before it; none if event() did not write it.
+std::optional<std::int64_t> take_step(std::string_view& bytes) {
   std::string before;
   append_double(before, 1, 0.0);
   append_key(before, 2, WireType::varint);
   if (bytes.size() <= before.size() || bytes.front() != before.front() || bytes[before.size() - 1] != before.back()) {
     return std::nullopt;
   }
-  std::uint64_t step = 0;
-  for (std::size_t i = before.size(), bit = 0; i < bytes.size() && bit < 63; ++i, bit += 7) {
-    const auto byte = static_cast<unsigned char>(bytes[i]);
-    step |= static_cast<std::uint64_t>(byte & 0x7f) << bit;
-    if (byte < 0x80) return static_cast<std::int64_t>(step);
+  bytes.remove_prefix(before.size());
+  const auto step = take_varint(bytes);
+  return step ? std::optional(static_cast<std::int64_t>(*step)) : std::nullopt;
+}
+
+// Returns the tag of the first value of an event, of which `bytes` is what follows the step; empty if it has none.
+std::string_view first_tag(std::string_view bytes) {
+  std::uint64_t length = 0;
+  for (const std::uint64_t field : {5, 1, 1}) {  // the summary, its first value, that one's tag
+    std::string key;
+    append_key(key, field, WireType::counted);
+    if (!bytes.starts_with(key)) return {};
+    bytes.remove_prefix(key.size());
+    const auto counted = take_varint(bytes);
+    if (!counted) return {};
+    length = *counted;
   }
-  return std::nullopt;
+  return bytes.substr(0, length);
 }
 
 }  // namespace
@@ -163,14 +187,17 @@ std::string values_event(double wall_time, std::int64_t step, const SummaryValue
   return event(wall_time, step, 5, values.message());
 }
 
-std::uint64_t events_up_to(const InputFile& file, std::int64_t step) {
-  constexpr std::size_t longest_beginning = 24;  // of an event, with time and step
+std::uint64_t events_up_to(const InputFile& file, std::int64_t step, std::span<const std::string_view> last_tags) {
+  constexpr std::size_t longest_beginning = 128;  // of an event, with time, step and enough of a tag
   std::uint64_t bytes = 0;
   while (const auto place = find_record(file, bytes)) {
     std::string beginning(std::min<std::uint64_t>(place->length, longest_beginning), '\0');
     file.read_exactly(place->data, std::as_writable_bytes(std::span(beginning)));
-    const auto its_step = step_of(beginning);
+    std::string_view rest = beginning;
+    const auto its_step = take_step(rest);
     if (!its_step || *its_step > step) break;
+    const auto is_of_tag = [tag = first_tag(rest)](std::string_view begin) { return tag.starts_with(begin); };
+    if (*its_step == step && std::any_of(last_tags.begin(), last_tags.end(), is_of_tag)) break;
     bytes = place->end();
   }
   return bytes;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,8 +46,9 @@ std::string version_event(double wall_time);  // which every file begins with
 std::string restart_event(double wall_time, std::int64_t step);
 std::string values_event(double wall_time, std::int64_t step, const SummaryValues& values);
 
-// Returns how many bytes at the beginning of a file that these functions have written hold whole events up to `step`.
-// The steps in it do not fall, but for that of the version, which counts as 0.
-std::uint64_t events_up_to(const InputFile& file, std::int64_t step);
+// Returns how many bytes at the beginning of a file that these functions have written hold whole events up to `step`;
+// of that step itself those in front of the first whose first tag begins with one of `last_tags`. The steps in it do
+// not fall, but for that of the version, which counts as 0.
+std::uint64_t events_up_to(const InputFile& file, std::int64_t step, std::span<const std::string_view> last_tags = {});
 
 }  // namespace inkling

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/file_errors.h"
@@ -41,6 +43,9 @@ std::string next_name(const fs::path& run) {
   return str(name_begin, padded(static_cast<std::uint64_t>(number), digits), name_end);
 }
 
+// What Board shows behind the numbers of a step, by the beginning of its tag.
+constexpr std::array<std::string_view, 3> report_tags = {"loss/train_evaluation", "events", "sample/"};
+
 // Cuts the file off so that the shorter one is on the disk.
 void cut_off(const fs::path& path, std::uint64_t bytes) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -51,19 +56,23 @@ void cut_off(const fs::path& path, std::uint64_t bytes) {
   if (!is_done) throw_write_error("write", path, code);
 }
 
-}  // namespace
-
-bool is_event_file(const fs::path& file) { return number_of(file.filename().string()).has_value(); }
-
-void drop_events_after(const fs::path& run, std::int64_t steps_done) {
+void cut_events(const fs::path& run, std::int64_t steps_done, std::span<const std::string_view> last_tags) {
   for (const std::string& name : names_in(run)) {
     const fs::path path = run / name;
     if (!is_event_file(path)) continue;
     const InputFile file(path);
-    const std::uint64_t kept = events_up_to(file, steps_done);
+    const std::uint64_t kept = events_up_to(file, steps_done, last_tags);
     if (kept < file.size()) cut_off(path, kept);
   }
 }
+
+}  // namespace
+
+bool is_event_file(const fs::path& file) { return number_of(file.filename().string()).has_value(); }
+
+void drop_events_after(const fs::path& run, std::int64_t steps_done) { cut_events(run, steps_done, {}); }
+
+void drop_reports_from(const fs::path& run, std::int64_t steps_done) { cut_events(run, steps_done, report_tags); }
 
 EventFile::EventFile(const fs::path& run, std::int64_t steps_done) : path_(run / next_name(run)) {
   drop_events_after(run, steps_done);

@@ -20,6 +20,10 @@ bool is_event_file(const std::filesystem::path& file);
 // files stay as they are. Throws Error environment if it cannot.
 void drop_events_after(const std::filesystem::path& run, std::int64_t steps_done);
 
+// Does the same, and cuts off what is shown behind the numbers of step `steps_done` too: its evaluation, its events and
+// its samples.
+void drop_reports_from(const std::filesystem::path& run, std::int64_t steps_done);
+
 class EventFile {
  public:
   // Calls drop_events_after() and makes a new file, whose name comes after those of all that were there.

@@ -23,23 +23,25 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // writes null for a loss or norm that is not finite
 
-// A line that is cut off or not ours belongs to no step.
-bool is_of_step_up_to(const std::filesystem::path& path, const std::string& line, std::int64_t steps_done) {
+// A line that is cut off or not ours belongs to no step. reports: whether what is reported behind that step counts too.
+bool is_of_step_up_to(const std::filesystem::path& path, const std::string& line, std::int64_t steps_done,
+                      bool reports) {
   try {
-    JsonFields(path, line, "").count("step", static_cast<std::uint64_t>(steps_done));
-    return true;
+    const JsonFields fields(path, line, "");
+    const auto last = static_cast<std::uint64_t>(steps_done);
+    return fields.count("step", last) < last || reports || fields.has("loss") || fields.is_null("loss");
   } catch (const Error&) {
     return false;
   }
 }
 
-void drop_lines_after(const std::filesystem::path& path, std::int64_t steps_done) {
+void drop_lines_after(const std::filesystem::path& path, std::int64_t steps_done, bool reports) {
   if (!is_there(path)) return;
   const std::string text = InputFile(path).read_all();
   std::istringstream lines(text);
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
-    if (is_of_step_up_to(path, line, steps_done)) kept += line + "\n";
+    if (is_of_step_up_to(path, line, steps_done, reports)) kept += line + "\n";
   }
   if (kept != text) write_file(path, kept);
 }
@@ -58,6 +60,10 @@ std::string for_terminal(std::string text) {
 
 }  // namespace
 
+void drop_reports_from_log(const std::filesystem::path& log, std::int64_t steps_done) {
+  drop_lines_after(log, steps_done, false);
+}
+
 Report::Report(const std::filesystem::path& log, std::int64_t steps_done, std::int64_t max_steps,
                double flops_per_token, double peak_flops)
     : path_(log),
@@ -65,7 +71,7 @@ Report::Report(const std::filesystem::path& log, std::int64_t steps_done, std::i
       flops_per_token_(flops_per_token),
       peak_flops_(peak_flops),
       since_(std::chrono::steady_clock::now()) {
-  drop_lines_after(log, steps_done);
+  drop_lines_after(log, steps_done, true);
   log_ = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (log_ < 0) throw_write_error("write", log, errno);
   sync_folder(log.parent_path());

@@ -29,6 +29,10 @@ struct Pace {
 // Returns "the validation loss has not become better in 3 evaluations, since 1.4712 at step 500".
 std::string describe_standstill(const TrainingState& state);
 
+// Takes the lines of step `steps_done` that stand behind its own out of the log, and those of later steps: a run that
+// has still to make the evaluation and the samples of that step will write them again.
+void drop_reports_from_log(const std::filesystem::path& log, std::int64_t steps_done);
+
 class Report {
  public:
   // While it lives, time passes that no step takes, and does not count for the pace.

@@ -16,6 +16,7 @@
 #include "checkpoint/model_weights.h"
 #include "checkpoint/optimizer_file.h"
 #include "tests/checkpoint/tiny_run.h"
+#include "tests/system_calls.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {
@@ -141,6 +142,30 @@ TEST(Crash, KilledWhileTheSameStepIsSavedAgainTheOldOrTheNewIsThere) {
   kill_at_many_moments(
       [](TinyRun& run, const fs::path& folder, std::int64_t step) { save_marked(run, folder / "step", step); },
       [](const fs::path& folder) { EXPECT_GE(load_marked(folder / "step"), 1); });
+}
+
+TEST(Crash, KilledWhileTheStateIsReplacedTheOldOrTheNewIsThereAndTheRestAsItWas) {
+  const TemporaryFolder folder;
+  TinyRun run;
+  run.state.reports_due = true;
+  save_marked(run, folder / "step", 3);
+  const TrainingState before = run.state;
+  run.state.reports_due = false;
+  run.state.best_step = 3;
+  int old = 0, replaced = 0;
+  const auto check = [&](int) {
+    check_checkpoint(folder / "step");
+    EXPECT_EQ(load_marked(folder / "step"), 3);
+    const TrainingState state = load_state(folder / "step");
+    EXPECT_EQ(state.best_step, state.reports_due ? 1 : 3);
+    ++(state.reports_due ? old : replaced);
+  };
+  const int killed =
+      kill_at_every_step([&] { save_state(folder / "step", before); }, [&] { save_state(folder / "step", run.state); },
+                         check, [](std::string_view) { return 0; });
+  EXPECT_GT(old, 0);
+  EXPECT_GT(replaced, 0);
+  EXPECT_EQ(old + replaced, killed + 1);
 }
 
 // Checks what a failed save leaves: an Error environment, the old checkpoint untouched, and nothing else in the folder.

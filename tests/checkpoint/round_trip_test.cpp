@@ -32,6 +32,7 @@ void expect_same_state(const TrainingState& a, const TrainingState& b) {
   EXPECT_EQ(a.seconds, b.seconds);
   EXPECT_EQ(a.skipped_steps, b.skipped_steps);
   EXPECT_EQ(a.skipped_in_a_row, b.skipped_in_a_row);
+  EXPECT_EQ(a.reports_due, b.reports_due);
   EXPECT_EQ(a.resolved.device, b.resolved.device);
   EXPECT_EQ(a.resolved.dtype, b.resolved.dtype);
   EXPECT_EQ(a.resolved.threads, b.resolved.threads);
@@ -287,6 +288,7 @@ TEST(State, EveryNumberReturnsExactly) {
     state.seconds = std::abs(*finite);
     state.skipped_steps = up_to(state.step);
     state.skipped_in_a_row = up_to(state.skipped_steps);
+    state.reports_due = *rc::gen::arbitrary<bool>();
     state.data_hash = "hash \"with\" quotes, ä and \n";
     state.resolved.device =
         *rc::gen::element(DeviceChoice{}, DeviceChoice{.cuda = true}, DeviceChoice{.cuda = true, .index = 7});
@@ -322,13 +324,15 @@ TEST(State, OfAnOlderVersionHasNoEvaluationSinceTheBest) {
   run.state.train_loss_at_best = 1.5;
   run.state.evaluations_since_best = 2;
   run.state.overfitting_in_a_row = 1;
+  run.state.reports_due = true;
   run.save(folder / "a");
-  for (const char* field : {"train_loss_at_best", "evaluations_since_best", "overfitting_in_a_row"}) {
+  for (const char* field : {"train_loss_at_best", "evaluations_since_best", "overfitting_in_a_row", "reports_due"}) {
     edit(folder / "a/state.json", str("\"", field, "\""), str("\"not_", field, "\""));
   }
   seal_again(folder / "a/state.json");
   run.state.train_loss_at_best.reset();
   run.state.evaluations_since_best = run.state.overfitting_in_a_row = 0;
+  run.state.reports_due = false;
   expect_same_state(load_state(folder / "a"), run.state);
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 
 #include "base/strings.h"
@@ -118,6 +119,20 @@ TEST_F(EventSteps, EndWhereALaterOneBegins) {
   EXPECT_EQ(up_to(version + small + restart + small, 1), version.size() + small.size());
   EXPECT_EQ(up_to(version + large, 999'999'999), version.size());
   EXPECT_EQ(up_to(version + large, 1'000'000'000), version.size() + large.size());
+}
+
+TEST_F(EventSteps, EndInFrontOfATagOfTheLastOne) {
+  constexpr std::array<std::string_view, 2> tags = {"loss/val", "sample/"};
+  SummaryValues evaluation, words;
+  evaluation.add_number("loss/validation", 1);
+  words.add_text("settings", "sample/ and loss/validation");
+  const auto up_to = [&](const std::string& contents, std::int64_t step) {
+    return events_up_to(InputFile(folder_.write("events", contents)), step, tags);
+  };
+  const std::string before =
+      version_event(1.0) + values_event(1.0, 3, evaluation) + values_event(1.0, 4, words) + at(4);
+  EXPECT_EQ(up_to(before + values_event(1.0, 4, evaluation) + at(4), 4), before.size());
+  EXPECT_EQ(up_to(before + at(5), 4), before.size());
 }
 
 TEST_F(EventSteps, EndWhereTheFileIsCutOffOrDamaged) {
