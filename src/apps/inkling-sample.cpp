@@ -1,6 +1,7 @@
 // inkling-sample RUN_OR_CHECKPOINT: writes text that goes on from a prompt.
 #include <csignal>
 
+#include "base/stop_signals.h"
 #include "checkpoint/checkpoint.h"
 #include "config/numbers.h"
 #include "generate/generator.h"
@@ -14,17 +15,6 @@ namespace {
 using namespace inkling;
 
 constexpr int exit_interrupted = 130;  // as a shell shows a program that SIGINT ended
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// The first Ctrl-C ends the text after the character in hand, a second one ends the program.
-void watch_for_interrupt() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
 
 struct Flags {
   ModelFlags model;
@@ -120,15 +110,15 @@ int sample(int argc, char** argv) {
   const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files);
   check_prompts(prompts, [&](const std::string& text) { encode_prompt(tokenizer, text); });
 
-  watch_for_interrupt();
   std::signal(SIGPIPE, SIG_IGN);
+  const StopInOrder in_order;  // the first Ctrl-C ends the text after the character in hand
   SamplePrinter printer(prompts.texts, flags.settings.seed, flags.json ? SampleForm::json : SampleForm::text);
   const auto watch = [&](std::size_t index, const Sample& text, std::string_view added, bool finished) {
-    return printer.add(index, text, added, finished) && interrupted == 0;
+    return printer.add(index, text, added, finished) && !stop_requested();
   };
   const std::vector<Sample> samples = generate(model, prompts.texts, flags.settings, watch);
   printer.finish(samples);
-  return interrupted != 0 ? exit_interrupted : 0;
+  return stop_requested() ? exit_interrupted : 0;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <csignal>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -17,6 +18,7 @@
 #include "base/error.h"
 #include "base/file_errors.h"
 #include "base/log.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 #include "help.h"
 #include "version.h"
@@ -37,15 +39,21 @@ inline int run_body(const std::function<int()>& body) {
 }  // namespace program_details
 
 // Runs the body of main() and returns its exit code, or the one that belongs to what it threw, after "error: …" on
-// stderr. An exception that is not ours is shown by its first line only: libraries append stack traces.
+// stderr. An exception that is not ours is shown by its first line only: libraries append stack traces. Signals that
+// ask it to end (base/stop_signals.h) end it at once, where `body` does not see to them.
 inline int run_program(const std::function<int()>& body) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond `ulimit -f` is an error like a full disk
+  answer_stop_signals();
   try {
     const int code = program_details::run_body(body);
     std::cout.flush();
     if (!std::cout)
       throw Error::environment("cannot write to standard output: the disk is full or the reader has gone");
     return code;
+  } catch (const Stopped&) {
+    std::signal(SIGPIPE, SIG_IGN);  // who reads this may have been ended by the same signal
+    log_info(str("stopped by a signal: ", ::strsignal(stop_signal())));
+    end_by_signal(stop_signal());
   } catch (const Error& error) {
     log_error(error.message());
     return static_cast<int>(error.kind());

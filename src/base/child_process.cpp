@@ -1,6 +1,7 @@
 #include "base/child_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/file_errors.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 
 namespace inkling {
@@ -20,6 +22,7 @@ namespace inkling {
 namespace {
 
 constexpr int no_answer = 1;
+constexpr int milliseconds_between_looks = 100;
 
 void write_answer(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -29,10 +32,16 @@ void write_answer(int descriptor, std::string_view bytes) {
   }
 }
 
-std::string read_answer(int descriptor) {
+// Reads to the end, which comes soon after a stop was requested: that ends the child.
+std::string read_answer(int descriptor, pid_t child) {
   std::string bytes;
   std::array<char, 65536> block;
   while (true) {
+    pollfd ready{descriptor, POLLIN, 0};
+    if (poll(&ready, 1, milliseconds_between_looks) <= 0) {
+      if (stop_requested()) kill(child, SIGKILL);
+      continue;
+    }
     const ssize_t count = read(descriptor, block.data(), block.size());
     if (count > 0) bytes.append(block.data(), static_cast<std::size_t>(count));
     if (count == 0 || (count < 0 && errno != EINTR)) return bytes;
@@ -43,8 +52,9 @@ std::string read_answer(int descriptor) {
   // This is registered last and so called first: an exit() inside `work` must not run the parent's destructors here.
   std::atexit([] { _exit(no_answer); });
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
+  for (const int number : stop_signals) {
+    if (!is_ignored(number)) signal(number, SIG_DFL);
+  }
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere >= 0) {
     dup2(nowhere, STDOUT_FILENO);
@@ -75,11 +85,12 @@ std::optional<std::string> run_in_child_process(const std::function<std::string(
   if (child == 0) run_child(work, ends[1]);
   const int fork_error = errno;
   close(ends[1]);
-  std::string answer = child > 0 ? read_answer(ends[0]) : std::string();
+  std::string answer = child > 0 ? read_answer(ends[0], child) : std::string();
   close(ends[0]);
   if (child < 0) throw Error::environment(str("cannot start a child process: ", errno_text(fork_error)));
 
   const int status = wait_for(child);
+  leave_if_stopped();
   const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   if (number == SIGKILL || number == SIGINT || number == SIGTERM || number == SIGHUP) {
     throw Error::environment(str("the child process was ended by signal ", number, " (", strsignal(number), ")",

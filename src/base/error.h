@@ -7,7 +7,7 @@
 
 namespace inkling {
 
-// The values are the exit codes of every program (0 is success, 75 is "stopped by a signal after saving").
+// The values are the exit codes of every program (0 is success, 75 is "saved and stopped, run again").
 enum class ErrorKind {
   internal = 1,     // a defect in inkling
   input = 2,        // bad input from the person: config, file, flag

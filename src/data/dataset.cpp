@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 #include "base/temporary_names.h"
 #include "base/thread_choice.h"
@@ -215,8 +216,10 @@ Dataset prepare_dataset(const DataConfig& config, const PrepareOptions& options)
   found = find_existing(job);  // another process may have made it while we waited
   if (found.dataset) return accept_existing(job, std::move(found));
   say_why(job, found.reason);
+  const StopInOrder in_order;  // so that nothing half made is left
   if (lock.held()) remove_leftovers(job.folder);
   build(job);
+  leave_if_stopped();
   return open_dataset(job.folder);
 }
 

@@ -62,7 +62,8 @@ struct Dataset {
 // Warns where the disk has too little room for what it is going to write, as far as sizes of texts tell.
 //
 // Throws Error input for a bad source (with file and line) or a data.dir that holds other files, and Error environment
-// for a disk that is full or not writable.
+// for a disk that is full or not writable. A stop signal meanwhile (base/stop_signals.h) throws Stopped, when what was
+// made so far has been removed; where nothing is made it ends the program at once.
 Dataset prepare_dataset(const DataConfig& config, const PrepareOptions& options);
 
 // Returns which disk has too little room for so many bytes of token files in `folder`, with both numbers and what

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/paths.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 #include "base/temporary_names.h"
 #include "data/ready_token_files.h"
@@ -115,7 +116,10 @@ std::string why_not(const fs::path& folder) {
 
 std::vector<RecordedFile> record_written(const fs::path& folder) {
   std::vector<RecordedFile> written;
-  for (const std::string& name : names_in(folder)) written.push_back(record(folder, name));
+  for (const std::string& name : names_in(folder)) {
+    leave_if_stopped();
+    written.push_back(record(folder, name));
+  }
   return written;
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/progress.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 #include "formats/token_file.h"
 
@@ -24,6 +25,7 @@ void read_shard(const TokenShard& shard, Visit visit) {
     buffer.resize(std::min(tokens_per_read, shard.count() - first));
     shard.read(first, buffer);
     visit(first, std::span<const Token>(buffer));
+    leave_if_stopped();
   }
 }
 

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 #include "data/source_plan.h"
 #include "grammar/grammar.h"
@@ -162,7 +163,10 @@ std::vector<std::string> visit_corpus(const Corpus& corpus, const TextVisitor& v
   }
   Progress progress(label, total, stories ? "stories" : "B");
   TextVisitor watched = visitor;
-  watched.advance = [&](std::uint64_t more) { progress.update(done += more); };
+  watched.advance = [&](std::uint64_t more) {
+    progress.update(done += more);
+    leave_if_stopped();
+  };
 
   std::vector<std::string> hashes;
   for (const PlannedFile& planned : corpus.files) {

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/progress.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 #include "formats/compressed_file.h"
 
@@ -68,6 +69,7 @@ void read_compressed(const SourceFile& source, Progress& progress, std::uint64_t
   while (const std::size_t count = file.read(std::as_writable_bytes(std::span(block)))) {
     if (!visit(std::string_view(block).substr(0, count))) return;
     progress.update(done + file.bytes_read());
+    leave_if_stopped();
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 #include "formats/json_text.h"
 
@@ -85,6 +86,7 @@ ValidationBound compute_bound(const Grammar& grammar, const Tokenizer& tokenizer
                               std::uint64_t first, std::uint64_t end) {
   ValidationBound bound;
   for (std::uint64_t index = first; index < end; ++index) {
+    leave_if_stopped();
     const Story story = grammar.expand(seed, index);
     const std::size_t tokens = encode(tokenizer, story.text).size() + (document_start(tokenizer) ? 2 : 1);
     bound.stories.push_back({tokens, count_characters(story.text) + 1, story.nats});

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/own_folder.h"
 #include "base/progress.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 #include "bpe/encoder.h"
 #include "bpe/files.h"
@@ -139,7 +140,10 @@ BpeVocabulary learn(const TokenizerConfig& config, const ReadParts& read, bool w
   const std::uint64_t wanted = config.vocab_size - (with_separator ? 1 : 0);
   constexpr std::uint64_t bytes = 256;  // which are tokens before anything is merged
   Progress progress("merging", wanted, "tokens", bytes);
-  BpeVocabulary vocabulary = trainer.finish(wanted, [&](std::size_t tokens) { progress.update(tokens); });
+  BpeVocabulary vocabulary = trainer.finish(wanted, [&](std::size_t tokens) {
+    progress.update(tokens);
+    leave_if_stopped();
+  });
   if (vocabulary.tokens.size() < wanted) {
     throw Error::input(str("data.tokenizer.vocab_size: ", config.vocab_size,
                            " is more than this text has pairs for that come twice; write ",

@@ -1,6 +1,7 @@
 // inkling-prepare as a person meets it: exit codes, messages, what goes to stdout.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -201,6 +202,64 @@ TEST_F(Program, AKilledPreparationLeavesNothingThatIsBelieved) {
   const Outcome outcome = run("run.yaml");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(std::distance(fs::directory_iterator(folder / "data"), fs::directory_iterator()), 1);
+}
+
+// Returns once there is a folder in `data` that is being filled, or the process has ended.
+void wait_until_it_makes(const fs::path& data, const Process& process) {
+  const auto is_begun = [&] {
+    std::error_code ignored;
+    for (const fs::directory_entry& entry : fs::directory_iterator(data, ignored)) {
+      if (entry.path().filename().string().find(".tmp-") != std::string::npos) return true;
+    }
+    return false;
+  };
+  while (!is_begun() && process.runs()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST_F(Program, APreparationThatIsStoppedRemovesWhatItHasMade) {
+  std::string words;  // none twice, so that a vocabulary is long in the making
+  for (int i = 0; i < 400'000; ++i) words += std::to_string(1'000'003ll * i) + (i % 9 == 8 ? "\n" : " ");
+  folder.write("a.txt", words);
+  const std::string stories = "  source: " INKLING_SOURCE_DIR "/data/fables.grammar\n  stories: 100000000\n";
+  for (const std::string& data :
+       {stories + "  tokenizer: {kind: byte}\n",
+        std::string("  source: a.txt\n  tokenizer: {kind: bpe, vocab_size: 50000}\n"),
+        std::string("  source: a.txt\n  tokenizer: {kind: sentencepiece, vocab_size: 30000}\n")}) {
+    folder.write("run.yaml", "data:\n" + data + "model:\n  block_size: 8\n");
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      const Process process("inkling-prepare", {"run.yaml"}, folder.path());
+      wait_until_it_makes(folder / "data", process);
+      process.send(signal);
+      EXPECT_EQ(process.wait().code, 128 + signal) << data;
+      EXPECT_TRUE(fs::is_empty(folder / "data")) << data;
+    }
+  }
+}
+
+// No default action ends the first process of a container, and `docker stop` waits ten seconds for it.
+TEST_F(Program, TheFirstProcessOfAContainerEndsAtASignalToo) {
+  folder.write("run.yaml",
+               "data:\n  source: " INKLING_SOURCE_DIR
+               "/data/fables.grammar\n  stories: 100000000\n  tokenizer: {kind: byte}\nmodel: {block_size: 8}\n");
+  constexpr int no_container = 77;
+  const pid_t outside = ::fork();
+  if (outside == 0) {
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) ::_exit(no_container);
+    const Process first("inkling-prepare", {"run.yaml"}, folder.path());
+    if (first.id() < 0) ::_exit(no_container);
+    wait_until_it_makes(folder / "data", first);
+    first.send(SIGTERM);
+    for (int tenths = 0; first.runs() && tenths < 600; ++tenths)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const bool ended = !first.runs();
+    first.send(SIGKILL);
+    ::_exit(ended ? first.wait().code : 1);
+  }
+  int status = 0;
+  ::waitpid(outside, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == no_container) GTEST_SKIP() << "no container may be made here";
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGTERM);
 }
 
 }  // namespace

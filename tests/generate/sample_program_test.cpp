@@ -204,6 +204,16 @@ TEST_F(SampleProgram, AnInterruptionEndsTheTextWithoutAnError) {
   EXPECT_EQ(outcome.out.back(), '\n');
 }
 
+TEST_F(SampleProgram, AnInterruptionThatTheParentIgnoresEndsNothing) {
+  ::signal(SIGINT, SIG_IGN);
+  const Process process("inkling-sample", {"chars", "--prompt", "so", "--max-tokens", "3000", "--threads", "1"},
+                        files->path());
+  ::signal(SIGINT, SIG_DFL);
+  ASSERT_TRUE(process.has_printed("so"));
+  process.send(SIGINT);
+  EXPECT_EQ(process.wait().code, 0);
+}
+
 TEST_F(SampleProgram, BadFlagsAreRefusedWithTheirNames) {
   expect_refused("chars --temperature -1", {"--temperature is -1", "0"});
   expect_refused("chars --temperature warm", {"--temperature is \"warm\", which is not a number\n"});

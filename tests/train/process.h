@@ -44,6 +44,11 @@ class Process {
 
   pid_t id() const { return pid_; }
 
+  bool runs() const {
+    siginfo_t ended = {};
+    return waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+  }
+
   void send(int signal) const { kill(pid_, signal); }
 
   // Exit code 128 + number where a signal ended it.
@@ -65,8 +70,7 @@ class Process {
       const std::string written((std::istreambuf_iterator<char>(stream)), {});
       if (written.find(text) != std::string::npos) return true;
       if (!running) return false;
-      siginfo_t ended = {};
-      running = waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+      running = runs();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
