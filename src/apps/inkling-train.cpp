@@ -12,7 +12,8 @@ int main(int argc, char** argv) {
                  "inkling-train");
     app.footer(
         "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it,\n"
-        "4 training diverged, 75 stopped by a signal after saving (run again to go on).");
+        "4 training diverged, 75 saved and stopped by a signal or training.max_hours (run\n"
+        "again to go on).");
     inkling::ConfigFlags flags;
     inkling::TrainOptions options;
     inkling::add_config_flags(app, flags);

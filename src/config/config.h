@@ -166,6 +166,7 @@ struct StopConfig {
 
 struct TrainingConfig {
   std::int64_t max_steps = 5000, batch_size = 12;
+  double max_hours = 0.0;  // of wall time that a start of the program takes, after which it saves and ends; 0: no limit
   std::optional<std::int64_t> micro_batch_size = {};  // divides batch_size; auto: as many windows as fit into memory
   Recompute recompute = Recompute::none;
   std::uint64_t seed = 1;

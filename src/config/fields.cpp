@@ -213,6 +213,7 @@ void fields(Fields& f, StopConfig& c) {
 
 void fields(Fields& f, TrainingConfig& c) {
   f.add("max_steps", c.max_steps, whole(0, 1'000'000'000), free, "Steps to train; each takes one batch. 0 saves the model as initialised.");
+  f.add("max_hours", c.max_hours, real(0, 10'000), free, "Hours after which the run saves and ends with exit code 75, counted from this start of the program, as the limit of a job counts; the same command goes on. Leave a few minutes for a step and saving. 0 is no limit.");
   f.add("batch_size", c.batch_size, whole(1, 100'000), ask, "Windows of `block_size` tokens in one step.");
   micro_batch_field(f, c);
   f.add("recompute", c.recompute, its_words(), free, "What the backward pass computes again instead of keeping it: nothing; what the MLP's activation gave, a sixth to a quarter of what is kept, for little time (fused kernels only); or whole blocks, most of it, whose forward pass is then computed twice. The numbers stay the same (with `gelu` on a GPU: but for rounding).");

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/stop_signals.h"
 #include "model/broken_answer.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/device_facts.h"
@@ -83,6 +84,7 @@ void PassageScorer::add(Passage passage, std::size_t together) {
 }
 
 void PassageScorer::compute() {
+  leave_if_stopped();
   nats_.push_back(score_batch(model_, runtime_, batch_));
   batch_.clear();
   give_back_cpu_memory();  // the next batch has sizes of its own

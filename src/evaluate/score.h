@@ -40,7 +40,8 @@ std::size_t passages_together(const Model& model, const Runtime& runtime, std::i
 // Returns how many tokens of passages are worth having at hand, so that those of similar lengths are computed together.
 std::size_t tokens_of_pool(const Model& model, const Runtime& runtime);
 
-// Scores passages batch by batch, in the order in which they come.
+// Scores passages batch by batch, in the order in which they come. Throws Stopped (base/stop_signals.h) in front of a
+// batch, once a stop was requested.
 class PassageScorer {
  public:
   PassageScorer(const Model& model, const Runtime& runtime);

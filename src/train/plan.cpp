@@ -115,9 +115,10 @@ std::string describe_attention(const GptShape& shape) {
 }
 
 // Whether the run has come to its end, which it is told then: all its steps are done, or it has stopped early and
-// neither setting that ended it is raised.
+// neither setting that ended it is raised. A run whose last evaluation is still to be made has not.
 bool is_finished(const Resume& resume, const TrainingConfig& asked) {
   const TrainingState& state = resume.state;
+  if (state.reports_due) return false;
   if (state.step >= asked.max_steps) {
     log_info(str("this run is finished: ", state.step, " steps are done, and training.max_steps is ", asked.max_steps,
                  ". Raise training.max_steps to go on, or give --fresh to start over"));

@@ -1,6 +1,7 @@
 #include "train/samples.h"
 
 #include "base/error.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 #include "runtime/cpu_memory.h"
 #include "text/prompts.h"
@@ -27,17 +28,15 @@ void check_sampling(const SamplingConfig& sampling, const Tokenizer* tokenizer) 
   }
 }
 
-std::vector<DrawnSample> draw_samples(const SamplingConfig& sampling, const Writer& writer,
-                                      const std::function<bool()>& stopped) {
+std::vector<DrawnSample> draw_samples(const SamplingConfig& sampling, const Writer& writer) {
   const std::vector<std::string> prompts = sampling_prompts(sampling);
   const GenerationSettings settings = {
       .max_tokens = sampling.max_tokens, .sampling = sampling.settings, .seed = sampling.seed};
-  bool was_stopped = false;
-  const auto watch = [&](std::size_t, const Sample&, std::string_view, bool) { return !(was_stopped = stopped()); };
+  const auto watch = [](std::size_t, const Sample&, std::string_view, bool) { return !stop_requested(); };
   give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
   const std::vector<Sample> samples = generate(writer, prompts, settings, watch);
   give_back_cpu_memory();
-  if (was_stopped) return {};
+  leave_if_stopped();
   std::vector<DrawnSample> drawn;
   for (const Sample& sample : samples) drawn.push_back({prompts[sample.prompt], sample.text});
   return drawn;

@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <optional>
+#include <ratio>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/optimizer_file.h"
@@ -24,7 +26,6 @@
 #include "train/report.h"
 #include "train/room.h"
 #include "train/samples.h"
-#include "train/signals.h"
 #include "train/trainer.h"
 
 namespace inkling {
@@ -47,10 +48,12 @@ std::string describe_packing(const PackedWindows& packed) {
 // The loop and what it carries from step to step.
 class Run {
  public:
-  Run(const RunPlan& plan, const RunFolder& folder)
+  // begun: the time from which training.max_hours count.
+  Run(const RunPlan& plan, const RunFolder& folder, Clock::time_point begun)
       : plan_(plan),
         config_(plan.config),
         folder_(folder),
+        begun_(begun),
         train_tokens_(plan.dataset.train.shards, plan.dataset.vocab_size, plan.dataset.train.layout),
         validation_tokens_(plan.dataset.validation.shards, plan.dataset.vocab_size, plan.dataset.validation.layout),
         windows_(train_tokens_, {.order = config_.data.order,
@@ -72,6 +75,7 @@ class Run {
     state_.resolved.micro_batch_size = config_.training.micro_batch_size.value();
     // Files change from here on, because all that could be wrong with a checkpoint has been looked for.
     write_file(folder.path() / "config.yaml", print_config(plan.asked));
+    if (state_.reports_due) drop_reports_from_log(folder.path() / "log.jsonl", state_.step);
     open_board();
     report_.emplace(folder.path() / "log.jsonl", state_.step, config_.training.max_steps, flops_per_token(plan.shape),
                     peak_flops(plan.runtime.device, plan.runtime.dtype));
@@ -79,34 +83,30 @@ class Run {
 
   // Returns the exit code.
   int loop(Profile& profile) {
-    if (config_.training.max_steps == 0) {
+    if (config_.training.max_steps == 0 && state_.step == 0) {
       save();
       report_->say(str("saved the model as it is initialised in ", folder_.path().string()));
       return 0;
     }
-    const StopSignal stop;
+    StopInOrder in_order("finishing the step and saving; Ctrl-C again ends at once");
     const auto seconds = [before = state_.seconds, start = Clock::now()] {  // of training, in all parts of the run
       return before + std::chrono::duration<double>(Clock::now() - start).count();
     };
-    for (bool ends = false; !ends;) {
+    Next next = state_.reports_due ? finish_step(true) : Next::step;
+    // It counts from here on, so that each start gets a step or a report further, however early it is over.
+    if (config_.training.max_hours > 0) in_order.set_deadline(end_of_time());
+    while (next == Next::step) {
       trainer_.step(state_.step, windows_);
       ++state_.step;
       profile.step_done();
       state_.seconds = seconds();
       report_->step_done(state_.step, config_.training.batch_size * config_.model.block_size);
-      const bool last = state_.step == config_.training.max_steps;
-      report_step(last);
-      const bool evaluated = last || is_time(config_.evaluation.interval);
-      const bool best = evaluated && evaluate();
-      ends = last || (evaluated && stops_early());
-      if (ends || is_time(config_.sampling.interval)) sample(stop);
-      const bool stopping = stop.requested();  // asked once a step, so that what is said is what was done
-      if (best || ends || stopping || is_time(config_.checkpoint.interval)) save();
-      if (stopping && !ends) {
-        report_->say(
-            str("stopped by a signal after step ", state_.step, " and saved; run the same command again to go on"));
-        return exit_stopped;
-      }
+      report_step(is_last());
+      next = finish_step(false);
+    }
+    if (next == Next::stop) {
+      report_->say(str(why_stopped(), " after step ", state_.step, " and saved; run the same command again to go on"));
+      return exit_stopped;
     }
     report_->say(str("done: ", best_so_far(), ", ", format_duration(state_.seconds), ", peak memory ",
                      format_bytes(peak_resident_bytes()), ", of which training held ",
@@ -116,6 +116,56 @@ class Run {
   }
 
  private:
+  enum class Next { step, end, stop };
+
+  // Does what belongs to a step that is made: checkpoint, evaluation, samples. is_saved: whether its checkpoint is
+  // there. The reports take far longer than a step, so a checkpoint that is due is saved in front of them, and says
+  // that they are due. They are made whole or, where a stop is requested or the process is killed meanwhile, by the
+  // next start.
+  Next finish_step(bool is_saved) {
+    const bool evaluates = is_last() || is_time(config_.evaluation.interval);
+    const bool samples = config_.sampling.interval > 0 && (is_last() || is_time(config_.sampling.interval));
+    const bool stopping = stop_requested();  // asked once, so that what is said is what was done
+    const bool saves = !is_saved && (stopping || is_last() || is_time(config_.checkpoint.interval));
+    const bool reports = evaluates || samples || state_.reports_due;
+    if (!reports && !saves) return Next::step;
+    read_results(false);  // what a GPU has still to tell of earlier steps belongs to the state
+    state_.reports_due = reports;
+    const TrainingState before = state_;
+    if (saves) save();
+    if (stopping) return Next::stop;
+    if (!reports) return Next::step;
+    bool best = false, ends = is_last();
+    try {
+      best = evaluates && evaluate();
+      ends = ends || (evaluates && stops_early());
+      if (samples || ends) sample();
+    } catch (const Stopped&) {
+      state_ = before;
+      if (!saves && !is_saved) save();
+      return Next::stop;
+    }
+    state_.reports_due = false;
+    if (saves || is_saved) {
+      save_state_alone();
+    } else if (best || ends) {
+      save();
+    }
+    return ends ? Next::end : Next::step;
+  }
+
+  bool is_last() const { return state_.step >= config_.training.max_steps; }
+
+  Clock::time_point end_of_time() const {
+    const std::chrono::duration<double, std::ratio<3600>> hours(config_.training.max_hours);
+    return begun_ + std::chrono::duration_cast<Clock::duration>(hours);
+  }
+
+  std::string why_stopped() const {
+    if (stop_signal() != 0) return "stopped by a signal";
+    return str("stopped by training.max_hours (", format_shortest(config_.training.max_hours), ")");
+  }
+
   void go_on_from(const Resume& resume) {
     const auto load = [&](SavedWeights which) {
       load_weights(resume.checkpoint, plan_.shape, trainer_.arena(), which);
@@ -140,9 +190,10 @@ class Run {
   // Also without TensorBoard, what its files hold of steps that are made again is dropped.
   void open_board() {
     const std::int64_t steps_done = plan_.resume ? state_.step : -1;
+    if (state_.reports_due) drop_reports_from(folder_.path(), steps_done);
     if (!config_.logging.tensorboard) return drop_events_after(folder_.path(), steps_done);
     board_.emplace(folder_.path(), steps_done);
-    board_->show_settings(steps_done + 1, print_config(plan_.asked));
+    board_->show_settings(state_.reports_due ? steps_done : steps_done + 1, print_config(plan_.asked));
   }
 
   void report_step(bool last) {
@@ -181,7 +232,8 @@ class Run {
             "); the checkpoints in ", (folder_.path() / "checkpoints").string(), " are untouched. ", diverged_advice));
   }
 
-  // Returns whether the validation loss is the best so far.
+  // Returns whether the validation loss is the best so far. Throws Stopped, and has done nothing, where a stop cuts it
+  // off.
   bool evaluate() {
     const Report::Pause pause = pause_of_pace();
     give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
@@ -211,14 +263,16 @@ class Run {
     return true;
   }
 
-  // A model that cannot write yet, or for whose texts there is no memory left, goes on training.
-  void sample(const StopSignal& stop) {
+  // A model that cannot write yet, or for whose texts there is no memory left, goes on training. Throws Stopped where a
+  // stop cuts the samples off.
+  void sample() {
     const SamplingConfig& sampling = config_.sampling;
-    if (sampling.interval == 0 || stop.requested()) return;
+    if (sampling.interval == 0) return;
+    leave_if_stopped();
     const Report::Pause pause = pause_of_pace();
     const Writer writer = {.model = trainer_.model(), .runtime = plan_.runtime, .tokenizer = *plan_.dataset.tokenizer};
     try {
-      const auto samples = draw_samples(sampling, writer, [&] { return stop.requested(); });
+      const auto samples = draw_samples(sampling, writer);
       for (std::size_t i = 0; i < samples.size(); ++i) {
         report_->log_sample(state_.step, samples[i], sampling.seed);
         if (board_) board_->show_sample(state_.step, i + 1, samples[i]);
@@ -252,17 +306,30 @@ class Run {
 
   void save() {
     const Report::Pause pause = pause_of_pace();
-    report_->sync();
-    if (board_) board_->sync();
+    sync_logs();
     save_checkpoint(checkpoint_folder(folder_.path(), state_.step), plan_.asked, plan_.shape, trainer_.arena(),
                     trainer_.optimizer(), state_, plan_.dataset.tokenizer.get(),
                     trainer_.average() != nullptr ? trainer_.average()->values() : at::Tensor());
     prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
   }
 
+  // What the reports of a step have changed, in the checkpoint of that step.
+  void save_state_alone() {
+    const Report::Pause pause = pause_of_pace();
+    sync_logs();
+    save_state(checkpoint_folder(folder_.path(), state_.step), state_);
+    prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
+  }
+
+  void sync_logs() {
+    report_->sync();
+    if (board_) board_->sync();
+  }
+
   const RunPlan& plan_;
   const Config& config_;
   const RunFolder& folder_;
+  const Clock::time_point begun_;
   TokenSequence train_tokens_, validation_tokens_;
   TrainingWindows windows_;
   Trainer trainer_;
@@ -274,6 +341,7 @@ class Run {
 }  // namespace
 
 int train(const Config& asked, const TrainOptions& options) {
+  const Clock::time_point begun = Clock::now();
   const RunFolder folder(choose_run_folder(options), options.dry_run);
   const std::optional<RunPlan> plan = plan_run(asked, options, folder.path());
   if (!plan) return 0;
@@ -290,7 +358,7 @@ int train(const Config& asked, const TrainOptions& options) {
     return describe_need(plan->config, plan->shape, plan->runtime, plan->config.training.micro_batch_size.value());
   };
   try {
-    return Run(*plan, folder).loop(profile);
+    return Run(*plan, folder, begun).loop(profile);
   } catch (const c10::OutOfMemoryError&) {
     throw OutOfMemory(ErrorKind::environment, str("the GPU's memory is too small: ", need()));
   } catch (const OutOfMemory& error) {

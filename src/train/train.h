@@ -6,10 +6,11 @@
 
 namespace inkling {
 
-inline constexpr int exit_stopped = 75;  // EX_TEMPFAIL: saved after a signal, run again to go on
+inline constexpr int exit_stopped = 75;  // EX_TEMPFAIL: saved, run again to go on
 
 // Trains as `config` says, from the run folder's newest checkpoint if there is one. Returns 0 when max_steps are done
-// (now or before), exit_stopped after a signal. Throws the errors of plan_run(), OutOfMemory, and Error diverged.
+// (now or before), exit_stopped after a stop signal (base/stop_signals.h) or training.max_hours. Throws the errors of
+// plan_run(), Stopped where its data was being made, OutOfMemory, and Error diverged.
 int train(const Config& config, const TrainOptions& options);
 
 }  // namespace inkling

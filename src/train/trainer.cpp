@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "base/stop_signals.h"
 #include "optim/schedule.h"
 
 namespace inkling {
@@ -161,6 +162,7 @@ double Trainer::estimate_loss(const TokenSequence& tokens) {
                                                config_.evaluation.batches * config_.training.batch_size);
   const at::Tensor total = zeros_on(*arena_, {}, at::kDouble);  // where the model is: a GPU is waited for once
   for (std::size_t first = 0; first < all.size(); first += rows) {
+    leave_if_stopped();
     const auto windows = std::span(all).subspan(first, std::min(rows, all.size() - first));
     const auto count = static_cast<std::int64_t>(windows.size());
     load(tokens, windows);

@@ -58,7 +58,7 @@ class Trainer {
   std::vector<StepResult> results();
 
   // Returns the mean loss in nats per token over evaluation.batches batches of fixed windows, without dropout. Changes
-  // nothing that training reads.
+  // nothing that training reads. Throws Stopped (base/stop_signals.h) in front of a batch, once a stop was requested.
   double estimate_loss(const TokenSequence& tokens);
 
   // Returns the norms of the groups that the model has, after the last step. Two passes over the arena, and waits for a

@@ -137,7 +137,9 @@ bool RunFiles::trains() {
 RunState RunFiles::state() const {
   if (locked_) return RunState::running;
   const std::int64_t step = view_.log.last_step();
-  const bool is_done = view_.log.has_stopped_early() || (view_.max_steps && step >= *view_.max_steps);
+  // The last evaluation may be made by a later start than the last step.
+  const std::int64_t evaluated = view_.log.evaluations.empty() ? 0 : view_.log.evaluations.back().step;
+  const bool is_done = view_.log.has_stopped_early() || (view_.max_steps && evaluated >= *view_.max_steps);
   if (is_done && !view_.checkpoints.empty() && view_.checkpoints.back() >= step) return RunState::finished;
   return lock_.size > 0 ? RunState::broken : RunState::stopped;
 }

@@ -13,7 +13,7 @@ namespace inkling {
 
 enum class RunState {
   running,   // a process holds the folder's lock (without locks: the log has grown in the last minute)
-  finished,  // the last step of its settings is done, or it has stopped early as they say, and that is saved
+  finished,  // the last step of its settings is done and evaluated, or it has stopped early, and that is saved
   stopped,   // it ended in order before that, by a signal or an error that it reported
   broken,    // nobody holds the lock, and who held it never said that it ended: killed, or the machine went down
 };

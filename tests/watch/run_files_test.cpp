@@ -66,6 +66,8 @@ TEST(RunFiles, TheLockTellsARunThatTrainsFromOneThatEndedAndOneThatCrashed) {
   folder.write("run/checkpoints/step-000010/state.json", "");
   EXPECT_EQ(state_now(files), RunState::stopped) << "its last steps were not saved";
   folder.write("run/checkpoints/step-000020/state.json", "");
+  EXPECT_EQ(state_now(files), RunState::stopped) << "its last evaluation is still to be made";
+  folder.write("run/log.jsonl", ten_steps + "{\"step\":20,\"loss\":3}\n{\"step\":20,\"val_loss\":3}\n");
   EXPECT_EQ(state_now(files), RunState::finished);
   folder.write("run/config.yaml", "training:\n  max_steps: 30\n");
   EXPECT_EQ(state_now(files), RunState::stopped) << "max_steps was raised";
