@@ -16,12 +16,15 @@
 #include "bpe/hugging_face_json.h"
 #include "formats/json_fields.h"
 #include "formats/pickle.h"
+#include "formats/stand_in.h"
 
 namespace inkling {
 
 namespace {
 
-constexpr std::string_view remedy = "take the file once more from where the tokenizer came from";
+constexpr std::string_view remedy =
+    "if the file is as it was published, inkling does not compute this tokenizer, so take another; if not, fetch it "
+    "again";
 
 [[noreturn]] void refuse_line(const fs::path& path, std::size_t line, const std::string& why) {
   throw Error::input(str(path.string(), ":", line, ": ", why, "; ", remedy));
@@ -89,6 +92,7 @@ std::optional<std::pair<std::string, std::string>> read_merge(std::string_view l
 
 void read_merges(const fs::path& path, Collector& collector) {
   const std::string text = read_small_file(path);
+  refuse_stand_in(path, text);
   if (const auto offset = find_invalid_utf8(text)) {
     const auto line =
         static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*offset), '\n'));
@@ -189,7 +193,9 @@ std::pair<std::string, std::uint64_t> read_rank(std::string_view line) {
 
 BpeVocabulary read_ranks(const fs::path& path, std::optional<Pattern> pattern) {
   Collector collector;
-  for_each_line(read_small_file(path), [&](std::string_view line, std::size_t number) {
+  const std::string text = read_small_file(path);
+  refuse_stand_in(path, text);
+  for_each_line(text, [&](std::string_view line, std::size_t number) {
     auto [bytes, rank] = read_rank(line);
     if (bytes.empty())
       refuse_line(path, number, "a line of a file of ranks is a token in Base64, a space and its number");

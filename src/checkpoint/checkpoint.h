@@ -72,9 +72,9 @@ std::filesystem::path checkpoint_folder(const std::filesystem::path& run, std::i
 
 // Finds a checkpoint of a run folder. `which` is "newest", "best" (by validation loss), a step, or empty for the best
 // one if there is one, else the newest. `place` may also be a checkpoint or model folder itself, and then `which` must
-// be empty. Only the sizes of files are looked at: call check_checkpoint() for the one that is used. Warns of damaged
-// ones that it passes over. Throws Error input saying what is there instead, and Error environment for what cannot be
-// read.
+// be empty; a folder models--OWNER--NAME of the hub's cache means its snapshot. Only the sizes of files are looked at:
+// call check_checkpoint() for the one that is used. Warns of damaged ones that it passes over. Throws Error input
+// saying what is there instead, and Error environment for what cannot be read.
 std::filesystem::path find_checkpoint(const std::filesystem::path& place, const std::string& which);
 
 // The checkpoint that a run goes on from: the newest one that check_checkpoint() accepts; none if there is no

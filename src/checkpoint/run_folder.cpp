@@ -15,7 +15,7 @@
 #include "checkpoint/check_checkpoint.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/state_file.h"
-#include "formats/pickle.h"
+#include "formats/model_place.h"
 
 namespace inkling {
 namespace {
@@ -117,22 +117,29 @@ std::string what_is_there(const Listing& listing) {
   return text;
 }
 
-// "; the runs in it: runs/a, runs/b" for a folder of runs.
-std::string runs_inside(const fs::path& folder) {
-  std::vector<std::string> runs;
+// "; the runs in it: runs/a, runs/b" for a folder of runs, and the same for one of models, as the hub's cache is.
+std::string places_inside(const fs::path& folder) {
+  std::vector<std::string> runs, models;
   std::error_code ignored;  // only a hint
   for (const std::string& name : names_in(folder)) {
-    if (fs::is_directory(folder / name / "checkpoints", ignored)) runs.push_back((folder / name).string());
+    const fs::path inside = folder / name;
+    const bool is_model = fs::exists(inside / "config.json", ignored) || name.starts_with("models--");
+    if (fs::is_directory(inside / "checkpoints", ignored)) runs.push_back(inside.string());
+    if (is_model) models.push_back(inside.string());
   }
-  return runs.empty() ? "" : str("; the runs in it: ", join(runs, ", "));
+  return str(runs.empty() ? "" : "; the runs in it: ", join(runs, ", "),
+             models.empty() ? "" : "; the models in it: ", join(models, ", "));
 }
 
-// nanoGPT's out folder holds a ckpt.pt and nothing else.
-void refuse_pickles_in(const fs::path& place) {
-  refuse_if_pickle(place);
-  for (const std::string& name : names_in(place)) {
-    if (is_named_pickle(name)) refuse_pickle(place / name);
-  }
+[[noreturn]] void refuse_place(const fs::path& place) {
+  const std::string inside = places_inside(place);
+  if (inside.empty()) refuse_other_forms(place);
+  const std::string_view without =
+      is_there(place / "model.safetensors") ? "; fetch config.json from where model.safetensors came from" : "";
+  throw Error::input(str(place.string(),
+                         " is neither a run's folder (it holds no checkpoints/) nor a checkpoint or "
+                         "model folder (it holds no config.json)",
+                         inside, without));
 }
 
 // Falls back to the newest if the person did not ask for the best by name.
@@ -233,8 +240,10 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run) {
                          ", or start over beside it with --fresh"));
 }
 
-fs::path find_checkpoint(const fs::path& place, const std::string& which) {
+fs::path find_checkpoint(const fs::path& asked, const std::string& which) {
+  const fs::path place = model_folder(asked);
   restore_replaced(place);
+  refuse_broken_links(place);
   if (is_there(place / "config.json")) {
     if (which.empty()) return place;
     throw Error::input(str(place.string(), " is a single checkpoint, so ", quote(which),
@@ -242,17 +251,9 @@ fs::path find_checkpoint(const fs::path& place, const std::string& which) {
                            "leave the choice out, or give the run's folder"));
   }
   if (!is_there(place)) {
-    const auto nearest = nearest_beside(without_slash(place));
-    throw Error::input(str(place.string(), ": there is no such folder",
-                           nearest ? str("; did you mean ", nearest->string(), "?") : ""));
+    throw Error::input(str(place.string(), ": there is no such folder; ", hint_for_missing(place)));
   }
-  if (!is_folder(place / "checkpoints")) {
-    refuse_pickles_in(place);
-    throw Error::input(str(place.string(),
-                           " is neither a run's folder (it holds no checkpoints/) nor a checkpoint or "
-                           "model folder (it holds no config.json)",
-                           runs_inside(place)));
-  }
+  if (!is_folder(place / "checkpoints")) refuse_place(place);
   const Listing listing = list_all(place);
   if (listing.whole.empty()) {
     throw Error::input(str(place.string(), " has no checkpoint yet that can be used",

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "formats/json_text.h"
+#include "formats/stand_in.h"
 
 namespace inkling {
 namespace {
@@ -21,6 +22,7 @@ JsonFields::JsonFields(const std::filesystem::path& path, std::string remedy)
 JsonFields::JsonFields(const std::filesystem::path& path, const std::string& text, std::string remedy)
     : path_(path), remedy_(std::move(remedy)) {
   if (text.empty()) refuse("the file is empty");
+  refuse_stand_in(path_, text);
   try {
     object_ = parse_json(text);
   } catch (const Error& error) {

@@ -28,6 +28,10 @@ std::string remedy_for(const fs::path& path) {
     return "if you trust it, open it in Python with transformers and save it again: "
            "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER, safe_serialization=True)";
   }
+  if (path.filename().string().starts_with("consolidated")) {
+    return "if it is a model as its makers have it, take the folder that transformers opens, with config.json and "
+           "model.safetensors";
+  }
   return str(
       "if it is a checkpoint of nanoGPT, scripts/from-nanogpt ", path.string(),
       " META.pkl FOLDER writes it as FOLDER/config.json and model.safetensors (META.pkl is the vocabulary beside "

@@ -11,6 +11,7 @@
 #include "formats/json_text.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_dtypes.h"
+#include "formats/stand_in.h"
 
 namespace inkling {
 
@@ -221,6 +222,7 @@ SafetensorsHeader parse(std::span<const std::byte> head, std::uint64_t file_size
 
 SafetensorsHeader parse_safetensors_header(std::span<const std::byte> head, std::uint64_t file_size,
                                            const std::filesystem::path& path) {
+  refuse_stand_in(path, {reinterpret_cast<const char*>(head.data()), head.size()});
   try {
     return parse(head, file_size);
   } catch (const Error& error) {

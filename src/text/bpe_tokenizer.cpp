@@ -20,6 +20,7 @@
 #include "bpe/hugging_face_json.h"
 #include "bpe/pattern.h"
 #include "bpe/trainer.h"
+#include "formats/model_place.h"
 #include "text/build_tokenizer.h"
 #include "text/hugging_face_files.h"
 #include "text/line_cuts.h"
@@ -180,7 +181,14 @@ std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeVocabulary vocabulary, std::opt
 }
 
 std::filesystem::path tokenizer_source(const std::string& from) {
-  if (from != "gpt2") return from;
+  if (from != "gpt2") {
+    const std::filesystem::path place = model_folder(from);
+    if (!std::filesystem::exists(place)) {
+      throw Error::input(str("data.tokenizer.from: ", from, " does not exist: ", hint_for_missing(from)));
+    }
+    if (std::filesystem::is_directory(place)) refuse_broken_links(place);
+    return place;
+  }
   const char* const elsewhere = std::getenv("INKLING_GPT2_TOKENIZER");
   const std::filesystem::path share = installed_share();
   std::filesystem::path folder = share.empty() ? INKLING_GPT2_TOKENIZER : share / "gpt2";

@@ -52,8 +52,8 @@ void inherit_tokenizer(Config& config, const std::filesystem::path& folder);
 // Lets data.tokenizer.from be `checkpoint`, which has the same tokenizer, where what it names is gone by now.
 void replace_missing_tokenizer(TokenizerConfig& config, const std::filesystem::path& checkpoint);
 
-// The file or folder that data.tokenizer.from means: a path, or GPT-2's own for the word gpt2. Throws Error environment
-// if that is not where scripts/environment puts it.
+// The file or folder that data.tokenizer.from means: a path, or GPT-2's own for the word gpt2. Throws Error input if
+// there is no such path, and Error environment if GPT-2's is not where scripts/environment puts it.
 std::filesystem::path tokenizer_source(const std::string& from);
 
 // What identifies the tokenizer that data.tokenizer.from means: equal texts, equal tokens.

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/strings.h"
+#include "formats/stand_in.h"
 #include "text/hugging_face_files.h"
 #include "text/piece_cuts.h"
 #include "text/tokenizer_errors.h"
@@ -112,12 +113,13 @@ std::vector<AddedToken> special_tokens(const SentencepieceModel& model, const st
 
 std::unique_ptr<SentencepieceModel> make_sentencepiece_model(const std::filesystem::path& folder,
                                                              std::string serialized) {
+  refuse_stand_in(folder / sentencepiece_file_name, serialized);
   try {
     return std::make_unique<SentencepieceModel>(std::move(serialized));
   } catch (const Error& error) {
     throw Error::input(str((folder / sentencepiece_file_name).string(),
                            ": not a sentencepiece model that inkling computes, or a damaged one: ", error.message(),
-                           "; take another model, or fetch the file again"));
+                           "; if the file is as it was published, take another model; if not, fetch it again"));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "config/checks.h"
+#include "formats/model_place.h"
 #include "text/foreign_tokenizer.h"
 #include "text/line_cuts.h"
 #include "text/tokenizer_kind.h"
@@ -34,8 +35,9 @@ static std::optional<TokenizerKind> kind_of(std::string_view word) {
 
 // Whether data.tokenizer.from is a folder with a whole tokenizer, and not just a vocabulary to make one of.
 static bool names_folder(const TokenizerConfig& config) {
-  return config.from && *config.from != "gpt2" && !config.pattern && std::filesystem::is_directory(*config.from) &&
-         holds_tokenizer(*config.from);
+  if (!config.from || *config.from == "gpt2") return false;
+  const std::filesystem::path folder = tokenizer_source(*config.from);
+  return !config.pattern && std::filesystem::is_directory(folder) && holds_tokenizer(folder);
 }
 
 // Only bpe has files of several kinds.
@@ -46,7 +48,7 @@ static void require_folder(const TokenizerConfig& config) {
 }
 
 static std::unique_ptr<Tokenizer> open_named(const TokenizerConfig& config) {
-  auto tokenizer = load_tokenizer(*config.from);
+  auto tokenizer = load_tokenizer(tokenizer_source(*config.from));
   if (tokenizer->kind() == word_of(config.kind)) return tokenizer;
   throw Error::input(str("data.tokenizer.from: ", *config.from, " holds a tokenizer of the kind ", tokenizer->kind(),
                          ", and data.tokenizer.kind is ", word_of(config.kind), "; write kind: ", tokenizer->kind()));
@@ -140,10 +142,8 @@ bool names_tokenizer(const Config& config) {
 
 void require_model(const std::filesystem::path& init_from) {
   if (is_there(init_from)) return;
-  const auto nearest = nearest_beside(init_from);
-  throw Error::input(str("model.init_from: ", init_from.string(), " does not exist: ",
-                         nearest ? str("did you mean ", nearest->string(), "?")
-                                 : "name the folder of a model or a run, or write auto for new weights"));
+  throw Error::input(str("model.init_from: ", init_from.string(), " does not exist: ", hint_for_missing(init_from),
+                         "; auto means new weights"));
 }
 
 void inherit_tokenizer(Config& config, const std::filesystem::path& folder) {

@@ -47,6 +47,38 @@ TEST(ForeignTokenizer, BeginsAndEndsTextsAsItsFolderSays) {
   EXPECT_EQ(decode(*tokenizer, encode(*tokenizer, text)), text);
 }
 
+TEST(ForeignTokenizer, ThatIsNotWhatItsNameSaysIsCalledWhatItIs) {
+  const TemporaryFolder folder;
+  const std::string pointer = "version https://x/spec/v1\noid sha256:0\nsize 3\n", page = "<!doctype html>";
+  const auto refusal = [&](const std::string& place) { return input_error([&] { load_tokenizer(folder / place); }); };
+  folder.write("json/tokenizer.json", pointer);
+  EXPECT_TRUE(contains(refusal("json"), "tokenizer.json is a Git LFS pointer"));
+  folder.write("model/tokenizer.model", pointer);
+  EXPECT_TRUE(contains(refusal("model"), "tokenizer.model is a Git LFS pointer"));
+  folder.write("model/tokenizer.model", page);
+  EXPECT_TRUE(contains(refusal("model"), "tokenizer.model is a web page"));
+  folder.write("merges/vocab.json", R"({"a": 0})");
+  folder.write("merges/merges.txt", page);
+  EXPECT_TRUE(contains(refusal("merges"), "merges.txt is a web page"));
+  folder.write("merges/vocab.json", page);
+  EXPECT_TRUE(contains(refusal("merges"), "vocab.json is a web page"));
+}
+
+TEST(ForeignTokenizer, ThatIsNamedByAPlaceThatIsNotThereComesWithWhatFindsIt) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const std::string& from) {
+    return input_error([&] { identify_tokenizer_source({.kind = TokenizerKind::bpe, .from = from}); });
+  };
+  EXPECT_TRUE(contains(refusal("openai-community/gpt2"),
+                       "data.tokenizer.from: openai-community/gpt2 does not exist: if it is the name of a model"));
+  fs::create_directories(folder / "moved");
+  fs::create_symlink("nowhere", folder / "moved/tokenizer.json");
+  EXPECT_TRUE(contains(refusal((folder / "moved").string()), "tokenizer.json is a link to nowhere"));
+  folder.write("models--a--b/snapshots/c/tokenizer.json", print_bpe_json(with_specials()));
+  EXPECT_EQ(identify_tokenizer_source({.kind = TokenizerKind::bpe, .from = (folder / "models--a--b").string()}),
+            load_tokenizer(folder / "models--a--b/snapshots/c")->hash());
+}
+
 TEST(ForeignTokenizer, ThatBeginsDocumentsButCannotEndThemIsForASingleText) {
   const TemporaryFolder folder;
   folder.write("tokenizer.json", print_bpe_json(with_specials()));

@@ -1,0 +1,206 @@
+#include "formats/model_place.h"
+
+#include <algorithm>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/paths.h"
+#include "base/strings.h"
+#include "formats/json_fields.h"
+#include "formats/pickle.h"
+
+namespace inkling {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_broken_link(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_symlink(path, ignored) && !fs::exists(path, ignored);
+}
+
+std::string target_of(const fs::path& link) {
+  std::error_code ignored;
+  return fs::read_symlink(link, ignored).string();
+}
+
+// The name on the hub that a person may have meant by a path that is not there; empty if it cannot be one.
+std::string hub_name(const fs::path& place) {
+  std::string text = without_slash(place).string();
+  if (const std::size_t scheme = text.find("://"); scheme != std::string::npos) {
+    // fs::path leaves an address as it is: SCHEME://HOST/OWNER/NAME and more
+    const std::size_t owner = text.find('/', scheme + 3);
+    text = owner == std::string::npos ? "" : text.substr(owner + 1);
+    const std::size_t name = text.find('/');
+    text = text.substr(0, name == std::string::npos ? name : text.find('/', name + 1));
+  } else if (text == "gpt2" || text.starts_with("gpt2-")) {  // the sizes of GPT-2 once had no owner
+    return str("openai-community/", text);
+  } else if (is_there(folder_of(text))) {
+    return "";
+  }
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == text.size() || text.starts_with('.')) return "";
+  const std::string both = text.substr(0, slash) + text.substr(slash + 1);
+  return both.find_first_not_of(letters) == std::string::npos ? text : "";
+}
+
+// The adapter's base, if its file says it.
+std::string base_of(const fs::path& folder) {
+  try {
+    const auto base = JsonFields(folder / "adapter_config.json", "").optional_text("base_model_name_or_path");
+    return base ? str(" for ", *base) : "";
+  } catch (const Error&) {
+    return "";  // it is only a hint
+  }
+}
+
+// What says of a file what it is.
+struct Form {
+  bool (*is)(std::string_view name);
+  void (*refuse)(const fs::path& file);
+};
+
+void refuse_adapter(const fs::path& file) {
+  const fs::path folder = folder_of(file);
+  throw Error::input(str(folder.string(), " holds an adapter (LoRA)", base_of(folder),
+                         ", which is only what is added to a model's weights; merge the two in Python (package peft): "
+                         "AutoPeftModelForCausalLM.from_pretrained(\"",
+                         folder.string(),
+                         "\").merge_and_unload().save_pretrained(NEW_FOLDER), and save the tokenizer there too"));
+}
+
+void refuse_gguf(const fs::path& file) {
+  throw Error::input(str(file.string(),
+                         " is a GGUF file, the format of llama.cpp, which inkling does not read; take the folder it "
+                         "was made from (config.json and model.safetensors), or make one in Python: "
+                         "AutoModelForCausalLM.from_pretrained(\"",
+                         folder_of(file).string(), "\", gguf_file=\"", file.filename().string(),
+                         "\").save_pretrained(NEW_FOLDER), and the same with AutoTokenizer"));
+}
+
+void refuse_other_framework(const fs::path& file) {
+  throw Error::input(str(file.string(),
+                         " holds weights of TensorFlow, Flax or another program, which inkling does not read; take the "
+                         "model's model.safetensors, or open the folder with transformers 4 "
+                         "(from_pretrained(FOLDER, from_tf=True) or from_flax=True) and save it again: "
+                         "save_pretrained(NEW_FOLDER)"));
+}
+
+void refuse_lone_shard(const fs::path& file) {
+  throw Error::input(str(file.string(),
+                         " is a part of a model, and model.safetensors.index.json, which says where each ",
+                         "tensor lies, is not beside it; fetch that file too"));
+}
+
+void refuse_other_name(const fs::path& file) {
+  throw Error::input(str(folder_of(file).string(), " holds ", file.filename().string(),
+                         " and not model.safetensors, which inkling reads; if these are the model's weights with the "
+                         "names that transformers has, rename the file"));
+}
+
+bool is_left_by_training(std::string_view name) {
+  return name.starts_with("optimizer") || name.starts_with("scheduler") || name.starts_with("rng_state") ||
+         name.starts_with("training_args") || name.starts_with("scaler");
+}
+
+// In the order in which a folder is asked: a folder of an adapter also holds what its training left.
+constexpr Form forms[] = {
+    {[](std::string_view name) { return name.starts_with("adapter_"); }, refuse_adapter},
+    {[](std::string_view name) {
+       return name.starts_with("pytorch_model") && (name.ends_with(".bin") || name.ends_with(".bin.index.json"));
+     },
+     [](const fs::path& file) { refuse_pickle(file); }},
+    {[](std::string_view name) { return name.ends_with(".gguf"); }, refuse_gguf},
+    {[](std::string_view name) {
+       return name.ends_with(".h5") || name.ends_with(".msgpack") || name.ends_with(".onnx") ||
+              name.ends_with(".tflite") || name.ends_with(".ot") || name.ends_with(".ckpt.index");
+     },
+     refuse_other_framework},
+    {[](std::string_view name) { return is_named_pickle(name) && !is_left_by_training(name); },
+     [](const fs::path& file) { refuse_pickle(file); }},
+    {[](std::string_view name) {
+       return name.ends_with(".safetensors") && name.find("-of-") != std::string_view::npos;
+     },
+     refuse_lone_shard},
+    {[](std::string_view name) {
+       return name.ends_with(".safetensors") && name != "model.safetensors" && name != "ema.safetensors" &&
+              name != "optimizer.safetensors";
+     },
+     refuse_other_name},
+};
+
+void refuse_file(const fs::path& file) {
+  const std::string name = file.filename().string();
+  const bool is_part = name.ends_with(".safetensors") || name == "config.json" || name.starts_with("tokenizer");
+  if (is_part && !name.starts_with("adapter_")) {
+    throw Error::input(str(
+        file.string(), " is one of the files of a model; give the folder that holds them: ", folder_of(file).string()));
+  }
+  for (const Form& form : forms) {
+    if (form.is(name)) form.refuse(file);
+  }
+  refuse_if_pickle(file);
+  throw Error::input(
+      str(file.string(), " is a file and neither a run's folder nor a checkpoint's or a model's; give one of these"));
+}
+
+}  // namespace
+
+fs::path model_folder(const fs::path& place) {
+  const fs::path snapshots = place / "snapshots";
+  if (!without_slash(place).filename().string().starts_with("models--") || !is_folder(snapshots)) return place;
+  if (const fs::path main = place / "refs/main"; is_there(main)) {
+    std::string name = read_small_file(main);
+    name.erase(name.find_last_not_of(" \r\n") + 1);
+    if (is_file_name(name) && is_folder(snapshots / name)) return snapshots / name;
+  }
+  const std::vector<std::string> names = names_in(snapshots);
+  if (names.size() == 1) return snapshots / names.front();
+  std::vector<std::string> folders;
+  for (const std::string& name : names) folders.push_back((snapshots / name).string());
+  throw Error::input(str(place.string(), " is a folder of the hub's cache ",
+                         names.empty()
+                             ? "without a snapshot of the model; fetch it with hf download"
+                             : str("with several snapshots of the model; give one of them: ", join(folders, ", "))));
+}
+
+std::string hint_for_missing(const fs::path& place) {
+  const fs::path path = without_slash(place);
+  if (is_broken_link(path)) return str("it is a link to ", target_of(path), ", which is not there");
+  if (const std::string name = hub_name(path); !name.empty()) {
+    const fs::path local = fs::path("models") / fs::path(name).filename();
+    if (is_folder(local)) return str("did you mean ", local.string(), "?");
+    return str("if it is the name of a model on the Hugging Face hub, fetch that first, hf download ", name,
+               " --local-dir ", local.string(), ", and give ", local.string());
+  }
+  if (const auto nearest = nearest_beside(path)) return str("did you mean ", nearest->string(), "?");
+  return "check that its name is spelled right";
+}
+
+void refuse_broken_links(const fs::path& folder) {
+  for (const std::string& name : names_in(folder)) {
+    const fs::path file = folder / name;
+    const bool is_read = name.ends_with(".json") || name.ends_with(".safetensors") || name == "tokenizer.model" ||
+                         name == "merges.txt" || name == "vocab.bpe";
+    if (!is_read || !is_broken_link(file)) continue;
+    throw Error::input(str(file.string(), " is a link to ", target_of(file),
+                           ", which is not there; the files of a hub's cache are links into its folder blobs, so move ",
+                           "or copy the whole folder models--OWNER--NAME, or copy what the links lead to: cp -rL"));
+  }
+}
+
+void refuse_other_forms(const fs::path& place) {
+  if (!is_folder(place)) return refuse_file(place);
+  const std::vector<std::string> names = names_in(place);
+  for (const Form& form : forms) {
+    for (const std::string& name : names) {
+      if (form.is(name)) form.refuse(place / name);
+    }
+  }
+}
+
+}  // namespace inkling

@@ -1,0 +1,26 @@
+// Places where a model's folder is looked for: a folder of the Hugging Face hub's cache, a name on the hub, a folder
+// that holds a model in a form that inkling does not read.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace inkling {
+
+// Returns the folder that `place` means: of models--OWNER--NAME in the hub's cache the snapshot that refs/main names,
+// or the only one; of every other place the place itself. Throws Error input if the cache has no snapshot, or several
+// and no refs/main.
+std::filesystem::path model_folder(const std::filesystem::path& place);
+
+// What can be said of a place that is not there: that it is a link to nothing, a name on the hub and the command that
+// fetches it, or a folder beside it that was meant; "check that …" where nothing is known.
+std::string hint_for_missing(const std::filesystem::path& place);
+
+// Throws Error input if one of the model's files in the folder is a link to nothing.
+void refuse_broken_links(const std::filesystem::path& folder);
+
+// Throws Error input if the file, or a file in the folder, is a model in a form that inkling does not read (an adapter,
+// a pickle, GGUF, TensorFlow's, Flax's), or is one of the files of a folder that should have been named instead.
+void refuse_other_forms(const std::filesystem::path& place);
+
+}  // namespace inkling
