@@ -1,6 +1,5 @@
 """What scripts/check-huggingface runs: BIN [FOLDER... | finetune TEXT], where BIN holds inkling's programs."""
 import copy
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -8,7 +7,8 @@ from pathlib import Path
 import torch
 import transformers
 from cases import foreign_models, older_configs, refused_configs, trained_models, training_config
-from comparison import Inkling, compare_folder, open_with_transformers, read_config
+from comparison import Inkling, compare_folder, read_config, write_config
+from config_keys import check_config_keys
 from finetuning import check_finetuning, check_finetuning_gpt2
 from own_models import check_own
 from travelling import check_travelling
@@ -73,15 +73,13 @@ def compare_foreign(inkling, folder, config, storage):
 
 def change_config(folder, changes):
     config = {**read_config(folder), **changes}
-    (folder / "config.json").write_text(json.dumps({key: config[key] for key in config if config[key] is not ...}))
+    write_config(folder, {key: config[key] for key in config if config[key] is not ...})
 
 
 def compare_older(inkling, folder, config, changes):
-    model = lively_model(config)
-    model.save_pretrained(folder)
+    lively_model(config).save_pretrained(folder)
     change_config(folder, changes)
-    open_with_transformers(folder)  # so that the case is one which exists
-    return compare_folder(inkling, folder, model)
+    return compare_folder(inkling, folder)  # with what transformers opens there
 
 
 def compare_refusal(inkling, folder, config, refused):
@@ -119,6 +117,7 @@ def main(inkling, folders):
             check_trained(tally, inkling, Path(work))
             check_own(tally, inkling, Path(work) / "tiny.yaml", Path(work))
             check_foreign(tally, inkling, Path(work))
+            check_config_keys(tally, inkling, Path(work), lively_model)
             check_travelling(tally, inkling, Path(work) / "tiny.yaml", Path(work), lively_model)
     for folder in folders:
         tally.judge(folder, compare_folder, inkling, folder, None, True)

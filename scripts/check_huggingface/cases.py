@@ -71,6 +71,7 @@ untied = {**sizes, "intermediate_size": 112, "tie_word_embeddings": False}
 tied = {**untied, "tie_word_embeddings": True}
 plain_llama = LlamaConfig(**untied)
 grouped_qwen3 = Qwen3Config(**tied, num_key_value_heads=2, head_dim=12)
+windowed_mistral = MistralConfig(**untied, num_key_value_heads=4, sliding_window=16)
 foreign_models = [
     ("gpt2", GPT2Config(**sizes)),
     ("gpt2, untied, exact GELU, n_inner",
@@ -82,12 +83,13 @@ foreign_models = [
      LlamaConfig(**untied, num_key_value_heads=1, head_dim=20, attention_bias=True, mlp_bias=True, hidden_act="gelu",
                  rope_parameters={"rope_type": "default", "rope_theta": 500.0})),
     ("llama, tied, epsilon", LlamaConfig(**tied, rms_norm_eps=1e-2)),
-    ("mistral", MistralConfig(**untied, num_key_value_heads=4, sliding_window=16)),
+    ("mistral", windowed_mistral),
     ("mistral, grouped heads, head_dim, tied, GELU, theta, epsilon",
      MistralConfig(**tied, num_key_value_heads=2, head_dim=20, hidden_act="gelu", rms_norm_eps=1e-2, sliding_window=50,
                    rope_parameters={"rope_type": "default", "rope_theta": 500.0})),
     ("mistral without a window", MistralConfig(**untied, num_key_value_heads=4, sliding_window=None)),
     ("mistral with the window that is left out", MistralConfig(**untied, num_key_value_heads=4)),
+    ("mistral, the swish of its gates", MistralConfig(**untied, num_key_value_heads=4, hidden_act="swish")),
     ("qwen3 with windows in some layers",
      Qwen3Config(**untied, num_key_value_heads=4, use_sliding_window=True, sliding_window=16, max_window_layers=1)),
     ("qwen3, head_dim", Qwen3Config(**untied, num_key_value_heads=4, head_dim=20)),
@@ -106,6 +108,8 @@ older_configs = [
      {"rope_parameters": ..., "head_dim": ..., "num_key_value_heads": ..., "attention_bias": ..., "mlp_bias": ...,
       "dtype": ..., "torch_dtype": "float32"}),
     ("qwen3 as transformers 4 writes it", grouped_qwen3, theta_outside),
+    ("mistral with a window in one layer", windowed_mistral, {"layer_types": ["full_attention", "sliding_attention"]}),
+    ("mistral with full attention in all layers", windowed_mistral, {"layer_types": ["full_attention"] * 2}),
 ]
 
 # What would be computed wrongly if it were opened: (the key that the refusal must name, config, changes of the file).

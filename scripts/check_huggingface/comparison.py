@@ -90,6 +90,10 @@ def read_config(folder):
     return json.loads((Path(folder) / "config.json").read_text())
 
 
+def write_config(folder, config):
+    (Path(folder) / "config.json").write_text(json.dumps(config))
+
+
 def open_with_transformers(folder):
     """Returns the model in float32; throws where a tensor is missing, left over or of another shape. Code of the folder runs
     for inkling's own family alone."""

@@ -18,7 +18,12 @@ enum class Family { gpt2, llama, mistral, qwen3, inkling };
 struct ModelDescription {
   GptShape shape;
   Family family = Family::gpt2;
+  std::vector<std::string> unknown_keys = {};  // of config.json, which may shape the model and are not used
 };
+
+// Ends every message about config.json and about the index of its weights.
+inline constexpr const char* model_remedy =
+    "if the file is as it was published, choose another model; if not, fetch or save it again";
 
 // Returns the family that describes the model, so that other programs open its checkpoints as they stand.
 Family family_of(const GptShape& shape);
@@ -37,7 +42,7 @@ struct TextEnds {
 std::string print_model_config(const ModelDescription& model, double dropout, const TextEnds& ends);
 
 // Returns what folder/config.json describes. Throws Error input naming the field for what is missing or out of range,
-// and for every setting that this program would compute differently from transformers.
+// and for every setting that this program would compute differently from transformers (checkpoint/config_keys.h).
 ModelDescription read_model_config(const std::filesystem::path& folder);
 
 }  // namespace inkling

@@ -18,13 +18,14 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
 #include "checkpoint/file_tensors.h"
 #include "checkpoint/model_config.h"
 #include "checkpoint/tensor_files.h"
 #include "formats/json_fields.h"
-#include "formats/pickle.h"
+#include "formats/model_place.h"
 #include "formats/safetensors.h"
 
 namespace inkling {
@@ -56,20 +57,25 @@ std::vector<SafetensorsFile> open_weights(const fs::path& folder) {
   if (is_there(folder / "model.safetensors")) {
     files.emplace_back(folder / "model.safetensors");
   } else if (is_there(index)) {
-    const JsonFields fields(index, "fetch or save the model again, or choose another");
+    const JsonFields fields(index, model_remedy);
     std::set<std::string> names;
     for (const auto& [tensor, name] : fields.named_texts("weight_map")) names.insert(name);
     for (const std::string& name : names) {
       if (fs::path(name).filename() != name || !name.ends_with(".safetensors")) {
         fields.refuse(str("weight_map names ", quote(name), ", and must name .safetensors files beside it"));
       }
+      if (!is_there(folder / name)) {
+        throw Error::input(str((folder / name).string(), ": the index beside it names this file, and it is not there; ",
+                               "fetch it too, or the whole model: hf download OWNER/NAME --local-dir ",
+                               folder.string()));
+      }
       files.emplace_back(folder / name);
     }
     if (files.empty()) fields.refuse("weight_map names no file");
-  } else if (is_there(folder / "pytorch_model.bin")) {
-    refuse_pickle(folder / "pytorch_model.bin");
   } else {
-    throw Error::input(str(folder.string(), ": holds no model.safetensors; give a model's or a checkpoint's folder"));
+    refuse_other_forms(folder);
+    throw Error::input(str(folder.string(), ": holds no model.safetensors; fetch it from where config.json came from, ",
+                           "or give another model's or checkpoint's folder"));
   }
   return files;
 }
@@ -198,6 +204,14 @@ std::set<std::string> names_of(const ParameterLayout& layout) {
                          "filled; start a new run, or choose the checkpoint that belongs to this one"));
 }
 
+void warn_of_unknown_keys(const fs::path& folder, const ModelDescription& model) {
+  if (model.unknown_keys.empty()) return;
+  log_warning(
+      str((folder / "config.json").string(), ": inkling does not know ", join(model.unknown_keys, ", "),
+          ", and computes the model without; if that changes what the model computes, its losses and texts are ",
+          "wrong here"));
+}
+
 void check_finite(const StoredWeights& weights, const ParameterArena& arena) {
   const auto name = tensor_not_finite(arena);
   if (!name) return;
@@ -268,6 +282,7 @@ void write_model_weights(const fs::path& path, const GptShape& shape, const Para
 
 GptShape read_shape(const fs::path& folder) {
   const ModelDescription model = read_model_config(folder);
+  warn_of_unknown_keys(folder, model);
   const StoredWeights checked(folder, model);
   return model.shape;
 }

@@ -359,5 +359,41 @@ TEST_F(ForeignModel, PickleIsRefusedWithTheReason) {
   expect_refused([&] { read_shape(folder()); }, {"pytorch_model.bin", "pickle", "safe_serialization=True"});
 }
 
+TEST_F(ForeignModel, WeightsThatAreNotThereAreNamedForWhatIsThereInstead) {
+  fs::remove(weights());
+  expect_refused([&] { read_shape(folder()); }, {"holds no model.safetensors; fetch it"});
+  write_file(folder() / "adapter_config.json", "{}");
+  expect_refused([&] { read_shape(folder()); }, {"an adapter (LoRA)", "merge_and_unload()"});
+  expect_refused([&] { find_checkpoint(folder() / "config.json", ""); }, {"give the folder that holds them"});
+}
+
+TEST_F(ForeignModel, KeysThatAreNotKnownAreNamedInOneWarning) {
+  edit(folder() / "config.json", "\"vocab_size\"", "\"first_new\": 1, \"second_new\": 2, \"vocab_size\"");
+  testing::internal::CaptureStderr();
+  const GptShape read = read_shape(folder());
+  load_weights(folder(), read, loaded_.arena);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(contains(said, "config.json: inkling does not know first_new, second_new"));
+  EXPECT_EQ(said.find("first_new"), said.rfind("first_new")) << said;
+}
+
+// What a moved hub cache, a clone without Git LFS and a name in place of a folder come to, for whoever opens a model.
+TEST_F(ForeignModel, PlacesThatOnlyLookLikeAModelAreCalledWhatTheyAre) {
+  const fs::path place = temporary_ / "models--someone--small";
+  fs::create_directories(place / "snapshots");
+  fs::rename(folder(), place / "snapshots/abc");
+  EXPECT_EQ(read_shape(find_checkpoint(place, "")), tiny_shape);
+  expect_refused([&] { find_checkpoint(temporary_.path(), ""); }, {"the models in it: " + place.string()});
+  fs::create_directories(place / "blobs");
+  fs::rename(place / "snapshots/abc/model.safetensors", place / "blobs/1");
+  fs::create_symlink("../../blobs/1", place / "snapshots/abc/model.safetensors");
+  EXPECT_EQ(read_shape(find_checkpoint(place, "")), tiny_shape);
+  overwrite(place / "blobs/1", "version https://x/spec/v1\noid sha256:0\nsize 3\n");
+  expect_refused([&] { read_shape(find_checkpoint(place, "")); }, {"model.safetensors is a Git LFS pointer"});
+  fs::remove(place / "blobs/1");
+  expect_refused([&] { find_checkpoint(place, ""); }, {"model.safetensors is a link to ../../blobs/1"});
+  expect_refused([&] { find_checkpoint("someone/small", ""); }, {"no such folder", "hf download someone/small"});
+}
+
 }  // namespace
 }  // namespace inkling

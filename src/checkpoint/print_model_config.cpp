@@ -1,0 +1,200 @@
+// From a model's shape to the family that describes it, and to config.json: from model_config.h.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
+
+#include "base/strings.h"
+#include "checkpoint/activation_names.h"
+#include "checkpoint/model_config.h"
+
+namespace inkling {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string name_of(Activation activation) {
+  const std::span<const NamedActivation> names =
+      is_gated(activation) ? std::span<const NamedActivation>(gated_activations) : plain_activations;
+  const auto found = std::find_if(names.begin(), names.end(),
+                                  [&](const NamedActivation& each) { return each.activation == activation; });
+  return std::string(found->name);
+}
+
+Json gpt2_json(const GptShape& shape, double dropout) {
+  Json config = {{"architectures", {"GPT2LMHeadModel"}},
+                 {"model_type", "gpt2"},
+                 {"vocab_size", shape.vocab_size},
+                 {"n_positions", shape.block_size},
+                 {"n_ctx", shape.block_size},
+                 {"n_embd", shape.n_embd},
+                 {"n_layer", shape.n_layer},
+                 {"n_head", shape.n_head},
+                 {"n_inner", shape.inner() == 4 * shape.n_embd ? Json() : Json(shape.inner())},
+                 {"activation_function", name_of(shape.activation)},
+                 {"layer_norm_epsilon", shape.norm_epsilon},
+                 {"resid_pdrop", dropout},
+                 {"embd_pdrop", dropout},
+                 {"attn_pdrop", dropout},
+                 {"scale_attn_weights", true},
+                 {"scale_attn_by_inverse_layer_idx", false},
+                 {"tie_word_embeddings", shape.tie_embeddings}};
+  if (!shape.bias) config["inkling"] = {{"bias", false}};
+  return config;
+}
+
+// transformers 4 reads the first of these fields, 5 the second.
+void write_rope(Json& config, const GptShape& shape) {
+  if (shape.position != Position::rope) return;
+  config["rope_theta"] = shape.rope_theta;
+  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", shape.rope_theta}};
+}
+
+// Llama's names for sizes.
+Json llama_sizes(const GptShape& shape) {
+  return {{"vocab_size", shape.vocab_size},
+          {"max_position_embeddings", shape.block_size},
+          {"hidden_size", shape.n_embd},
+          {"intermediate_size", shape.inner()},
+          {"num_hidden_layers", shape.n_layer},
+          {"num_attention_heads", shape.n_head},
+          {"num_key_value_heads", shape.attention().n_kv_head},
+          {"head_dim", shape.attention().head_size},
+          {"tie_word_embeddings", shape.tie_embeddings}};
+}
+
+Json llama_json(const GptShape& shape, double dropout, std::string_view architecture, std::string_view type) {
+  Json config = {{"architectures", {architecture}}, {"model_type", type}};
+  config.update(llama_sizes(shape));
+  config["hidden_act"] = name_of(shape.activation);
+  config["rms_norm_eps"] = shape.norm_epsilon;
+  config["attention_dropout"] = dropout;
+  if (!shape.norm_weights) config["inkling"] = {{"norm_weights", false}};
+  write_rope(config, shape);
+  return config;
+}
+
+// A Mistral is a Llama with one window in all layers, a Qwen3 one with norms of queries and keys; both without biases.
+Json llama_family_json(Family family, const GptShape& shape, double dropout) {
+  if (family == Family::mistral) {
+    Json config = llama_json(shape, dropout, "MistralForCausalLM", "mistral");
+    config["sliding_window"] = shape.attention(0).pattern.window;
+    return config;
+  }
+  const bool is_qwen3 = family == Family::qwen3;
+  Json config =
+      llama_json(shape, dropout, is_qwen3 ? "Qwen3ForCausalLM" : "LlamaForCausalLM", is_qwen3 ? "qwen3" : "llama");
+  config["attention_bias"] = shape.bias;
+  if (!is_qwen3) config["mlp_bias"] = shape.bias;
+  return config;
+}
+
+// What the layers see, whichever way the list of the setting repeats over them; none: all are full.
+std::vector<AttentionPattern> patterns_of(const GptShape& shape) { return shortest_patterns(shape.layer_patterns()); }
+
+// The names of our own settings, where Llama has none. auto_map names what transformers runs, of modeling_inkling.py.
+Json inkling_json(const GptShape& shape, double dropout) {
+  Json config = {{"architectures", {"InklingForCausalLM"}},
+                 {"auto_map",
+                  {{"AutoConfig", "modeling_inkling.InklingConfig"},
+                   {"AutoModelForCausalLM", "modeling_inkling.InklingForCausalLM"}}},
+                 {"model_type", "inkling"}};
+  config.update(llama_sizes(shape));
+  config["norm"] = std::string(word_of(shape.norm));
+  config["norm_epsilon"] = shape.norm_epsilon;
+  config["position"] = std::string(word_of(shape.position));
+  config["activation"] = std::string(word_of(shape.activation));
+  config["norm_weights"] = shape.norm_weights;
+  config["qk_norm"] = shape.qk_norm;
+  config["embedding_norm"] = shape.embedding_norm;
+  config["conv"] = shape.conv;
+  if (!patterns_of(shape).empty()) config["attention"] = pattern_texts(shape.layer_patterns());
+  config["logit_softcap"] = shape.logit_softcap;
+  config["bias"] = shape.bias;
+  config["dropout"] = dropout;
+  write_rope(config, shape);
+  return config;
+}
+
+std::string attention_setting(const GptShape& shape) {
+  const std::vector<std::string> texts = pattern_texts(patterns_of(shape));
+  return str("model.attention: ", texts.size() == 1 ? texts.front() : str("[", join(texts, ", "), "]"));
+}
+
+// What InklingForCausalLM alone has.
+std::vector<std::string> unlike_all(const GptShape& shape) {
+  std::vector<std::string> found;
+  if (shape.embedding_norm) found.emplace_back("model.embedding_norm: true");
+  if (shape.conv > 0) found.push_back(str("model.conv: ", shape.conv));
+  if (shape.logit_softcap != 0) found.push_back(str("model.logit_softcap: ", format_shortest(shape.logit_softcap)));
+  return found;
+}
+
+// The settings that GPT-2 has otherwise.
+std::vector<std::string> unlike_gpt2(const GptShape& shape) {
+  const AttentionForm heads = shape.attention();
+  std::vector<std::string> found = unlike_all(shape);
+  if (shape.norm != NormKind::layernorm) found.push_back(str("model.norm: ", word_of(shape.norm)));
+  if (shape.position != Position::learned) found.push_back(str("model.position: ", word_of(shape.position)));
+  if (is_gated(shape.activation)) found.push_back(str("model.activation: ", word_of(shape.activation)));
+  if (heads.n_kv_head != heads.n_head) found.push_back(str("model.n_kv_head: ", heads.n_kv_head));
+  if (heads.queries() != shape.n_embd) found.push_back(str("model.head_size: ", heads.head_size));
+  if (shape.qk_norm) found.emplace_back("model.qk_norm: true");
+  if (!patterns_of(shape).empty()) found.push_back(attention_setting(shape));
+  return found;
+}
+
+// One window in all layers, which Mistral has.
+bool has_one_window(const GptShape& shape) {
+  const std::vector<AttentionPattern> patterns = patterns_of(shape);
+  return patterns.size() == 1 && patterns.front().dilation == 1;
+}
+
+// Those that Llama, Mistral and Qwen3 have otherwise.
+std::vector<std::string> unlike_llama(const GptShape& shape) {
+  std::vector<std::string> found = unlike_all(shape);
+  if (shape.norm != NormKind::rmsnorm) found.push_back(str("model.norm: ", word_of(shape.norm)));
+  if (shape.position != Position::rope) found.push_back(str("model.position: ", word_of(shape.position)));
+  if (!is_gated(shape.activation)) found.push_back(str("model.activation: ", word_of(shape.activation)));
+  // transformers 5 opens no Llama whose hidden_size its heads do not divide, whatever head_dim is.
+  if (!shape.qk_norm && shape.n_embd % shape.n_head != 0) found.push_back(str("model.n_head: ", shape.n_head));
+  if (shape.qk_norm && shape.bias) found.emplace_back("model.bias: true beside model.qk_norm: true");
+  if (!patterns_of(shape).empty()) {
+    if (!has_one_window(shape)) {
+      found.push_back(attention_setting(shape));
+    } else if (shape.qk_norm || shape.bias) {
+      const std::string_view beside = shape.qk_norm ? "model.qk_norm: true" : "model.bias: true";
+      found.push_back(str(beside, " beside ", attention_setting(shape)));
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+Family family_of(const GptShape& shape) {
+  if (unlike_gpt2(shape).empty()) return Family::gpt2;
+  if (!unlike_llama(shape).empty()) return Family::inkling;
+  if (shape.qk_norm) return Family::qwen3;
+  return patterns_of(shape).empty() ? Family::llama : Family::mistral;
+}
+
+std::vector<std::string> unknown_elsewhere(const GptShape& shape) {
+  if (family_of(shape) != Family::inkling) return {};
+  std::vector<std::string> of_gpt2 = unlike_gpt2(shape), of_llama = unlike_llama(shape);
+  return of_gpt2.size() < of_llama.size() ? of_gpt2 : of_llama;
+}
+
+std::string print_model_config(const ModelDescription& model, double dropout, const TextEnds& ends) {
+  Json config = model.family == Family::gpt2      ? gpt2_json(model.shape, dropout)
+                : model.family == Family::inkling ? inkling_json(model.shape, dropout)
+                                                  : llama_family_json(model.family, model.shape, dropout);
+  config["initializer_range"] = 0.02;
+  config["use_cache"] = true;
+  config["eos_token_id"] = ends.last ? Json(*ends.last) : Json();
+  config["bos_token_id"] = ends.first ? Json(*ends.first) : Json();
+  config["torch_dtype"] = config["dtype"] = "float32";  // transformers 4 reads the first, 5 the second
+  return config.dump(2) + "\n";
+}
+
+}  // namespace inkling
