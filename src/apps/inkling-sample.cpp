@@ -3,6 +3,7 @@
 
 #include "base/stop_signals.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/generation_config.h"
 #include "config/numbers.h"
 #include "generate/generator.h"
 #include "generate/sample_printer.h"
@@ -73,9 +74,12 @@ void add_flags(CLI::App& app, Flags& flags) {
 }
 
 // What the model's folder says (generation_config.json) is the default of a flag that was not given.
-void take_defaults(const CLI::App& app, const GenerationConfig& defaults, SamplingSettings& sampling) {
-  const auto take = [&](const char* flag, const auto& value, auto& setting) {
-    if (value && app.count(flag) == 0) setting = *value;
+void take_defaults(const CLI::App& app, const GenerationConfig& defaults, GenerationSettings& settings) {
+  if (!defaults.refused.empty()) throw Error::input(defaults.refused);
+  settings.ends = defaults.ends;
+  SamplingSettings& sampling = settings.sampling;
+  const auto take = [&](const char* flag, const auto& usual, auto& setting) {
+    if (app.count(flag) == 0) setting = usual.or_else(setting);
   };
   take("--temperature", defaults.temperature, sampling.temperature);
   take("--top-k", defaults.top_k, sampling.top_k);
@@ -104,8 +108,7 @@ int sample(int argc, char** argv) {
   const RuntimeConfig runtime = runtime_settings(flags.model);
   const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
   const LoadedModel model = load_model(folder, resolve_flags(runtime), saved_weights(flags.model));
-  take_defaults(app, model.generation, flags.settings.sampling);
-  check_settings(flags.settings);
+  take_defaults(app, read_generation_config(folder, model.model->shape().vocab_size), flags.settings);
   const Tokenizer& tokenizer = require_tokenizer(model);
   const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files);
   check_prompts(prompts, [&](const std::string& text) { encode_prompt(tokenizer, text); });

@@ -1,7 +1,11 @@
 #include "checkpoint/generation_config.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/paths.h"
 #include "base/strings.h"
 #include "formats/json_fields.h"
@@ -14,31 +18,45 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* file_name = "generation_config.json";
-constexpr const char* remedy = "take the field out, or fetch or save the model again";
+constexpr const char* generation_remedy = "take the field out of the file, or the file out of the folder";
 
-// What transformers would do and inkling does not, with the value that leaves it undone.
+// What transformers would do and inkling does not, with the values that leave it undone.
 struct Undone {
   const char* field;
-  const char* value;
+  const char* values;             // a list, as JSON; null is one of them for every field
+  bool only_if_sampling = false;  // it changes nothing where the likeliest token is taken
 };
 constexpr Undone undone[] = {
-    {"num_beams", "1"},          {"num_beam_groups", "1"},
-    {"penalty_alpha", ""},       {"no_repeat_ngram_size", "0"},
-    {"min_length", "0"},         {"min_new_tokens", ""},
-    {"typical_p", "1.0"},        {"epsilon_cutoff", "0.0"},
-    {"eta_cutoff", "0.0"},       {"bad_words_ids", ""},
-    {"force_words_ids", ""},     {"forced_bos_token_id", ""},
-    {"forced_eos_token_id", ""}, {"suppress_tokens", ""},
-    {"sequence_bias", ""},       {"begin_suppress_tokens", ""},
-    {"guidance_scale", "1.0"},   {"encoder_repetition_penalty", "1.0"},
-    {"stop_strings", ""},        {"token_healing", "false"},
-    {"watermarking_config", ""}, {"encoder_no_repeat_ngram_size", "0"},
-    {"constraints", ""},         {"exponential_decay_length_penalty", ""},
+    {"num_beams", "[1]"},
+    {"num_beam_groups", "[1]"},
+    {"penalty_alpha", "[0]"},
+    {"no_repeat_ngram_size", "[0]"},
+    {"encoder_no_repeat_ngram_size", "[0]"},
+    {"min_length", "[0]"},
+    {"min_new_tokens", "[0]"},
+    {"bad_words_ids", "[[]]"},
+    {"force_words_ids", "[[]]"},
+    {"constraints", "[[]]"},
+    {"forced_bos_token_id", "[]"},
+    {"forced_eos_token_id", "[]"},
+    {"suppress_tokens", "[[]]"},
+    {"begin_suppress_tokens", "[[]]"},
+    {"sequence_bias", "[[], {}]"},
+    {"guidance_scale", "[1]"},
+    {"encoder_repetition_penalty", "[1]"},
+    {"exponential_decay_length_penalty", "[]"},
+    {"stop_strings", "[[]]"},
+    {"token_healing", "[false]"},
+    {"watermarking_config", "[]"},
+    {"typical_p", "[1]", true},
+    {"epsilon_cutoff", "[0]", true},
+    {"eta_cutoff", "[0]", true},
+    {"top_h", "[]", true},
 };
 
-bool is_value(const JsonFields& json, const char* field, const std::string& value) {
-  const std::string found = json.json(field);
-  return found == value || found + ".0" == value;
+bool is_undone(const Json& value, const Undone& one) {
+  const Json values = Json::parse(one.values);
+  return std::any_of(values.begin(), values.end(), [&](const Json& each) { return each == value; });
 }
 
 // A token, or a list of them.
@@ -56,7 +74,71 @@ std::vector<Token> read_tokens(const JsonFields& json, const char* field, std::i
   return tokens;
 }
 
+// The value of a field that is a number and fits; `expected` says which numbers do.
+template <typename Fits>
+UsualSetting<double> read_number(const JsonFields& json, const char* field, const char* expected, const Fits& fits) {
+  UsualSetting<double> setting;
+  try {
+    setting.value = json.optional_real(field);
+    if (setting.value && !(std::isfinite(*setting.value) && fits(*setting.value))) json.refuse_value(field, expected);
+  } catch (const Error& error) {
+    setting.problem = error.message();
+  }
+  return setting;
+}
+
+// Other programs write -1 for no bound, and Python's 50.0 is 50.
+UsualSetting<std::uint64_t> read_top_k(const JsonFields& json) {
+  constexpr double most = 1e9;
+  const auto is_count = [](double value) { return value >= -1 && value <= most && value == std::floor(value); };
+  const auto number = read_number(json, "top_k", "a whole number from 1, or 0 or -1 for all tokens", is_count);
+  UsualSetting<std::uint64_t> top_k{.value = {}, .problem = number.problem};
+  if (number.problem.empty() && number.value) top_k.value = static_cast<std::uint64_t>(std::max(0.0, *number.value));
+  return top_k;
+}
+
+// transformers takes the likeliest tokens until they reach top_p, and at least one; from 1 on it takes all.
+UsualSetting<double> read_top_p(const JsonFields& json) {
+  auto top_p = read_number(json, "top_p", "0 or above", [](double value) { return value >= 0; });
+  if (top_p.value) top_p.value = std::clamp(*top_p.value, std::numeric_limits<double>::min(), 1.0);
+  return top_p;
+}
+
+// Without sampling the temperature says nothing.
+UsualSetting<double> read_temperature(const JsonFields& json) {
+  try {
+    if (json.optional_flag("do_sample") == false) return {.value = 0.0, .problem = {}};
+  } catch (const Error& error) {
+    return {.value = {}, .problem = error.message()};
+  }
+  return read_number(json, "temperature", "0 or above", [](double value) { return value >= 0; });
+}
+
+std::string what_is_refused(const JsonFields& json, bool is_sampling) {
+  for (const Undone& one : undone) {
+    if (!json.has(one.field) || (one.only_if_sampling && !is_sampling)) continue;
+    if (is_undone(Json::parse(json.json(one.field)), one)) continue;
+    const Json values = Json::parse(one.values);
+    const bool is_null = values.empty() || values.front().is_array();
+    try {
+      json.refuse_value(one.field,
+                        str(is_null ? "null" : values.front().dump(), ", as inkling draws one token after the other"));
+    } catch (const Error& error) {
+      return error.message();
+    }
+  }
+  return {};
+}
+
 }  // namespace
+
+template <typename T>
+T UsualSetting<T>::or_else(T otherwise) const {
+  if (!problem.empty()) throw Error::input(problem);
+  return value.value_or(otherwise);
+}
+template struct UsualSetting<double>;
+template struct UsualSetting<std::uint64_t>;
 
 std::string print_generation_config(const TextEnds& ends) {
   Json json = {{"do_sample", true}, {"temperature", SamplingSettings{}.temperature}, {"top_k", 0}};
@@ -67,25 +149,22 @@ std::string print_generation_config(const TextEnds& ends) {
 
 GenerationConfig read_generation_config(const std::filesystem::path& folder, std::int64_t vocab_size) {
   GenerationConfig config;
-  const JsonFields model(folder / "config.json", "fetch or save the model again, or choose another");
+  const JsonFields model(folder / "config.json", model_remedy);
   if (!is_there(folder / file_name)) {
     config.ends = read_tokens(model, "eos_token_id", vocab_size);
     return config;
   }
-  const JsonFields json(folder / file_name, remedy);
-  for (const auto& [field, value] : undone) {
-    if (json.has(field) && !is_value(json, field, value)) {
-      config.refused = str((folder / file_name).string(), ": ", field, " is ", json.json(field), ", and must be ",
-                           *value == '\0' ? "null" : value, ", as inkling draws one token after the other; ", remedy);
-    }
-  }
+  const JsonFields json(folder / file_name, generation_remedy);
+  const bool is_sampling = !json.has("do_sample") || json.json("do_sample") != "false";
   config.ends = read_tokens(json.has("eos_token_id") ? json : model, "eos_token_id", vocab_size);
-  if (json.has("top_k")) config.top_k = json.count("top_k");
-  config.temperature = json.optional_real("temperature");
-  config.top_p = json.optional_real("top_p");
-  config.min_p = json.optional_real("min_p");
-  config.repetition_penalty = json.optional_real("repetition_penalty");
-  if (json.optional_flag("do_sample") == false) config.temperature = 0.0;
+  config.refused = what_is_refused(json, is_sampling);
+  const auto is_positive = [](double value) { return value > 0; };
+  const auto is_share = [](double value) { return value >= 0 && value <= 1; };
+  config.temperature = read_temperature(json);
+  config.top_k = read_top_k(json);
+  config.top_p = read_top_p(json);
+  config.min_p = read_number(json, "min_p", "from 0 to 1", is_share);
+  config.repetition_penalty = read_number(json, "repetition_penalty", "above 0", is_positive);
   return config;
 }
 

@@ -13,10 +13,21 @@
 
 namespace inkling {
 
+// What the file says of one setting. A value that cannot be used is only an error for whoever wants to use it, as a
+// flag may say something else.
+template <typename T>
+struct UsualSetting {
+  std::optional<T> value = {};
+  std::string problem = {};  // what is wrong with the value, as a message; empty if nothing is
+
+  T or_else(T otherwise) const;  // Throws Error input with the problem.
+};
+
 struct GenerationConfig {
-  std::vector<Token> ends = {};                                                             // text ends at any of them
-  std::optional<double> temperature = {}, top_p = {}, min_p = {}, repetition_penalty = {};  // 0: the likeliest token
-  std::optional<std::uint64_t> top_k = {};
+  std::vector<Token> ends = {};           // a text ends at any of them
+  UsualSetting<double> temperature = {};  // 0: the likeliest token
+  UsualSetting<double> top_p = {}, min_p = {}, repetition_penalty = {};
+  UsualSetting<std::uint64_t> top_k = {};  // 0: off
   std::string refused = {};  // what transformers would do and inkling does not, as a message; empty if there is nothing
 };
 
@@ -24,7 +35,8 @@ struct GenerationConfig {
 std::string print_generation_config(const TextEnds& ends);
 
 // Reads FOLDER/generation_config.json, and `ends` from config.json where it does not say them; tokens from vocab_size
-// on are left out. Throws Error input naming the field for a value of the wrong type.
+// on are left out. Throws Error input for a file that is no JSON and for ends of the wrong type. Only who samples reads
+// it: nothing in it stops an evaluation.
 GenerationConfig read_generation_config(const std::filesystem::path& folder, std::int64_t vocab_size);
 
 }  // namespace inkling

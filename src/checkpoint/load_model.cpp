@@ -15,8 +15,7 @@ LoadedModel load_model(const fs::path& folder, const Runtime& runtime, SavedWeig
   check_checkpoint(folder);
   const GptShape shape = read_shape(folder);
   const Runtime fitting = runtime_for(shape, runtime);
-  LoadedModel loaded{.folder = folder, .runtime = fitting, .arena = {}, .model = {}, .tokenizer = {}, .generation = {}};
-  loaded.generation = read_generation_config(folder, shape.vocab_size);
+  LoadedModel loaded{.folder = folder, .runtime = fitting, .arena = {}, .model = {}, .tokenizer = {}};
   if (holds_tokenizer(folder)) loaded.tokenizer = load_tokenizer(folder);
   if (loaded.tokenizer && loaded.tokenizer->vocab_size() > static_cast<std::uint64_t>(shape.vocab_size)) {
     throw Error::input(str(folder.string(), ": its tokenizer has ", format_count(loaded.tokenizer->vocab_size()),

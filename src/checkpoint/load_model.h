@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "checkpoint/generation_config.h"
 #include "checkpoint/model_weights.h"
 #include "model/arena.h"
 #include "model/model.h"
@@ -18,7 +17,6 @@ struct LoadedModel {
   std::unique_ptr<ParameterArena> arena;  // without gradients
   std::unique_ptr<Model> model;           // views into the arena
   std::unique_ptr<Tokenizer> tokenizer;   // null where the folder holds none
-  GenerationConfig generation;
 };
 
 // Opens a checkpoint or any folder of a family that it knows in Hugging Face's format. Throws Error input if the folder

@@ -31,10 +31,10 @@ std::vector<std::vector<Token>> encoded(const Tokenizer& tokenizer, std::span<co
   return all;
 }
 
-// The tokens at which a text ends: the writer's own, and the separator.
-std::vector<Token> ends_of(const Writer& writer) {
-  std::vector<Token> ends = writer.ends;
-  if (const auto separator = writer.tokenizer.separator()) ends.push_back(*separator);
+// The tokens at which a text ends: those that are asked for, and the separator.
+std::vector<Token> ends_of(const Tokenizer& tokenizer, const GenerationSettings& settings) {
+  std::vector<Token> ends = settings.ends;
+  if (const auto separator = tokenizer.separator()) ends.push_back(*separator);
   return ends;
 }
 
@@ -51,7 +51,7 @@ class Generation {
   Generation(const Writer& writer, std::span<const std::string> prompts, const GenerationSettings& settings,
              const Watcher& watcher)
       : tokenizer_(writer.tokenizer),
-        ends_(ends_of(writer)),
+        ends_(ends_of(tokenizer_, settings)),
         settings_(settings),
         watcher_(watcher),
         prompts_(encoded(tokenizer_, prompts)),
@@ -176,11 +176,7 @@ void check_settings(const GenerationSettings& settings) {
 std::vector<Sample> generate(const LoadedModel& model, std::span<const std::string> prompts,
                              const GenerationSettings& settings, const Watcher& watcher) {
   check_settings(settings);
-  if (!model.generation.refused.empty()) throw Error::input(model.generation.refused);
-  const Writer writer = {.model = *model.model,
-                         .runtime = model.runtime,
-                         .tokenizer = require_tokenizer(model),
-                         .ends = model.generation.ends};
+  const Writer writer = {.model = *model.model, .runtime = model.runtime, .tokenizer = require_tokenizer(model)};
   return Generation(writer, prompts, settings, watcher).run();
 }
 

@@ -19,8 +19,9 @@ struct GenerationSettings {
   SamplingSettings sampling;
   std::vector<std::string> stops = {};  // a sample ends before the first of these
   std::uint64_t seed = 1;
-  bool ignore_end = false;  // go on after the separator between documents, which then reads as a new line
-  bool cache = true;        // false: encode the whole context for every token, to check the cache
+  std::vector<Token> ends = {};  // a sample ends at any of them, as at the tokenizer's separator
+  bool ignore_end = false;       // go on after the separator between documents, which then reads as a new line
+  bool cache = true;             // false: encode the whole context for every token, to check the cache
 };
 
 // Throws Error input, naming the flag, for a value out of its range.
@@ -51,7 +52,6 @@ struct Writer {
   const Model& model;
   const Runtime& runtime;
   const Tokenizer& tokenizer;
-  std::vector<Token> ends = {};  // tokens at which a text ends, beside the tokenizer's separator
 };
 
 // Returns the samples in the order of their index. Sample n of a prompt is a function of (model, machine and its

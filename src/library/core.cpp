@@ -1,6 +1,8 @@
 // libinkling_core.so: the half of the library that needs LibTorch.
+#include "base/error.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/generation_config.h"
 #include "checkpoint/load_model.h"
 #include "config/config.h"
 #include "generate/generator.h"
@@ -20,7 +22,7 @@ RuntimeConfig runtime_config(const LoadOptions& options) {
 SamplingSettings sampling_settings(const SampleOptions& options, const GenerationConfig& defaults) {
   SamplingSettings sampling;
   const auto take = [](auto& setting, const auto& asked, const auto& usual) {
-    if (asked || usual) setting = asked ? *asked : *usual;
+    setting = asked ? *asked : usual.or_else(setting);
   };
   take(sampling.temperature, options.temperature, defaults.temperature);
   take(sampling.top_k, options.top_k, defaults.top_k);
@@ -31,15 +33,20 @@ SamplingSettings sampling_settings(const SampleOptions& options, const Generatio
 }
 
 struct Core : OpenModel {
-  Core(LoadedModel model, std::optional<c10::Stream> own) : loaded(std::move(model)), stream(own) {}
+  Core(LoadedModel model, std::optional<c10::Stream> own)
+      : loaded(std::move(model)),
+        usual(read_generation_config(loaded.folder, loaded.model->shape().vocab_size)),
+        stream(own) {}
 
   std::vector<std::string> samples(const std::string& prompt, std::uint64_t count,
                                    const SampleOptions& options) override {
+    if (!usual.refused.empty()) throw Error::input(usual.refused);
     const GenerationSettings settings{.count = count,
                                       .max_tokens = options.max_tokens,
-                                      .sampling = sampling_settings(options, loaded.generation),
+                                      .sampling = sampling_settings(options, usual),
                                       .stops = options.stops,
                                       .seed = options.seed,
+                                      .ends = usual.ends,
                                       .ignore_end = options.ignore_end};
     check_settings(settings);
     ScopedRuntime scope(loaded.runtime, stream);
@@ -53,6 +60,7 @@ struct Core : OpenModel {
   }
 
   LoadedModel loaded;
+  GenerationConfig usual;
   std::optional<c10::Stream> stream;
 };
 

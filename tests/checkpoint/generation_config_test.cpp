@@ -27,8 +27,8 @@ class GenerationConfigFile : public testing::Test {
 TEST_F(GenerationConfigFile, WhatInklingWritesIsWhatInklingSampleDoes) {
   const GenerationConfig config = read(print_generation_config({.first = 3, .last = 5}));
   EXPECT_EQ(config.ends, std::vector<Token>{5});
-  EXPECT_EQ(config.temperature, 0.8);
-  EXPECT_EQ(config.top_k, 0u) << "transformers' own default is 50";
+  EXPECT_EQ(config.temperature.value, 0.8);
+  EXPECT_EQ(config.top_k.value, 0u) << "transformers' own default is 50";
   EXPECT_EQ(config.refused, "");
   EXPECT_EQ(read(print_generation_config(TextEnds{})).ends, std::vector<Token>{7}) << "config.json says it";
 }
@@ -45,12 +45,57 @@ TEST_F(GenerationConfigFile, DefaultsOfSamplingAreRead) {
   const GenerationConfig config = read(
       R"({"do_sample": true, "temperature": 0.6, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1,
                "max_length": 4096, "transformers_version": "4.40.0", "num_beams": 1, "typical_p": 1.0})");
-  EXPECT_EQ(config.temperature, 0.6);
-  EXPECT_EQ(config.top_p, 0.9);
-  EXPECT_EQ(config.top_k, 20u);
-  EXPECT_EQ(config.min_p, 0.05);
-  EXPECT_EQ(config.repetition_penalty, 1.1);
-  EXPECT_EQ(read(R"({"do_sample": false, "temperature": 0.6})").temperature, 0.0) << "the likeliest token";
+  EXPECT_EQ(config.temperature.or_else(1.0), 0.6);
+  EXPECT_EQ(config.top_p.or_else(1.0), 0.9);
+  EXPECT_EQ(config.top_k.or_else(1), 20u);
+  EXPECT_EQ(config.min_p.or_else(1.0), 0.05);
+  EXPECT_EQ(config.repetition_penalty.or_else(1.0), 1.1);
+  EXPECT_EQ(read("{}").top_p.or_else(0.7), 0.7);
+}
+
+TEST_F(GenerationConfigFile, WithoutSamplingTakesTheLikeliestTokenWhateverElseItSays) {
+  for (const char* temperature : {"0.6", "0", "-1", "\"hot\"", "null"}) {
+    const auto config =
+        read(str(R"({"do_sample": false, "typical_p": 0.9, "top_h": 0.4, "temperature": )", temperature, "}"));
+    EXPECT_EQ(config.temperature.or_else(1.0), 0.0) << temperature;
+    EXPECT_EQ(config.refused, "");
+  }
+}
+
+// As transformers takes them, or takes them for nothing where it samples; -1 is what other programs write for no bound.
+TEST_F(GenerationConfigFile, ValuesAreReadHoweverTheyAreWritten) {
+  const auto top_k = [&](const std::string& value) { return read(str("{\"top_k\": ", value, "}")).top_k.or_else(7); };
+  EXPECT_EQ(top_k("-1"), 0u);
+  EXPECT_EQ(top_k("0"), 0u);
+  EXPECT_EQ(top_k("50.0"), 50u);
+  EXPECT_EQ(top_k("null"), 7u);
+  const auto top_p = [&](const std::string& value) { return read(str("{\"top_p\": ", value, "}")).top_p.or_else(0.5); };
+  EXPECT_EQ(top_p("1.5"), 1.0);
+  EXPECT_EQ(top_p("1"), 1.0);
+  EXPECT_GT(top_p("0"), 0.0) << "the likeliest token stays";
+  EXPECT_LT(top_p("0"), 1e-300);
+  EXPECT_EQ(read(R"({"temperature": 0})").temperature.or_else(1.0), 0.0);
+  for (const char* nothing : {R"("suppress_tokens": [])", R"("begin_suppress_tokens": [])", R"("bad_words_ids": [])",
+                              R"("sequence_bias": {})", R"("num_beams": null)", R"("num_beams": 1.0)",
+                              R"("no_repeat_ngram_size": 0)", R"("min_new_tokens": 0)", R"("guidance_scale": 1)",
+                              R"("typical_p": 1)", R"("penalty_alpha": 0.0)", R"("stop_strings": [])"}) {
+    EXPECT_EQ(read(str("{", nothing, "}")).refused, "") << nothing;
+  }
+}
+
+TEST_F(GenerationConfigFile, ABadValueIsAnErrorOfTheFileAndOnlyForWhoTakesIt) {
+  for (const auto& [field, value] :
+       {std::pair("temperature", "-1"), std::pair("temperature", "\"hot\""), std::pair("top_p", "-0.5"),
+        std::pair("top_k", "-2"), std::pair("top_k", "2.5"), std::pair("min_p", "2"),
+        std::pair("repetition_penalty", "0"), std::pair("repetition_penalty", "[1]")}) {
+    const GenerationConfig config = read(str("{\"", field, "\": ", value, "}"));
+    const std::string message = input_error([&] {
+      config.temperature.or_else(1.0), config.top_p.or_else(1.0), config.min_p.or_else(1.0);
+      config.repetition_penalty.or_else(1.0), config.top_k.or_else(1);
+    });
+    EXPECT_TRUE(contains(message, str("generation_config.json: ", field, " is ", value))) << message;
+    EXPECT_FALSE(contains(message, "--")) << message;
+  }
 }
 
 TEST_F(GenerationConfigFile, WhatInklingDoesNotDoIsNamed) {
@@ -59,7 +104,6 @@ TEST_F(GenerationConfigFile, WhatInklingDoesNotDoIsNamed) {
   EXPECT_TRUE(contains(refused(R"({"no_repeat_ngram_size": 3})"), "no_repeat_ngram_size is 3, and must be 0"));
   EXPECT_TRUE(contains(refused(R"({"bad_words_ids": [[1]]})"), "bad_words_ids is [[1]], and must be null"));
   EXPECT_TRUE(contains(refusal(R"({"eos_token_id": "</s>"})"), "eos_token_id is \"</s>\", and must be a token"));
-  EXPECT_TRUE(contains(refusal(R"({"temperature": "hot"})"), "temperature is \"hot\", and must be a number"));
 }
 
 constexpr std::string_view whole_file = R"({
@@ -95,11 +139,14 @@ TEST_F(GenerationConfigFile, AValueOfTheWrongTypeIsNamed) {
   for (const char* field :
        {"temperature", "top_p", "min_p", "repetition_penalty", "top_k", "do_sample", "eos_token_id"}) {
     for (const char* value : {"\"a\"", "{}", "[[]]", "[\"a\"]"}) {
-      const std::string message = refusal(str("{\"", field, "\": ", value, "}"));
+      const std::string message = input_error([&] {
+        const GenerationConfig config = read(str("{\"", field, "\": ", value, "}"));
+        config.temperature.or_else(1.0), config.top_p.or_else(1.0), config.min_p.or_else(1.0);
+        config.repetition_penalty.or_else(1.0), config.top_k.or_else(1);
+      });
       EXPECT_TRUE(contains(message, str("generation_config.json: ", field, " is "))) << message;
     }
   }
-  EXPECT_TRUE(contains(refusal(R"({"top_k": -1})"), "top_k is -1"));
   EXPECT_TRUE(contains(refusal(R"({"eos_token_id": [-1]})"), "eos_token_id is [-1]"));
   EXPECT_TRUE(read(R"({"eos_token_id": 18446744073709551615})").ends.empty());
 }

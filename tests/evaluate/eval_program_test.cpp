@@ -71,6 +71,17 @@ TEST_F(EvalProgram, ScoresTheValidationSplit) {
   EXPECT_EQ(outcome.out.find("best possible"), std::string::npos);
 }
 
+TEST_F(EvalProgram, WhatOnlySamplingReadsDoesNotStopAnEvaluation) {
+  const std::string loss = run("chars --text text.txt").out;
+  fs::remove(folder / "chars/state.json");
+  for (const char* json : {"{\"temperature\": \"hot\", \"num_beams\": 4, \"eos_token_id\": \"</s>\"}", "no JSON", ""}) {
+    write_file(folder / "chars/generation_config.json", json);
+    const Outcome outcome = run("chars --text text.txt");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, loss);
+  }
+}
+
 TEST_F(EvalProgram, JsonSaysWhatThePageSays) {
   const Dataset dataset = open_dataset(folder / "chars-data");
   const auto result = nlohmann::json::parse(run("chars --json").out);

@@ -33,8 +33,7 @@ inline LoadedModel make_loaded_model(std::unique_ptr<Tokenizer> tokenizer, std::
           .runtime = runtime,
           .arena = std::move(made.arena),
           .model = std::move(made.model),
-          .tokenizer = std::move(tokenizer),
-          .generation = {}};
+          .tokenizer = std::move(tokenizer)};
 }
 
 inline LoadedModel make_loaded_model(std::unique_ptr<Tokenizer> tokenizer, std::int64_t block_size,

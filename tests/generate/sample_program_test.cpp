@@ -95,6 +95,29 @@ TEST_F(SampleProgram, CheckpointThatIsNotAsItWasSavedIsRefused) {
   expect_refused("flipped --max-tokens 5", {"flipped/model.safetensors: its bytes are not those that were saved"});
 }
 
+TEST_F(SampleProgram, WhatTheFolderSaysOfSamplingIsBlamedOnTheFolderAndAFlagOverridesIt) {
+  fs::copy(*files / "chars", *files / "elsewhere");
+  fs::remove(*files / "elsewhere/state.json");
+  const auto says = [&](const std::string& json) { write_file(*files / "elsewhere/generation_config.json", json); };
+  const std::string flags = "elsewhere --prompt 'a b' --max-tokens 20 ";
+  says(R"({"do_sample": true, "temperature": -1, "top_k": 3})");
+  expect_refused(flags,
+                 {"elsewhere/generation_config.json: temperature is -1, and must be 0 or above; take the field out"});
+  const std::string by_flags = run("chars --prompt 'a b' --max-tokens 20 --temperature 1 --top-k 3").out;
+  EXPECT_EQ(run(flags + "--temperature 1").out, by_flags);
+  says(R"({"do_sample": true, "temperature": 1, "top_k": 3.0, "suppress_tokens": [], "num_beams": null})");
+  EXPECT_EQ(run(flags).out, by_flags);
+  says(R"({"do_sample": true, "temperature": 1, "top_k": -1})");
+  EXPECT_EQ(run(flags).out, run("chars --prompt 'a b' --max-tokens 20 --temperature 1").out);
+  says(R"({"num_beams": 4})");
+  expect_refused(flags + "--temperature 1", {"generation_config.json: num_beams is 4, and must be 1"});
+}
+
+TEST_F(SampleProgram, ANameOnTheHubIsRefusedWithTheCommandThatFetchesIt) {
+  expect_refused("openai-community/gpt2", {"hf download openai-community/gpt2 --local-dir models/gpt2"});
+  expect_refused("gpt2", {"hf download openai-community/gpt2 --local-dir models/gpt2"});
+}
+
 TEST_F(SampleProgram, PrintsPromptAndTextAndNothingElse) {
   const Outcome outcome = run("chars --prompt 'a b' --max-tokens 20");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
