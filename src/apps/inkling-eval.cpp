@@ -49,7 +49,7 @@ Config find_config(const Flags& flags, const fs::path& folder) {
   if (!flags.config.empty()) return load_config(flags.config, flags.overrides);
   const fs::path path = folder / "config.yaml";
   if (is_there(path)) return load_kept_config(path, flags.overrides);
-  // Texts need none of the settings but data.jsonl_field, questions need none.
+  // Texts need none of the settings but data.jsonl_field and data.raw, questions need none.
   if (!flags.texts.empty() || !flags.choices.empty())
     return parse_config("data: {source: none}", "flags", flags.overrides);
   throw Error::input(str(folder.string(),
@@ -122,7 +122,8 @@ int evaluate(int argc, char** argv) {
     const ChoiceFile file = read_choices(flags.choices, model, flags.strict ? Unusable::refuse : Unusable::pass_over);
     print(std::cout, evaluate_choices(*model.model, model.runtime, file), file, settings);
   } else if (!flags.texts.empty()) {
-    const TextSettings text{.files = flags.texts, .jsonl_field = config.data.jsonl_field, .stride = flags.stride};
+    const TextSettings text{
+        .files = flags.texts, .jsonl_field = config.data.jsonl_field, .raw = config.data.raw, .stride = flags.stride};
     print(std::cout, evaluate_text(model, text), text, settings);
   } else {
     evaluate_split(model, config, flags, settings);

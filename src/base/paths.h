@@ -22,6 +22,9 @@ std::vector<std::string> names_in(const std::filesystem::path& folder);
 // The path without a slash at its end: "runs/a" for "runs/a/".
 std::filesystem::path without_slash(const std::filesystem::path& path);
 
+// What the name ends in, from its last dot on, in lower case (A to Z): ".gz" for "Texts.TXT.GZ"; empty without a dot.
+std::string ending_of(const std::filesystem::path& path);
+
 // The folder that holds `path` ("." for a bare name).
 std::filesystem::path folder_of(const std::filesystem::path& path);
 

@@ -4,15 +4,18 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "config/values.h"
 
 namespace inkling {
 namespace {
 
-SourceKind kind_of(std::string_view path) {
-  if (path.ends_with(".grammar")) return SourceKind::grammar;
-  if (path.ends_with(".bin")) return SourceKind::token_files;
+SourceKind kind_of(const DataConfig& data, std::string_view path) {
+  if (data.raw) return SourceKind::text;
+  const std::string ending = ending_of(path);
+  if (ending == ".grammar") return SourceKind::grammar;
+  if (ending == ".bin") return SourceKind::token_files;
   return SourceKind::text;
 }
 
@@ -105,11 +108,11 @@ class FitChecker {
     if (data.source.empty()) {
       refuse({"data.source"}, "data.source is missing; write the text to train on, such as source: my.txt, in data:");
     }
-    const SourceKind kind = kind_of(data.source.front());
+    const SourceKind kind = kind_of(data, data.source.front());
     for (const auto& [key, sources] :
          {std::pair{"data.source", &data.source}, std::pair{"data.validation_source", &data.validation_source}}) {
       for (const std::string& path : *sources) {
-        if (kind_of(path) != kind) {
+        if (kind_of(data, path) != kind) {
           refuse({key}, str(key, " names ", shown(path), " beside ", shown(data.source.front()),
                             "; all sources are text, or all are .bin token files, or there is one .grammar"));
         }
@@ -246,7 +249,7 @@ void check_fit(const Config& config) { FitChecker(config).check(); }
 void check_model_fit(const Config& config) { FitChecker(config).check_model(); }
 
 SourceKind source_kind(const DataConfig& data) {
-  return data.source.empty() ? SourceKind::text : kind_of(data.source.front());
+  return data.source.empty() ? SourceKind::text : kind_of(data, data.source.front());
 }
 
 }  // namespace inkling

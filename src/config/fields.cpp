@@ -133,9 +133,10 @@ void fields(Fields& f, TokenizerConfig& c) {
 }
 
 void fields(Fields& f, DataConfig& c) {
-  f.add("source", c.source, TextList{"a path"}, refuse, "Text to train on: files, folders and `.jsonl`, also compressed as `.gz` or `.zst`; or one `.grammar`; or ready token files, `.bin`. One path or a list; `*` stands for any part of a name.");
+  f.add("source", c.source, TextList{"a path"}, refuse, "Text to train on: files, folders, `.jsonl` and `.json`, also compressed as `.gz` or `.zst`; or one `.grammar`; or ready token files, `.bin`. One path or a list; `*` stands for any part of a name.");
   f.add("validation_source", c.validation_source, TextList{"a path"}, refuse, "Text to validate on, likewise. Without one it is the tail of each source, the last stories of a grammar, or the token files with `val` in their name.");
-  f.add("jsonl_field", c.jsonl_field, Text{"a name"}, refuse, "The field of a `.jsonl` line that holds the text.");
+  f.add("jsonl_field", c.jsonl_field, Text{"a name"}, refuse, "The field of a JSON object that holds the text.");
+  f.add("raw", c.raw, TrueOrFalse{}, refuse, "Whether to take every file as one text, byte by byte, whatever it is (`.gz` and `.zst` decompressed): also JSON, tables, pages and files of other programs.");
   f.add("vocab_size", c.vocab_size, whole(0, largest_vocabulary), refuse, "Vocabulary of ready token files, where it is required; 0 with every other source.");
   f.add("headerless", c.headerless, TrueOrFalse{}, refuse, "Whether ready token files have no header and are 16-bit tokens from their first byte on, as nanoGPT's train.bin and val.bin are.");
   f.section("tokenizer", c.tokenizer, "How text becomes tokens. Ready token files need none.");

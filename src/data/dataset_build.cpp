@@ -1,5 +1,7 @@
 #include "data/dataset_build.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -107,6 +109,30 @@ class SplitWriter {
   std::unique_ptr<TokenShardWriter> shard_;
 };
 
+// Zero bytes in text, which are mostly what is left of another encoding or of a program's file.
+class ZeroBytes {
+ public:
+  void add(const PartOfText& part) {
+    const std::size_t zero = part.text.find('\0');
+    if (zero == std::string_view::npos) return;
+    const auto begin = part.text.begin();
+    const auto lines = part.place.one_line ? 0 : std::count(begin, begin + static_cast<std::ptrdiff_t>(zero), '\n');
+    if (count_ == 0) first_ = str(part.place.path->string(), ":", part.place.line + static_cast<std::uint64_t>(lines));
+    count_ += static_cast<std::uint64_t>(std::count(begin, part.text.end(), '\0'));
+  }
+
+  void warn() const {
+    if (count_ == 0) return;
+    log_warning(str(format_count(count_), count_ == 1 ? " zero byte" : " zero bytes",
+                    " in the text will be learned as characters: is it UTF-8? The first is at ", first_,
+                    "; tr -d '\\000' removes them"));
+  }
+
+ private:
+  std::uint64_t count_ = 0;
+  std::string first_;
+};
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const Corpus& corpus) {
@@ -136,9 +162,11 @@ Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const E
     batch.split = next;
   };
   TextVisitor visitor;
+  ZeroBytes zeros;
   bool between_documents = true;
   visitor.part_length = [&](std::string_view text, bool more) { return tokenizer.part_length(text, more); };
   visitor.part = [&](const PartOfText& part) {
+    zeros.add(part);
     if (part.split != batch.split || batch.text.size() >= batch_bytes) send(part.split);
     batch.text += part.text;
     batch.parts.push_back({part.text.size(), part.place, std::exchange(between_documents, false)});
@@ -151,6 +179,7 @@ Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const E
   visitor.lone_surrogates = [&](const Place& place, std::size_t count) { lone.add(place, count); };
   const std::vector<std::string> hashes = visit_corpus(corpus, visitor, "encoding");
   lone.warn();
+  if (tokenizer.kind() != "byte") zeros.warn();
   send(Split::train);
   work.finish();
 

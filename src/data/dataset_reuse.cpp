@@ -104,7 +104,8 @@ std::map<std::string, std::string> deciding_settings(const DataConfig& config, c
     return settings;
   }
   if (config.validation_source.empty()) settings["data.val_fraction"] = format_shortest(config.val_fraction);
-  if (corpus.has_jsonl()) settings["data.jsonl_field"] = config.jsonl_field;
+  if (corpus.has_json()) settings["data.jsonl_field"] = config.jsonl_field;
+  if (config.raw) settings["data.raw"] = "true";  // older data sets have no such line
   if (corpus.kind == SourceKind::grammar) {
     settings["data.stories"] = str(config.stories);
     settings["data.grammar_seed"] = str(config.grammar_seed);

@@ -10,9 +10,11 @@
 #include "base/error.h"
 #include "base/file_errors.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
 #include "data/dataset_manifest.h"
+#include "formats/foreign_file.h"
 #include "formats/pickle.h"
 
 namespace inkling {
@@ -20,8 +22,9 @@ namespace inkling {
 namespace {
 
 FileKind kind_of(const fs::path& path) {
-  const std::string extension = decompressed_name(path).extension().string();
-  if (extension == ".jsonl") return FileKind::jsonl;
+  const std::string extension = ending_of(decompressed_name(path));
+  if (extension == ".jsonl" || extension == ".ndjson" || extension == ".jsonlines") return FileKind::jsonl;
+  if (extension == ".json") return FileKind::json;
   if (extension == ".grammar") return FileKind::grammar;
   if (extension == ".bin") return FileKind::tokens;
   return FileKind::text;
@@ -39,28 +42,78 @@ std::string missing_remedy(const fs::path& path, std::string_view setting) {
   return str("write a path that starts from ", fs::current_path(ignored).string(), another);
 }
 
-std::vector<SourceFile> list_folder(const fs::path& folder) {
-  std::vector<SourceFile> files;
-  fs::recursive_directory_iterator entry(folder), end;
-  for (; entry != end; ++entry) {
-    if (entry->is_directory()) {
-      if (entry->is_symlink()) continue;
-      if (is_hidden(entry->path()) || is_dataset_folder(entry->path())) entry.disable_recursion_pending();
-    } else if (!is_hidden(entry->path()) && entry->is_regular_file()) {
-      SourceFile file = examine_file(entry->path());
-      if (file.stamp.size > 0) files.push_back(std::move(file));
-    }
+// Files that are not read, for one line about all of them.
+struct PassedOver {
+  std::size_t count = 0;
+  std::string first;  // "letters/.git"
+
+  void add(const fs::path& path) {
+    if (count++ == 0 || path.string() < first) first = path.string();
   }
-  std::sort(files.begin(), files.end(), [](const SourceFile& left, const SourceFile& right) {
+};
+
+struct Folder {
+  std::vector<SourceFile> files;    // sorted by path
+  PassedOver hidden, without_text;  // the second: pictures and the like
+  PassedOver to_convert;
+};
+
+void add_file(const fs::path& path, bool raw, Folder& folder) {
+  const auto foreign = raw ? std::nullopt : foreign_by_name(path);
+  if (foreign) return (foreign->holds_no_text ? folder.without_text : folder.to_convert).add(path);
+  if (!raw && is_named_pickle(path)) return folder.to_convert.add(path);
+  SourceFile file = examine_file(path);
+  if (file.stamp.size > 0) folder.files.push_back(std::move(file));
+}
+
+Folder list_folder(const fs::path& path, bool raw) {
+  Folder folder;
+  fs::recursive_directory_iterator entry(path), end;
+  for (; entry != end; ++entry) {
+    const bool is_folder = entry->is_directory();
+    if (is_folder && entry->is_symlink()) continue;
+    if (is_hidden(entry->path())) folder.hidden.add(entry->path());
+    if (is_folder && (is_hidden(entry->path()) || is_dataset_folder(entry->path()))) entry.disable_recursion_pending();
+    if (is_folder || is_hidden(entry->path())) continue;
+    const bool leads_nowhere = entry->is_symlink() && !entry->exists();  // its text would be missed
+    if (entry->is_regular_file() || leads_nowhere) add_file(entry->path(), raw, folder);
+  }
+  std::sort(folder.files.begin(), folder.files.end(), [](const SourceFile& left, const SourceFile& right) {
     return left.path.generic_string() < right.path.generic_string();
   });
-  return files;
+  return folder;
+}
+
+void refuse_to_convert(const fs::path& path, const PassedOver& files) {
+  try {
+    refuse_foreign_name(files.first);
+  } catch (const Error& first) {
+    if (files.count == 1) throw;
+    throw Error::input(str(path.string(), " holds ", format_count(files.count),
+                           " files that are no texts as they stand; the first: ", first.message()));
+  }
+}
+
+std::vector<SourceFile> files_of_folder(const fs::path& path, const SourceOptions& options) {
+  Folder folder = list_folder(path, options.raw);
+  if (folder.to_convert.count > 0) refuse_to_convert(path, folder.to_convert);
+  const auto tell = [&](const PassedOver& files, std::string_view one, std::string_view several) {
+    return str(options.setting, ": ", path.string(), ": passed over ", format_count(files.count),
+               files.count == 1 ? one : several, " (", files.first, files.count > 1 ? ", …)" : ")");
+  };
+  if (folder.hidden.count > 0) {
+    log_info(tell(folder.hidden, " hidden file or folder", " hidden files and folders"));
+  }
+  if (folder.without_text.count > 0) {
+    log_warning(tell(folder.without_text, " file that holds no text", " files that hold no text"));
+  }
+  return std::move(folder.files);
 }
 
 // The paths an entry stands for: itself, or what a pattern like "shards/train_*.bin" matches, sorted.
 std::vector<fs::path> paths_of(const std::string& entry, std::string_view setting) {
   std::error_code code;
-  if (fs::exists(entry, code)) return {entry};
+  if (fs::exists(entry, code) || fs::is_symlink(entry, code)) return {entry};
   if (entry.find_first_of("*?[") == std::string::npos) {
     throw Error::input(str(setting, ": ", entry, " does not exist: ", missing_remedy(entry, setting)));
   }
@@ -74,11 +127,19 @@ std::vector<fs::path> paths_of(const std::string& entry, std::string_view settin
   return paths;
 }
 
-Source list_source(const std::string& entry, std::string_view setting) {
+std::vector<SourceFile> files_at(const fs::path& path, const SourceOptions& options) {
+  if (fs::is_directory(path)) return files_of_folder(path, options);
+  std::vector<SourceFile> files{examine_file(path)};
+  if (!options.raw) refuse_foreign_name(path);
+  return files;
+}
+
+Source list_source(const std::string& entry, const SourceOptions& options) {
+  const std::string_view setting = options.setting;
   Source source{entry, {}};
   try {
     for (const fs::path& path : paths_of(entry, setting)) {
-      std::vector<SourceFile> files = fs::is_directory(path) ? list_folder(path) : std::vector{examine_file(path)};
+      std::vector<SourceFile> files = files_at(path, options);
       std::move(files.begin(), files.end(), std::back_inserter(source.files));
     }
   } catch (const fs::filesystem_error& error) {
@@ -88,8 +149,17 @@ Source list_source(const std::string& entry, std::string_view setting) {
   if (source.files.empty()) {
     throw Error::input(str(setting, ": the folder ", entry, " holds no text: hidden and empty files do not count"));
   }
+  for (SourceFile& file : source.files) {
+    if (options.raw) file.kind = FileKind::raw;
+    file.any_encoding = options.any_encoding;
+  }
   if (source.size() == 0) throw Error::input(str(entry, ":1: the file is empty: put text into it or name another"));
   return source;
+}
+
+[[noreturn]] void refuse_foreign(const fs::path& path, const ForeignFile& foreign) {
+  throw Error::input(
+      str(path.string(), " is ", foreign.what, ": ", foreign.remedy, "; data.raw: true takes its bytes as they are"));
 }
 
 }  // namespace
@@ -102,7 +172,14 @@ std::uint64_t Source::size() const {
 
 SourceFile examine_file(const fs::path& path) {
   struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) throw_read_error(path, errno);
+  if (::stat(path.c_str(), &status) != 0) {
+    const int reason = errno;
+    std::error_code none;
+    const fs::path aim = fs::read_symlink(path, none);
+    if (reason != ENOENT || aim.empty()) throw_read_error(path, reason);
+    throw Error::input(str(path.string(), " is a link to ", aim.string(),
+                           ", which does not exist: fetch the file, or remove the link"));
+  }
   if (!S_ISREG(status.st_mode)) {
     throw Error::input(
         str(path.string(), " is not a regular file: it is read more than once, so save it as a file first"));
@@ -111,21 +188,24 @@ SourceFile examine_file(const fs::path& path) {
       .size = static_cast<std::uint64_t>(status.st_size),
       .mtime_ns = static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec,
       .inode = static_cast<std::uint64_t>(status.st_ino)};
-  return {path, kind_of(path), compression_of(path), stamp};
+  return {.path = path, .kind = kind_of(path), .compression = compression_of(path), .stamp = stamp};
 }
 
-void refuse_no_text(const SourceFile& file) {
-  if (is_named_pickle(file.path)) refuse_pickle(file.path);
-  const std::string name = file.path.string(), ending = decompressed_name(file.path).extension().string();
-  if (ending == ".tar" || ending == ".tgz" || ending == ".tzst") {
-    throw Error::input(str(name, " is an archive of files: unpack it and name its folder or its files"));
-  }
-  if (ending == ".safetensors") throw Error::input(str(name, " holds a model's weights, not text: name the text"));
+void refuse_foreign_name(const fs::path& path) {
+  if (is_named_pickle(path)) refuse_pickle(path);
+  if (const auto foreign = foreign_by_name(path)) refuse_foreign(path, *foreign);
 }
 
-std::vector<Source> list_sources(const std::vector<std::string>& entries, std::string_view setting) {
+void refuse_foreign_front(const SourceFile& file, std::string_view front) {
+  if (file.kind == FileKind::raw) return;
+  if (const auto foreign = foreign_by_front(file.path, front)) refuse_foreign(file.path, *foreign);
+  if (file.any_encoding && file.kind == FileKind::text) return;
+  if (const auto wide = wide_text(file.path, front)) refuse_foreign(file.path, *wide);
+}
+
+std::vector<Source> list_sources(const std::vector<std::string>& entries, const SourceOptions& options) {
   std::vector<Source> sources;
-  for (const std::string& entry : entries) sources.push_back(list_source(entry, setting));
+  for (const std::string& entry : entries) sources.push_back(list_source(entry, options));
   return sources;
 }
 

@@ -11,10 +11,12 @@
 
 namespace inkling {
 
-// Told by the name's ending; for text and .jsonl, by what it is without .gz or .zst.
+// Told by the name's ending, in any case; for what may be compressed, by what it is without .gz or .zst.
 enum class FileKind {
   text,     // one document
-  jsonl,    // *.jsonl: a JSON object a line, one document each
+  raw,      // one document, whatever it holds: data.raw
+  jsonl,    // *.jsonl, .ndjson, .jsonlines: a JSON object a line, one document each
+  json,     // *.json: a list of objects or strings, or one of them after another, one document each
   grammar,  // *.grammar: expanded into stories, one document each
   tokens,   // *.bin: token shards, used where they are
 };
@@ -33,6 +35,7 @@ struct SourceFile {
   FileKind kind = FileKind::text;
   Compression compression = Compression::none;
   FileStamp stamp;
+  bool any_encoding = false;  // a text may be in UTF-16 and the like, because its tokenizer takes any bytes
 };
 
 // One entry of data.source or data.validation_source.
@@ -46,14 +49,26 @@ struct Source {
 // A file as it is now. Throws Error input if it is missing or not a regular file.
 SourceFile examine_file(const std::filesystem::path& path);
 
-// Throws Error input if the file's name says that it is an archive of files (.tar, compressed or not, .tgz, .tzst), a
-// Python pickle, or a model's weights (.safetensors): they would be read as text.
-void refuse_no_text(const SourceFile& file);
+// Throws Error input with what to do if the file is no text as it stands, by its name: a Python pickle, or what
+// formats/foreign_file.h lists.
+void refuse_foreign_name(const std::filesystem::path& path);
+
+// The same by how its text begins, of which `front` is the first bytes_of_front bytes: also for text in UTF-16 or
+// UTF-32, unless any encoding is right. Passes a raw file.
+void refuse_foreign_front(const SourceFile& file, std::string_view front);
+
+struct SourceOptions {
+  std::string_view setting;  // "data.source", for messages
+  bool raw = false;          // every file is of that kind, whatever its name says
+  bool any_encoding = false;
+};
 
 // Finds the files of every entry. An entry may be a shell pattern (*, ?, […]), which stands for everything that it
-// matches. A folder stands for the regular files below it, sorted by path; hidden files and folders, empty files and
-// folders that inkling-prepare has made are passed over, and links to folders are not followed. Throws Error input
-// naming `setting` for an entry that does not exist (with the nearest name that does) or holds no text.
-std::vector<Source> list_sources(const std::vector<std::string>& entries, std::string_view setting);
+// matches. A folder stands for the regular files below it, sorted by path. Hidden files and folders are passed over,
+// and so is what can hold no text, such as a picture, both with a line that counts them; so are empty files and folders
+// that inkling-prepare has made, and links to folders are not followed. Throws Error input naming the setting for an
+// entry that does not exist (with the nearest name that does) or holds no text, and for files that would have to be
+// converted first: the person might miss them.
+std::vector<Source> list_sources(const std::vector<std::string>& entries, const SourceOptions& options);
 
 }  // namespace inkling

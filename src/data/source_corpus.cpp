@@ -18,16 +18,17 @@ namespace inkling {
 
 namespace {
 
+bool is_one_document(const SourceFile& file) { return file.kind == FileKind::text || file.kind == FileKind::raw; }
+
 bool is_single_text(const std::vector<Source>& sources) {
-  return sources.size() == 1 && sources[0].files.size() == 1 && sources[0].files[0].kind == FileKind::text;
+  return sources.size() == 1 && sources[0].files.size() == 1 && is_one_document(sources[0].files[0]);
 }
 
 // Refuses token files and grammars among text, as they would be read as text.
 void refuse_mixture(const std::vector<Source>& sources) {
   for (const Source& source : sources) {
     for (const SourceFile& file : source.files) {
-      refuse_no_text(file);
-      if (file.kind == FileKind::text || file.kind == FileKind::jsonl) continue;
+      if (file.kind != FileKind::tokens && file.kind != FileKind::grammar) continue;
       if (file.compression != Compression::none) {
         throw Error::input(
             str("data.source: ", file.path.string(), " is compressed, and only text is read so: decompress it"));
@@ -64,8 +65,10 @@ void append(std::vector<PlannedFile>& plan, std::vector<PlannedFile> more) {
 }
 
 void examine_text(const DataConfig& config, Corpus& corpus) {
-  std::vector<Source> sources = list_sources(config.source, "data.source");
-  const std::vector<Source> validation = list_sources(config.validation_source, "data.validation_source");
+  const bool any_encoding = config.tokenizer.kind == TokenizerKind::byte;
+  std::vector<Source> sources = list_sources(config.source, {"data.source", config.raw, any_encoding});
+  const std::vector<Source> validation =
+      list_sources(config.validation_source, {"data.validation_source", config.raw, any_encoding});
   refuse_mixture(sources);
   refuse_mixture(validation);
   warn_of_overlap(sources, validation);
@@ -79,7 +82,7 @@ void examine_text(const DataConfig& config, Corpus& corpus) {
 }
 
 void examine_grammar(const DataConfig& config, Corpus& corpus) {
-  corpus.files = plan_whole(list_sources(config.source, "data.source"), Split::train);
+  corpus.files = plan_whole(list_sources(config.source, {"data.source"}), Split::train);
   corpus.several_documents = true;
   corpus.stories = config.stories;
   corpus.grammar_seed = config.grammar_seed;
@@ -94,14 +97,14 @@ bool is_named_validation(const SourceFile& file) {
 
 void examine_tokens(const DataConfig& config, Corpus& corpus) {
   if (config.headerless) corpus.layout = TokenLayout::headerless;
-  corpus.files = plan_whole(list_sources(config.source, "data.source"), Split::train);
+  corpus.files = plan_whole(list_sources(config.source, {"data.source"}), Split::train);
   if (config.validation_source.empty()) {
     for (PlannedFile& planned : corpus.files) {
       if (is_named_validation(planned.file)) planned.train_bytes = 0;
     }
   } else {
     append(corpus.files,
-           plan_whole(list_sources(config.validation_source, "data.validation_source"), Split::validation));
+           plan_whole(list_sources(config.validation_source, {"data.validation_source"}), Split::validation));
   }
   std::size_t training = 0;
   for (const PlannedFile& planned : corpus.files) {
@@ -136,9 +139,10 @@ void refuse_changed(const SourceFile& file) {
 
 }  // namespace
 
-bool Corpus::has_jsonl() const {
-  return std::any_of(files.begin(), files.end(),
-                     [](const PlannedFile& planned) { return planned.file.kind == FileKind::jsonl; });
+bool Corpus::has_json() const {
+  return std::any_of(files.begin(), files.end(), [](const PlannedFile& planned) {
+    return planned.file.kind == FileKind::jsonl || planned.file.kind == FileKind::json;
+  });
 }
 
 Corpus examine_corpus(const DataConfig& config) {

@@ -24,7 +24,7 @@ struct Corpus {
   std::uint64_t stories = 0, grammar_seed = 0;    // of a grammar only
   std::uint64_t training_stories = 0;             // this many come first; the others are for validation
 
-  bool has_jsonl() const;
+  bool has_json() const;  // a file of JSON, which data.jsonl_field is for
 };
 
 // Throws Error input for sources that are missing, empty or do not go together.

@@ -1,4 +1,4 @@
-// One line of a .jsonl file: the string in one field of a JSON object.
+// A document in a file of JSON: the string in one field of an object.
 #pragma once
 
 #include <string>
@@ -12,5 +12,8 @@ namespace inkling {
 // Throws Error input at `place` for a line that is not JSON (with the column) or not an object, and for a field that is
 // missing (naming those that are there), given twice or not a string.
 std::string read_json_field(std::string_view line, const std::string& field, const Place& place);
+
+// Does the same with a value of a .json file (JsonElements), which begins at `place` and may also be a string.
+std::string read_json_element(std::string_view element, const std::string& field, const Place& place);
 
 }  // namespace inkling

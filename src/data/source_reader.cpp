@@ -3,80 +3,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "data/file_stream.h"
+#include "data/source_json.h"
 #include "data/source_jsonl.h"
 #include "formats/json_text.h"
 
 namespace inkling {
 
 namespace {
-
-constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
-// This is far above any document that people train on, and low enough to hold it several times over below 1 GiB.
-constexpr std::size_t max_document_line = std::size_t{128} << 20;
-
-// A file read from front to back through a buffer that keeps what the consumer has not taken yet.
-class FileStream {
- public:
-  FileStream(const SourceFile& source, const TextVisitor& visitor) : visitor_(visitor) {
-    if (source.compression == Compression::none) {
-      plain_.emplace(source.path);
-    } else {
-      compressed_.emplace(source.path);
-    }
-  }
-
-  // Bytes at hand, from offset() on.
-  std::string_view view() const { return std::string_view(buffer_).substr(taken_); }
-  std::uint64_t offset() const { return read_ - view().size(); }
-  bool at_end() const { return at_end_; }
-  void take(std::size_t bytes) { taken_ += bytes; }
-
-  // Adds the next chunk to what is at hand.
-  void read_more() {
-    buffer_.erase(0, taken_);
-    taken_ = 0;
-    const std::size_t kept = buffer_.size();
-    buffer_.resize(kept + chunk_bytes);
-    const std::span<std::byte> free(reinterpret_cast<std::byte*>(buffer_.data()) + kept, chunk_bytes);
-    const std::size_t count = compressed_ ? compressed_->read(free) : plain_->read_some(read_, free);
-    buffer_.resize(kept + count);
-    if (plain_) hasher_.update(free.first(count));
-    read_ += count;
-    at_end_ = count == 0;
-    if (visitor_.advance) visitor_.advance(bytes_of_file() - told_);
-    told_ = bytes_of_file();
-  }
-
-  // Of the file, once it has been read to its end.
-  std::string hash() const { return compressed_ ? compressed_->hash() : hasher_.hex(); }
-
- private:
-  std::uint64_t bytes_of_file() const { return compressed_ ? compressed_->bytes_read() : read_; }
-
-  std::optional<InputFile> plain_;  // one of the two
-  std::optional<CompressedFile> compressed_;
-  const TextVisitor& visitor_;
-  Hasher hasher_;
-  std::string buffer_;
-  std::size_t taken_ = 0;
-  std::uint64_t read_ = 0;  // bytes of text
-  std::uint64_t told_ = 0;  // bytes of the file that the visitor knows of
-  bool at_end_ = false;
-};
-
-void skip_byte_order_mark(FileStream& stream) {
-  while (stream.view().size() < byte_order_mark.size() && !stream.at_end()) stream.read_more();
-  if (stream.view().starts_with(byte_order_mark)) stream.take(byte_order_mark.size());
-}
 
 // Visits a text file from the stream's offset, which is at `place`, up to `end`; returns the place behind it.
 Place visit_lines(FileStream& stream, std::uint64_t end, Split split, Place place, const TextVisitor& visitor) {
@@ -109,23 +47,43 @@ void visit_text_file(FileStream& stream, const PlannedFile& planned, const TextV
   visit_lines(stream, most_text_bytes(planned.file), Split::validation, cut, visitor);
 }
 
-// Visits one line of .jsonl, which begins at byte `begin` of its file. A document across the cut is cut in proportion.
-void visit_json_line(std::string_view line, std::uint64_t begin, const PlannedFile& planned, const std::string& field,
+// Visits a document of JSON, which takes the file's bytes from `begin` to `end`. One across the cut is cut in
+// proportion.
+void visit_json_text(std::string_view text, std::uint64_t begin, std::uint64_t end, const PlannedFile& planned,
                      const Place& place, const TextVisitor& visitor) {
-  if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return;
-  const std::string text = read_json_field(line, field, place);
-  const std::size_t lone = visitor.lone_surrogates ? count_lone_surrogates(line) : 0;
-  if (lone > 0) visitor.lone_surrogates(place, lone);
-  const std::uint64_t end = begin + line.size();
   std::size_t cut = 0;
   if (end <= planned.train_bytes) {
     cut = text.size();
   } else if (begin < planned.train_bytes) {
-    const double share = static_cast<double>(planned.train_bytes - begin) / static_cast<double>(line.size());
+    const double share = static_cast<double>(planned.train_bytes - begin) / static_cast<double>(end - begin);
     cut = character_start(text, static_cast<std::size_t>(share * static_cast<double>(text.size())));
   }
-  visit_text(Split::train, std::string_view(text).substr(0, cut), place, visitor);
-  visit_text(Split::validation, std::string_view(text).substr(cut), place, visitor);
+  visit_text(Split::train, text.substr(0, cut), place, visitor);
+  visit_text(Split::validation, text.substr(cut), place, visitor);
+}
+
+void tell_of_lone_surrogates(std::string_view json, const Place& place, const TextVisitor& visitor) {
+  const std::size_t count = visitor.lone_surrogates ? count_lone_surrogates(json) : 0;
+  if (count > 0) visitor.lone_surrogates(place, count);
+}
+
+void visit_json_line(std::string_view line, std::uint64_t begin, const PlannedFile& planned, const std::string& field,
+                     const Place& place, const TextVisitor& visitor) {
+  if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return;
+  const std::string text = read_json_field(line, field, place);
+  tell_of_lone_surrogates(line, place, visitor);
+  visit_json_text(text, begin, begin + line.size(), planned, place, visitor);
+}
+
+void visit_json_file(FileStream& stream, const PlannedFile& planned, const std::string& field,
+                     const TextVisitor& visitor) {
+  JsonElements elements(stream, planned.file.path);
+  while (const auto element = elements.next()) {
+    const Place place{&planned.file.path, element->line, true};
+    const std::string text = read_json_element(element->text, field, place);
+    tell_of_lone_surrogates(element->text, place, visitor);
+    visit_json_text(text, element->begin, element->end, planned, place, visitor);
+  }
 }
 
 void visit_jsonl_file(FileStream& stream, const PlannedFile& planned, const std::string& field,
@@ -136,8 +94,8 @@ void visit_jsonl_file(FileStream& stream, const PlannedFile& planned, const std:
     const std::size_t newline = stream.view().find('\n', searched);
     if (newline == std::string_view::npos && !stream.at_end()) {
       searched = stream.view().size();
-      if (searched > max_document_line) {
-        throw Error::input(str(place.text(), ": a line of more than ", format_bytes(max_document_line),
+      if (searched > longest_document) {
+        throw Error::input(str(place.text(), ": a line of more than ", format_bytes(longest_document),
                                ": .jsonl holds one document a line; split this one"));
       }
       stream.read_more();
@@ -176,10 +134,11 @@ void LoneSurrogates::warn() const {
 }
 
 std::string visit_file(const PlannedFile& planned, const std::string& jsonl_field, const TextVisitor& visitor) {
-  FileStream stream(planned.file, visitor);
-  skip_byte_order_mark(stream);
+  FileStream stream(planned.file, visitor.advance);
   if (planned.file.kind == FileKind::jsonl) {
     visit_jsonl_file(stream, planned, jsonl_field, visitor);
+  } else if (planned.file.kind == FileKind::json) {
+    visit_json_file(stream, planned, jsonl_field, visitor);
   } else {
     visit_text_file(stream, planned, visitor);
   }

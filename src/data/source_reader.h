@@ -57,10 +57,11 @@ struct LoneSurrogates {
   void warn() const;  // if there are any
 };
 
-// Reads a text or .jsonl file once, from its beginning to its end, and returns the hash of its bytes (of a compressed
-// file: as they are on the disk). A byte order mark
-// at the beginning of a file does not count as text. A document that is cut between the splits ends in both. Throws
-// Error input with file and line for a line of .jsonl that is not an object with a string in `jsonl_field`.
+// Reads a text or a file of JSON once, from its beginning to its end, and returns the hash of its bytes (of a
+// compressed file: as they are on the disk). A byte order mark at the beginning of a file does not count as text. A
+// document that is cut between the splits ends in both. Throws Error input for a file that begins as something that is
+// no text, and with file and line for a document of JSON that is not an object with a string in `jsonl_field` (or, in
+// .json, a string).
 std::string visit_file(const PlannedFile& planned, const std::string& jsonl_field, const TextVisitor& visitor);
 
 // Does the same for a text that is in memory already: one document at `place`.

@@ -11,6 +11,8 @@
 #include "base/progress.h"
 #include "base/stop_signals.h"
 #include "base/strings.h"
+#include "data/file_stream.h"
+#include "data/source_json.h"
 #include "formats/compressed_file.h"
 
 namespace inkling {
@@ -112,6 +114,24 @@ std::uint64_t character_start_in_compressed(const SourceFile& source, std::uint6
   return last.empty() || continues_character(last[start]) ? at : at + 1 - (last.size() - start);
 }
 
+// Of values of JSON, whose beginnings can be told only by reading from the file's.
+Surroundings look_around_elements(const SourceFile& source, std::uint64_t size, std::uint64_t at) {
+  Progress progress("finding where training ends", source.stamp.size, "B");
+  std::uint64_t done = 0;
+  FileStream stream(source, [&](std::uint64_t more) { progress.update(done += more); });
+  JsonElements elements(stream, source.path);
+  Surroundings found{0, size, at};
+  for (bool first = true; const auto element = elements.next(); first = false) {
+    if (element->begin >= at) {
+      found.next_line = element->begin;
+      if (element->begin == at) found.line = at;
+      break;
+    }
+    if (!first) found.line = element->begin;
+  }
+  return found;
+}
+
 Surroundings look_around_compressed(const SourceFile& source, std::uint64_t size, std::uint64_t at) {
   if (source.kind == FileKind::jsonl) return look_around_compressed_lines(source, size, at);
   return {0, size, character_start_in_compressed(source, at)};
@@ -137,6 +157,7 @@ std::vector<std::uint64_t> text_sizes(const Source& source) {
 }
 
 Surroundings look_around(const SourceFile& source, std::uint64_t size, std::uint64_t at) {
+  if (source.kind == FileKind::json) return look_around_elements(source, size, at);
   return source.compression == Compression::none ? look_around_plain(source, at)
                                                  : look_around_compressed(source, size, at);
 }

@@ -14,7 +14,7 @@ namespace inkling {
 std::vector<std::uint64_t> text_sizes(const Source& source);
 
 // Where the line that holds a byte begins, where the next one begins (or the text ends), and where the character that
-// holds it begins. A text file is one line here.
+// holds it begins. A text file is one line here; in a .json file each of its values (JsonElements) is one.
 struct Surroundings {
   std::uint64_t line, next_line, character;
 };

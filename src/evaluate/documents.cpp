@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "data/source_reader.h"
 #include "evaluate/windows.h"
+#include "formats/foreign_file.h"
 
 namespace inkling {
 namespace {
@@ -130,10 +131,13 @@ TextVisitor visitor_of(DocumentScorer& scorer, LoneSurrogates& lone, const Token
           .lone_surrogates = [&lone](const Place& place, std::size_t count) { lone.add(place, count); }};
 }
 
-void read_standard_input(const TextVisitor& visitor, const Tokenizer& tokenizer) {
+void read_standard_input(bool raw, const TextVisitor& visitor, const Tokenizer& tokenizer) {
   static const fs::path name = "standard input";
   const std::string read = read_small_file_or_pipe("/dev/stdin");
   std::string_view text = read;
+  SourceFile file{.path = name, .kind = raw ? FileKind::raw : FileKind::text, .stamp = {}};
+  file.any_encoding = tokenizer.kind() == "byte";
+  refuse_foreign_front(file, text.substr(0, bytes_of_front));
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   const PartOfText whole{Split::validation, text, {&name, 1}};
   const auto check = [&](std::string_view line) { tokenizer.check(line); };
@@ -150,14 +154,17 @@ void refuse_no_file(const std::string& path) {
   throw Error::input(str(path, " is a pipe or a device: write --text - and feed it to the standard input"));
 }
 
-void read_file(const std::string& path, const std::string& field, const TextVisitor& visitor) {
+void read_file(const std::string& path, const TextSettings& settings, const Tokenizer& tokenizer,
+               const TextVisitor& visitor) {
   refuse_no_file(path);
-  const SourceFile file = examine_file(path);
-  refuse_no_text(file);
+  SourceFile file = examine_file(path);
+  if (settings.raw) file.kind = FileKind::raw;
+  if (!settings.raw) refuse_foreign_name(path);
+  file.any_encoding = tokenizer.kind() == "byte";
   if (file.kind == FileKind::tokens) throw Error::input(str(path, " holds tokens, not text: name the text instead"));
   if (file.kind == FileKind::grammar)
     throw Error::input(str(path, " is a grammar, not text: name a text of its stories"));
-  visit_file({.file = file, .train_bytes = most_text_bytes(file)}, field, visitor);
+  visit_file({.file = file, .train_bytes = most_text_bytes(file)}, settings.jsonl_field, visitor);
 }
 
 }  // namespace
@@ -174,8 +181,8 @@ TextEvaluation evaluate_text(const LoadedModel& model, const TextSettings& setti
   LoneSurrogates lone;
   for (std::size_t i = 0; i < settings.files.size(); ++i) {
     const TextVisitor visitor = visitor_of(scorer, lone, tokenizer, i);
-    settings.files[i] == "-" ? read_standard_input(visitor, tokenizer)
-                             : read_file(settings.files[i], settings.jsonl_field, visitor);
+    settings.files[i] == "-" ? read_standard_input(settings.raw, visitor, tokenizer)
+                             : read_file(settings.files[i], settings, tokenizer, visitor);
   }
   TextEvaluation result = scorer.finish(settings.files);
   lone.warn();

@@ -23,6 +23,7 @@ struct TextSettings {
   // Each is one document or, named *.jsonl, one a line; "-" is standard input, one document of at most 64 MiB.
   std::vector<std::string> files;
   std::string jsonl_field = "text";
+  bool raw = false;                         // data.raw
   std::optional<std::int64_t> stride = {};  // none: block_size
 };
 

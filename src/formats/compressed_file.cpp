@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "formats/decompressor.h"
 
@@ -27,7 +28,7 @@ std::unique_ptr<Decompressor> decompressor_for(const fs::path& path) {
 }  // namespace
 
 Compression compression_of(const fs::path& path) {
-  const std::string ending = path.extension().string();
+  const std::string ending = ending_of(path);
   if (ending == ".gz") return Compression::gzip;
   return ending == ".zst" ? Compression::zstd : Compression::none;
 }

@@ -16,7 +16,7 @@ namespace inkling {
 
 enum class Compression { none, gzip, zstd };
 
-// By the name's ending: .gz, .zst.
+// By the name's ending, in any case: .gz, .zst.
 Compression compression_of(const std::filesystem::path& path);
 
 // The name without that ending, which says what kind of text it is: "stories.jsonl" for "stories.jsonl.gz".

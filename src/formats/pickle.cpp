@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "base/strings.h"
 
 namespace inkling {
@@ -41,7 +42,7 @@ std::string remedy_for(const fs::path& path) {
 }  // namespace
 
 bool is_named_pickle(const fs::path& path) {
-  const std::string ending = path.extension().string();
+  const std::string ending = ending_of(path);
   return ending == ".pkl" || ending == ".pickle" || ending == ".pt" || ending == ".pth" || ending == ".ckpt";
 }
 

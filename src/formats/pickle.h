@@ -7,7 +7,7 @@
 
 namespace inkling {
 
-// By its name: .pkl, .pickle, .pt, .pth, .ckpt.
+// By its name, in any case: .pkl, .pickle, .pt, .pth, .ckpt.
 bool is_named_pickle(const std::filesystem::path& path);
 
 // By its first bytes: what torch.save writes, which is a zip archive around a pickle, or a bare pickle. The second may

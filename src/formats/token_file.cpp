@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "formats/foreign_file.h"
 #include "formats/pickle.h"
 
 namespace inkling {
@@ -71,6 +72,13 @@ std::uint64_t count_of(const Header& header, TokenWidth width, const InputFile& 
                          ", make or fetch it again"));
 }
 
+void refuse_pointer(const InputFile& file) {
+  std::array<char, bytes_of_front> front;
+  const std::size_t count = file.read_some(0, std::as_writable_bytes(std::span(front)));
+  const auto pointer = pointer_of_git_lfs({front.data(), count});
+  if (pointer) throw Error::input(str(file.path().string(), " is ", pointer->what, ": ", pointer->remedy));
+}
+
 // How many tokens a file without a header holds. One that begins as a header does is refused: its 512 numbers would be
 // taken for tokens.
 std::uint64_t count_headerless(const InputFile& file) {
@@ -132,6 +140,7 @@ void TokenShardWriter::commit() {
 }
 
 TokenShard::TokenShard(const fs::path& path, TokenLayout layout) : file_(path) {
+  refuse_pointer(file_);
   if (layout == TokenLayout::headerless ? is_saved_by_torch(file_) : is_pickle(file_)) refuse_pickle(path);
   if (layout == TokenLayout::headerless) {
     count_ = count_headerless(file_);

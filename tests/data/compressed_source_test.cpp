@@ -153,7 +153,7 @@ TEST(CompressedSource, ThatIsNoTextIsRefusedWithTheRemedy) {
   }
   const std::string weights = folder.write("model.safetensors", "x");
   EXPECT_TRUE(contains(input_error([&] { prepare_dataset(compressed_settings(folder, {weights}), {}); }),
-                       weights + " holds a model's weights, not text"));
+                       weights + " is a file of a model's weights"));
 }
 
 // A data set is reused by size, time and inode: here the bytes are no longer a text at all, and nothing reads them.

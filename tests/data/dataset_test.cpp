@@ -295,7 +295,7 @@ TEST(BadText, IsRefusedWithItsLineByATokenizerThatExists) {
 
 TEST(BadText, IsAllRightForBytes) {
   const TemporaryFolder folder;
-  const std::string text("\xff\xfe\0bytes", 8);
+  const std::string text("\xff\xfe\0bytes", 8);  // as UTF-16 begins, which stops every other kind of tokenizer
   const Dataset dataset = prepare_dataset(settings(folder, {folder.write("a.txt", text)}, TokenizerKind::byte), {});
   EXPECT_EQ(text_of(dataset, dataset.train) + text_of(dataset, dataset.validation), text);
 }
@@ -335,6 +335,56 @@ TEST(BadText, ThatIsAPickleIsRefusedWithTheCommandThatReadsIt) {
     EXPECT_TRUE(contains(message, path + " is a Python pickle"));
     EXPECT_TRUE(contains(message, "scripts/from-nanogpt " + path));
   }
+}
+
+// So that older data sets and runs, which have no such setting, stay what they are.
+TEST(RawData, IsTheBytesOfAnyFileAndPartOfTheIdentityOnlyWhereItIsSet) {
+  const TemporaryFolder folder;
+  std::string page = "<!DOCTYPE html>";
+  for (int i = 0; i < 256; ++i) page += static_cast<char>(i);
+  for (const char* name : {"a.html", "b.json", "c.jsonl", "d.bin", "e.grammar", "f.pkl"}) {
+    DataConfig config = settings(folder, {folder.write(name, page)}, TokenizerKind::byte);
+    EXPECT_TRUE(error_of([&] { prepare_dataset(config, {}); })) << name;
+    config.raw = true;
+    const Dataset dataset = prepare_dataset(config, {});
+    EXPECT_EQ(text_of(dataset, dataset.train) + text_of(dataset, dataset.validation), page) << name;
+    EXPECT_EQ(read_manifest(dataset.folder).settings.at("data.raw"), "true");
+  }
+  const Dataset text = prepare_dataset(settings(folder, {folder.write("a.txt", page.substr(0, 10))}), {});
+  EXPECT_FALSE(read_manifest(text.folder).settings.contains("data.raw"));
+}
+
+TEST(BadText, WithZeroBytesIsLearnedWithAWarningThatCountsThem) {
+  const TemporaryFolder folder;
+  std::string text = some_text();
+  text.insert(text.find("Line 2 "), 3, '\0');
+  const std::string path = folder.write("a.txt", text);
+  for (const TokenizerKind kind : {TokenizerKind::character, TokenizerKind::byte}) {
+    testing::internal::CaptureStderr();
+    const Dataset dataset = prepare_dataset(settings(folder, {path}, kind), {});
+    EXPECT_EQ(text_of(dataset, dataset.train) + text_of(dataset, dataset.validation), text);
+    const std::string said = testing::internal::GetCapturedStderr();
+    if (kind == TokenizerKind::character) {
+      EXPECT_TRUE(contains(said, "3 zero bytes in the text will be learned as characters"));
+      EXPECT_TRUE(contains(said, path + ":3; "));
+    } else {
+      EXPECT_FALSE(contains(said, "zero byte"));  // of bytes it is one like others
+    }
+  }
+}
+
+TEST(BadText, HalvesOfSurrogatePairsAreCountedInOneWarning) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.jsonl",
+                                        "{\"text\":\"some text\"}\n{\"text\":\"a\\ud800\\ud800 text\",\"b\":"
+                                        "\"\\udc00\"}\n{\"text\":\"more \\ud834\\udd1e\"}\n");
+  testing::internal::CaptureStderr();
+  const Dataset dataset = prepare_dataset(settings(folder, {path}), {});
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(text_of(dataset, dataset.train) + text_of(dataset, dataset.validation),
+            "some texta\xef\xbf\xbd\xef\xbf\xbd textmore 𝄞");
+  EXPECT_TRUE(contains(said, "3 escapes in the JSON are halves of surrogate pairs"));
+  EXPECT_TRUE(contains(said, "the first is at " + path + ":2"));
 }
 
 TEST(DataDir, ThatHoldsOtherFilesIsNeverReplaced) {

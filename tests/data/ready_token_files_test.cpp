@@ -81,6 +81,17 @@ std::string write_headerless(const fs::path& path, const std::vector<std::uint16
   return path.string();
 }
 
+TEST(ReadyTokenFiles, ThatArePointersOfGitLfsAreCalledThat) {
+  const TemporaryFolder folder;
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 2000000\n";
+  for (const bool headerless : {false, true}) {
+    DataConfig config =
+        shard_settings(folder, {folder.write("train.bin", pointer), write_shard(folder / "val.bin", {1})});
+    config.headerless = headerless;
+    EXPECT_TRUE(contains(input_error([&] { prepare_dataset(config, {}); }), "train.bin is a pointer of Git LFS"));
+  }
+}
+
 TEST(ReadyTokenFiles, WithoutAHeaderHoldTheTokensThatTheyWouldHoldWithOne) {
   const TemporaryFolder folder;
   DataConfig plain = shard_settings(folder, {write_headerless(folder / "train.bin", {1, 2, 3, 9})});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,7 @@ Heard hear(const std::vector<PlannedFile>& plan, const std::string& field = "tex
 }
 
 Heard hear_tail(const std::string& path, double val_fraction) {
-  return hear(plan_tail(list_sources({path}, "data.source"), val_fraction));
+  return hear(plan_tail(list_sources({path}, {"data.source"}), val_fraction));
 }
 
 TEST(VisitFile, ASingleTextIsCutLikeNanoGptCutsIt) {
@@ -67,7 +68,7 @@ TEST(VisitFile, EveryByteOfAFileIsCountedAsItIsOnTheDisk) {
   for (std::uint64_t i = 0; i < 200000; ++i) large += hexadecimal(i * 0x9e3779b97f4a7c15, 16, Letters::lower_case);
   for (const std::string& bytes : {small, gzip_of(large)}) {
     const std::string path = folder.write("a.txt.gz", bytes);
-    EXPECT_EQ(hear(plan_whole(list_sources({path}, "data.source"), Split::train)).advanced, bytes.size());
+    EXPECT_EQ(hear(plan_whole(list_sources({path}, {"data.source"}), Split::train)).advanced, bytes.size());
   }
 }
 
@@ -90,7 +91,7 @@ TEST(VisitFile, PartsAreThoseOfTheWholeTextHoweverItIsRead) {
   const TemporaryFolder folder;
   std::string text;
   for (int i = 0; text.size() < (3u << 20); ++i) text += std::string(i % 97 + (i % 5000 == 0 ? 70000 : 0), 'x') + "\n";
-  const Heard heard = hear(plan_whole(list_sources({folder.write("a.txt", text)}, "data.source"), Split::train));
+  const Heard heard = hear(plan_whole(list_sources({folder.write("a.txt", text)}, {"data.source"}), Split::train));
   std::vector<std::string> expected, lines;
   std::size_t line = 1;
   for (std::string_view rest = text; !rest.empty();) {
@@ -108,7 +109,7 @@ TEST(VisitFile, PartsAreThoseOfTheWholeTextHoweverItIsRead) {
 TEST(VisitFile, AByteOrderMarkIsNoText) {
   const TemporaryFolder folder;
   const Heard heard =
-      hear(plan_whole(list_sources({folder.write("a.txt", "\xef\xbb\xbfhello")}, "data.source"), Split::train));
+      hear(plan_whole(list_sources({folder.write("a.txt", "\xef\xbb\xbfhello")}, {"data.source"}), Split::train));
   EXPECT_EQ(heard.train, "hello");
 }
 
@@ -122,7 +123,7 @@ TEST(VisitFile, AnErrorCarriesTheLineItIsIn) {
   visitor.part_length = next_lines_length;
   visitor.part = [&](const PartOfText& part) { take_part(part, [&] { check(part.text); }, check); };
   visitor.end_document = [](Split, const Place&) {};
-  const std::vector<PlannedFile> plan = plan_whole(list_sources({path}, "data.source"), Split::train);
+  const std::vector<PlannedFile> plan = plan_whole(list_sources({path}, {"data.source"}), Split::train);
   EXPECT_EQ(input_error([&] { visit_file(plan[0], "text", visitor); }), path + ":4: no such thing");
 }
 
@@ -136,7 +137,7 @@ TEST(VisitFile, EveryJsonLineIsADocument) {
                               R"({"text":""})"
                               "\n"
                               R"({"text":"last"})");
-  const Heard heard = hear(plan_whole(list_sources({path}, "data.source"), Split::train));
+  const Heard heard = hear(plan_whole(list_sources({path}, {"data.source"}), Split::train));
   EXPECT_EQ(heard.train, "one\ntwodéjà 𝄞last");
   EXPECT_EQ(heard.ends, (std::vector<std::string>{"train a.jsonl:1", "train a.jsonl:3", "train a.jsonl:5"}));
 }
@@ -153,7 +154,7 @@ TEST(VisitFile, HalfASurrogatePairInAJsonLineBecomesAReplacementCharacterAlsoInA
                       .end_document = [](Split, const Place&) {},
                       .advance = {},
                       .lone_surrogates = [&](const Place& place, std::size_t count) { lone.add(place, count); }};
-  visit_file(plan_whole(list_sources({path}, "data.source"), Split::train)[0], "text", visitor);
+  visit_file(plan_whole(list_sources({path}, {"data.source"}), Split::train)[0], "text", visitor);
   EXPECT_EQ(heard, "finea\xef\xbf\xbd\xf0\x9f\x98\x80");
   EXPECT_EQ(lone.count, 4u);
   EXPECT_EQ(lone.first, path + ":2");
@@ -202,15 +203,15 @@ TEST(PlanTail, ALargeLastFileIsCutInside) {
 
 TEST(PlanTail, EverySourceGivesItsOwnTail) {
   const TemporaryFolder folder;
-  const std::vector<Source> sources =
-      list_sources({folder.write("a", std::string(100, 'a')), folder.write("b", std::string(200, 'b'))}, "data.source");
+  const std::vector<Source> sources = list_sources(
+      {folder.write("a", std::string(100, 'a')), folder.write("b", std::string(200, 'b'))}, {"data.source"});
   EXPECT_EQ(hear(plan_tail(sources, 0.1)).validation, std::string(10, 'a') + std::string(20, 'b'));
 }
 
 std::string json_error(const std::string& line, const std::string& field = "text") {
   const TemporaryFolder folder;
   const std::string path = folder.write("a.jsonl", "{\"text\":\"fine\"}\n" + line + "\n");
-  return input_error([&] { hear(plan_whole(list_sources({path}, "data.source"), Split::train), field); });
+  return input_error([&] { hear(plan_whole(list_sources({path}, {"data.source"}), Split::train), field); });
 }
 
 TEST(JsonLines, BadLinesAreRefusedWithFileLineAndRemedy) {
@@ -222,12 +223,153 @@ TEST(JsonLines, BadLinesAreRefusedWithFileLineAndRemedy) {
   EXPECT_TRUE(contains(json_error("{\"text\":\"a\",\"text\":\"b\"}"), "a.jsonl:2: field \"text\" is given twice"));
   EXPECT_TRUE(contains(json_error("{\"text\":" + std::string(100'000, '[')), "a.jsonl:2:"));
   EXPECT_TRUE(contains(json_error("{\"n\":1e999}"), "a.jsonl:2:10: this JSON holds a number out of range"));
-  EXPECT_TRUE(contains(json_error("[\"text\"]"), "a.jsonl:2: this line is not a JSON object"));
+  EXPECT_TRUE(contains(json_error("[\"text\"]"), "a.jsonl:2: this is not a JSON object"));
   EXPECT_TRUE(contains(json_error("{\"text\":12}"), "a.jsonl:2: field \"text\" is a number"));
   EXPECT_TRUE(contains(json_error("{\"text\":null}"), "field \"text\" is null"));
   EXPECT_TRUE(contains(json_error("{\"body\":\"x\",\"title\":\"y\"}"),
                        "a.jsonl:2: no field \"text\" (there is \"body\", \"title\"): name the field"));
   EXPECT_TRUE(contains(json_error("{}"), "no field \"text\" (there is none)"));
+}
+
+struct Told {
+  std::string train, validation;
+  std::vector<std::string> ends;
+  bool operator==(const Told&) const = default;
+};
+
+// What is heard of a source called `name` that holds `text`, of the places only the lines.
+Told told_of(const std::string& name, const std::string& text, double val_fraction = 0.1) {
+  const TemporaryFolder folder;
+  const std::string bytes = name.ends_with(".gz") ? gzip_of(text) : name.ends_with(".zst") ? zstd_of(text) : text;
+  Heard heard = hear_tail(folder.write(name, bytes), val_fraction);
+  for (std::string& one : heard.ends) one.replace(one.find(' '), one.rfind(':') - one.find(' '), "");
+  return {heard.train, heard.validation, heard.ends};
+}
+
+TEST(JsonFiles, LinesAreReadAsThoseOfAJsonlFileUnderAnyName) {
+  EXPECT_TRUE(rc::check([] {
+    std::string lines;
+    for (const int length : *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 60)))) {
+      lines +=
+          R"({"id":[1,{"a":"]}\""}],"text":"\u00e9)" + std::string(static_cast<std::size_t>(length), 'y') + "é\"}\n";
+    }
+    const double val_fraction = *rc::gen::element(0.1, 0.3, 0.6);
+    const Told expected = told_of("a.jsonl", lines, val_fraction);
+    const std::string name =
+        *rc::gen::element<std::string>("a.json", "a.ndjson", "a.jsonlines", "a.JSONL", "a.json.gz", "a.json.zst");
+    RC_ASSERT(told_of(name, lines, val_fraction) == expected);
+  }));
+}
+
+TEST(JsonFiles, AListOfObjectsOrOfStringsIsADocumentEach) {
+  const std::string text =
+      "\xef\xbb\xbf [ {\"title\": \"t\",\n  \"text\": \"one ]},\"},\n \"two \\\"\\ud834\\udd1e\" "
+      ",{\"text\":\"three\"}\n]\n ";
+  for (const char* name : {"a.json", "a.json.gz", "a.json.zst"}) {
+    const TemporaryFolder folder;
+    const std::string bytes = std::string(name) == "a.json"      ? text
+                              : std::string(name) == "a.json.gz" ? gzip_of(text)
+                                                                 : zstd_of(text);
+    const Heard heard = hear(plan_whole(list_sources({folder.write(name, bytes)}, {"data.source"}), Split::train));
+    EXPECT_EQ(heard.train, "one ]},two \"𝄞three");
+    const std::string end = std::string("train ") + name;
+    EXPECT_EQ(heard.ends, (std::vector<std::string>{end + ":1", end + ":3", end + ":3"}));
+  }
+}
+
+TEST(JsonFiles, AListIsCutBetweenItsMembersAndNotBeforeItsFirst) {
+  std::string list = "[";
+  for (int i = 0; i < 20; ++i)
+    list += (i > 0 ? ",\n" : "") + std::string("\"") + std::string(50, static_cast<char>('a' + i)) + "\"";
+  const Told told = told_of("a.json", list + "]");
+  EXPECT_EQ(told.train.size(), 18u * 50);
+  EXPECT_EQ(told.validation, std::string(50, 's') + std::string(50, 't'));
+  const Told one = told_of("a.json", "[\"" + std::string(1000, 'x') + "\"]");
+  EXPECT_NEAR(static_cast<double>(one.validation.size()), 100, 5);
+}
+
+TEST(JsonFiles, AMemberMayLieAcrossWhatIsReadAtOnce) {
+  const TemporaryFolder folder;
+  std::string list = "[", texts;
+  for (int i = 0; list.size() < (10u << 20); ++i) {
+    const std::string text(static_cast<std::size_t>(i * 7919 % 100'000), static_cast<char>('a' + i % 26));
+    list += (i > 0 ? ", " : "") + std::string("{\"text\": \"") + text + "\"}";
+    texts += text;
+  }
+  const std::string path = folder.write("a.json", list + "]");
+  EXPECT_TRUE(hear(plan_whole(list_sources({path}, {"data.source"}), Split::train)).train == texts);
+}
+
+std::string json_file_error(const std::string& text) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.json", text);
+  return input_error([&] { hear(plan_whole(list_sources({path}, {"data.source"}), Split::train)); });
+}
+
+TEST(JsonFiles, WhatHoldsNoTextsIsRefusedWithLineAndRemedy) {
+  EXPECT_TRUE(
+      contains(json_file_error("{\n \"version\": 1,\n \"data\": [{\"text\": \"a\"}]}"),
+               "a.json:1: no field \"text\" (there is \"version\", \"data\"): name the field that holds the text as "
+               "data.jsonl_field; if the texts are in the list \"data\", jq -c '.[\"data\"][]' "));
+  EXPECT_TRUE(contains(json_file_error("[\"a\",\n[\"b\"]]"), "a.json:2: this is not a JSON object"));
+  EXPECT_TRUE(contains(json_file_error("[\"a\",\n12]"), "a.json:2: this is not a JSON object"));
+  EXPECT_TRUE(contains(json_file_error("[\"a\",\n\"b\""), "a.json:2: the list breaks off"));
+  EXPECT_TRUE(contains(json_file_error("[\"a\"\n\"b\"]"), "a.json:2: this is not JSON: between members"));
+  EXPECT_TRUE(contains(json_file_error("[\"a\",\n,\"b\"]"), "a.json:2: this is not JSON: a value is missing"));
+  EXPECT_TRUE(contains(json_file_error("[\"a\",]"), "a.json:1: this is not JSON: a value is missing"));
+  EXPECT_TRUE(contains(json_file_error("[\"a\"]\n[\"b\"]"), "a.json:2: this is not JSON: something follows the list"));
+  EXPECT_TRUE(contains(json_file_error("{\"text\": \"a\"},\n{\"text\": \"b\"}"), "a.json:1: this is not JSON"));
+  EXPECT_TRUE(contains(json_file_error("{\n\"text\":\n oops}"), "a.json:3: this is not JSON;"));
+  EXPECT_TRUE(contains(json_file_error("{\"text\": \"a"), "a.json:1: this is not JSON;"));
+  EXPECT_TRUE(contains(json_file_error("plain text"), "a.json:1: this is not JSON;"));
+}
+
+TEST(VisitFile, WhatIsNoTextIsRefusedByItsFirstBytesWhateverItsName) {
+  using namespace std::string_literals;
+  const std::string tar(257, 'x');
+  const std::vector<std::array<std::string, 2>> refused{
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+       "a pointer of Git LFS, not the file itself: git lfs"},
+      {"\n<!DOCTYPE html><html>", "an HTML page"},
+      {"\xef\xbb\xbf<HTML lang=en>", "an HTML page"},
+      {"%PDF-1.7\n", "a PDF"},
+      {"PK\x03\x04rest", "an archive of files"},
+      {tar + "ustar  ", "an archive of files"},
+      {"PAR1\x15\x04", "a table of columns"},
+      {"\x89PNG\r\n\x1a\n", "a picture"},
+      {gzip_of("text"), "compressed by gzip, and its name does not say so: "},
+      {zstd_of("text"), "compressed by zstd, and its name does not say so"},
+      {"\xff\xfeh\0i\0"s, "iconv -f UTF-16 -t UTF-8 "},
+      {"\xfe\xff\0h\0i"s, "iconv -f UTF-16 -t UTF-8 "},
+      {"h\0i\0 \0t\0"s, "iconv -f UTF-16LE -t UTF-8 "},
+      {"\0h\0i\0 \0t\0h"s, "iconv -f UTF-16BE -t UTF-8 "},
+      {"h\0i\0\xe9\0\x14\x20t\0h\0e\0r\0e\0"s, "iconv -f UTF-16LE -t UTF-8 "},
+      {"\xff\xfe\0\0h\0\0\0"s, "iconv -f UTF-32 -t UTF-8 "},
+      {"h\0\0\0i\0\0\0"s, "iconv -f UTF-32LE -t UTF-8 "},
+      {"\0\0\0h\0\0\0i"s, "iconv -f UTF-32BE -t UTF-8 "}};
+  const TemporaryFolder folder;
+  for (const auto& [text, part] : refused) {
+    for (const char* name : {"a.txt", "a", "a.jsonl", "a.json", "a.txt.gz", "a.TXT.ZST"}) {
+      const std::string end = name;
+      const std::string bytes = end.ends_with("gz") ? gzip_of(text) : end.ends_with("ZST") ? zstd_of(text) : text;
+      const std::string path = folder.write(name, bytes);
+      const std::string message =
+          input_error([&] { hear(plan_whole(list_sources({path}, {"data.source"}), Split::train)); });
+      EXPECT_TRUE(message.starts_with(path + " is ")) << message;
+      EXPECT_TRUE(contains(message, part));
+      EXPECT_EQ(hear(plan_whole(list_sources({path}, {"data.source", true}), Split::train)).train,
+                text.starts_with(byte_order_mark) ? text.substr(3) : text);
+    }
+  }
+}
+
+TEST(VisitFile, WhatOnlyLooksForeignIsText) {
+  for (const char* text : {"PAR1 is a gene", "<html5> is no tag", "version https://example.com", "h",
+                           "GGUF is a format", "# %PDF-", "The ustar format", "<!-- a comment -->"}) {
+    const TemporaryFolder folder;
+    const std::string path = folder.write("a.txt", text);
+    EXPECT_EQ(hear(plan_whole(list_sources({path}, {"data.source"}), Split::train)).train, text);
+  }
 }
 
 }  // namespace

@@ -240,6 +240,8 @@ TEST_F(EvalProgram, ATextThatCannotBeEncodedIsRefusedByFileAndLine) {
   expect_refused("chars --text odd.jsonl", "odd.jsonl:2: field \"text\" is a number");
   expect_refused("chars --text - < odd.txt", "standard input:2: ");
   expect_refused("chars --text nowhere.txt", "nowhere.txt");
+  fs::create_symlink("nowhere.txt", folder / "link.txt");
+  expect_refused("chars --text link.txt", "link.txt is a link to nowhere.txt, which does not exist");
   write_file(folder / "empty.txt", "");
   expect_refused("chars --text empty.txt", "empty.txt: there is no text of which a token can be scored");
   write_file(folder / "shard.bin", "tokens");
@@ -252,7 +254,10 @@ TEST_F(EvalProgram, ATextThatCannotBeEncodedIsRefusedByFileAndLine) {
   for (const char* name : {"a.tar.gz", "a.tgz", "a.tzst"}) {
     expect_refused(str("chars --text ", name), str(name, " is an archive of files: unpack it"));
   }
-  expect_refused("chars --text model.safetensors", "model.safetensors holds a model's weights, not text");
+  expect_refused("chars --text model.safetensors", "model.safetensors is a file of a model's weights");
+  write_file(folder / "page.txt", "<html>\nA line of text.\n");
+  expect_refused("chars --text page.txt", "page.txt is an HTML page: pandoc");
+  expect_refused("chars --text - < page.txt", "is an HTML page: pandoc");
   expect_refused("chars --text chars", "chars is a folder: name its files, each behind a --text");
   ASSERT_EQ(run_command(folder.path(), "mkfifo pipe").code, 0);
   expect_refused("chars --text pipe", "pipe is a pipe or a device: write --text - and feed it");
