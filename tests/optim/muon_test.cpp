@@ -298,7 +298,8 @@ INSTANTIATE_TEST_SUITE_P(Cpu, MuonForm, on_cpu, name_of_muon_case);
 INSTANTIATE_TEST_SUITE_P(Emulated, MuonForm, emulated, name_of_muon_case);
 INSTANTIATE_TEST_SUITE_P(Cuda, MuonForm, on_gpu, name_of_muon_case);
 // The fused kernels of the CPU train in float32 alone.
-INSTANTIATE_TEST_SUITE_P(Cpu, MuonInBfloat16, testing::Values(MuonCase{"reference", Kernels::reference, MuonCase::on_cpu}),
+INSTANTIATE_TEST_SUITE_P(Cpu, MuonInBfloat16,
+                         testing::Values(MuonCase{"reference", Kernels::reference, MuonCase::on_cpu}),
                          name_of_muon_case);
 INSTANTIATE_TEST_SUITE_P(Emulated, MuonInBfloat16, emulated, name_of_muon_case);
 INSTANTIATE_TEST_SUITE_P(Cuda, MuonInBfloat16, on_gpu, name_of_muon_case);
