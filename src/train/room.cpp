@@ -13,8 +13,8 @@ namespace {
 
 std::uint64_t bytes_to_come(const RunPlan& plan, const std::filesystem::path& run) {
   const std::int64_t done = plan.resume ? plan.resume->state.step : 0;
-  return run_folder_bytes(plan.config, plan.shape, plan.config.training.max_steps - done,
-                          bytes_below(run / "checkpoints"));
+  const std::int64_t steps = std::max<std::int64_t>(plan.config.training.max_steps - done, 0);  // reports may be left
+  return run_folder_bytes(plan.config, plan.shape, steps, bytes_below(run / "checkpoints"));
 }
 
 }  // namespace

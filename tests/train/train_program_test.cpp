@@ -236,7 +236,7 @@ TEST_F(TrainProgram, FreshTakesAFolderInWhichNothingWasTrained) {
   for (const char* name : {"runs/run", "runs/run-2"}) {
     const Outcome fresh = train({"--set", "training.max_steps=6", "--fresh"});
     ASSERT_EQ(fresh.code, 0) << fresh.err;
-    EXPECT_NE(fresh.err.find(str("writes to ", name, "\n")), std::string::npos) << fresh.err;
+    EXPECT_NE(fresh.err.find(str("writes to ", name, ": ")), std::string::npos) << fresh.err;
   }
 }
 
