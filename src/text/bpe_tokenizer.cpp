@@ -24,6 +24,7 @@
 #include "text/build_tokenizer.h"
 #include "text/hugging_face_files.h"
 #include "text/line_cuts.h"
+#include "text/special_tokens.h"
 #include "text/tokenizer_errors.h"
 #include "text/tokenizer_kind.h"
 
@@ -156,7 +157,7 @@ BpeVocabulary learn(const TokenizerConfig& config, const ReadParts& read, bool w
 std::unique_ptr<Tokenizer> build_bpe_tokenizer(const TokenizerConfig& config, const ReadParts& read,
                                                bool with_separator) {
   if (!config.from) return separate_by_name(learn(config, read, with_separator), with_separator);
-  return separate_by_name(read_bpe(tokenizer_source(*config.from), config.pattern), with_separator);
+  return separate_by_name(read_configured_bpe(tokenizer_source(*config.from), config.pattern), with_separator);
 }
 
 std::unique_ptr<Tokenizer> open_bpe_tokenizer(const std::filesystem::path& folder,

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
-#include "bpe/files.h"
 #include "formats/json_fields.h"
 #include "text/bpe_tokenizer.h"
 #include "text/foreign_sentencepiece.h"
@@ -27,6 +26,7 @@ bool is_byte_level(const fs::path& path) {
 std::unique_ptr<Tokenizer> open_sentencepiece(const fs::path& folder) {
   auto model = make_sentencepiece_model(folder, read_small_file(folder / sentencepiece_file_name));
   SentencepieceRules rules;
+  refuse_other_tokens(folder, model->pieces());
   rules.added = read_added_tokens(folder, model->pieces());
   rules.prefix_space = read_prefix_space(folder).value_or(model->file().add_dummy_prefix);
   const std::vector<AddedToken> special = special_tokens(*model, rules.added);
@@ -37,7 +37,7 @@ std::unique_ptr<Tokenizer> open_sentencepiece(const fs::path& folder) {
 }
 
 std::unique_ptr<Tokenizer> open_bpe(const fs::path& folder) {
-  BpeVocabulary vocabulary = read_bpe(folder);
+  BpeVocabulary vocabulary = read_configured_bpe(folder);
   const FirstToken first = read_first_token(folder, vocabulary.added, "");
   if (first.wanted) vocabulary.first_token = *first.wanted ? first.bos : std::nullopt;
   const std::optional<Token> separator = read_separator(folder, vocabulary.added, "");

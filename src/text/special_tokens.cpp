@@ -1,10 +1,13 @@
 #include "text/special_tokens.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/strings.h"
+#include "bpe/files.h"
 #include "formats/json_fields.h"
 
 namespace inkling {
@@ -19,13 +22,18 @@ std::optional<JsonFields> open_if_there(const fs::path& path) {
   return fs::exists(path) ? std::optional(JsonFields(path, what_to_mend)) : std::nullopt;
 }
 
-// The name of a special token: a text, or an object with it. Empty if the files say that there is none.
+// The name of a special token as the files write one: a text, or an object that holds it.
+std::string name_in(const JsonFields& json, const std::string& key) {
+  return json.json(key).starts_with("{") ? json.section(key).text("content") : json.text(key);
+}
+
+// The name that a role has. Empty if the files say that there is none.
 std::optional<std::string> special_token_name(const fs::path& folder, const std::string& role) {
   for (const char* file : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const auto json = open_if_there(folder / file);
     if (json && json->is_null(role)) return "";
     if (!json || !json->has(role)) continue;
-    return json->json(role).starts_with("{") ? json->section(role).text("content") : json->text(role);
+    return name_in(*json, role);
   }
   return std::nullopt;
 }
@@ -60,7 +68,122 @@ void add(AddedTokens& added, std::span<const Piece> pieces, const JsonFields& js
   if (number != token.token) json.refuse(str(what, "has the number ", number, " elsewhere"));
 }
 
+Token number_in(const JsonFields& decoder, const std::string& number) {
+  const std::int64_t token = whole_number(number).value_or(-1);
+  if (token < 0 || static_cast<std::uint64_t>(token) > largest_token) {
+    decoder.refuse_value(number, str("under the number of a token, from 0 to ", largest_token));
+  }
+  return static_cast<Token>(token);
+}
+
+constexpr const char* never_added = "and inkling never encodes a text to one";
+
+// The names of all special tokens that tokenizer_config.json gives, each behind its field.
+std::vector<std::pair<std::string, std::string>> special_names(const JsonFields& config) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const char* role :
+       {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+    if (config.has(role)) names.emplace_back(role, name_in(config, role));
+  }
+  for (const char* list : {"additional_special_tokens", "extra_special_tokens"}) {
+    if (!config.has(list)) continue;
+    if (config.json(list).starts_with("{")) {
+      const JsonFields named = config.section(list);
+      for (const std::string& one : named.names()) names.emplace_back(list, name_in(named, one));
+      continue;
+    }
+    for (const nlohmann::json& one : config.list(list)) {
+      const nlohmann::json& name = one.is_object() && one.contains("content") ? one["content"] : one;
+      if (!name.is_string()) config.refuse_value(list, "a list of names");
+      names.emplace_back(list, name.get<std::string>());
+    }
+  }
+  return names;
+}
+
+// transformers cuts a text around the names of special tokens. inkling does not, which is the same for all other texts;
+// but where such a name is a word, it would be another tokenizer.
+void refuse_names_of_text(const JsonFields& config, const std::function<bool(const std::string&)>& is_text) {
+  for (const auto& [field, name] : special_names(config)) {
+    if (is_text(name)) config.refuse(str(field, " names ", quote(name), ", a token of text, ", never_added));
+  }
+}
+
+// What vocab.json and merges.txt do not say must not be said otherwise beside them.
+void require_gpt2_expression(const fs::path& folder, bool has_pattern) {
+  const std::string remedy = str(
+      "put the tokenizer.json of the same model there, which says it; where there is none, transformers writes one: ",
+      "python3 -c \"from transformers import AutoTokenizer as T; T.from_pretrained('", folder.string(),
+      "').save_pretrained('", folder.string(), "')\"");
+  const auto require = [&](const char* file, const char* field, const std::string& known, const std::string& expected) {
+    if (!fs::exists(folder / file)) return;
+    const JsonFields json(folder / file, remedy);
+    const auto value = json.optional_text(field);
+    if (!value || *value == known || *value == known + "Fast") return;
+    json.refuse_value(field, str(expected, " for vocab.json and merges.txt alone, which do not say how words are cut"));
+  };
+  for (const char* file : {"tokenizer_config.json", "config.json"}) {
+    require(file, "tokenizer_class", "GPT2Tokenizer", "GPT2Tokenizer");
+  }
+  if (!has_pattern) require("config.json", "model_type", "gpt2", "gpt2");
+}
+
+// Adds the special tokens of added_tokens_decoder that the other files lack.
+void add_special_tokens(const JsonFields& config, BpeVocabulary& vocabulary) {
+  if (!config.has("added_tokens_decoder")) return;
+  const JsonFields decoder = config.section("added_tokens_decoder");
+  for (const std::string& number : decoder.names()) {
+    const Token token = number_in(decoder, number);
+    const JsonFields one = decoder.section(number);
+    const std::string name = one.text("content");
+    const AddedToken* const same = vocabulary.find_added(name);
+    if (same != nullptr && same->token == token) continue;
+    const std::string what = str("the added token ", token, ", ", quote(name), ", ");
+    if (!one.optional_flag("special").value_or(false)) one.refuse(str(what, "is not \"special\", ", never_added));
+    if (same != nullptr) one.refuse(str(what, "has the number ", same->token, " elsewhere"));
+    auto& tokens = vocabulary.tokens;
+    if (vocabulary.find_added(token) != nullptr || (token < tokens.size() && !tokens[token].empty())) {
+      one.refuse(str(what, "has the number of another token"));
+    }
+    tokens.resize(std::max<std::size_t>(tokens.size(), std::size_t{token} + 1));
+    vocabulary.added.push_back({token, name});
+  }
+}
+
 }  // namespace
+
+BpeVocabulary read_configured_bpe(const fs::path& path, std::optional<Pattern> pattern) {
+  const std::vector<fs::path> files = bpe_files(path);
+  const fs::path folder = files.front().parent_path();
+  if (files.size() > 1) require_gpt2_expression(folder, pattern.has_value());
+  BpeVocabulary vocabulary = read_bpe(path, pattern);
+  if (files.front().extension() != ".json") return vocabulary;  // tiktoken's ranks have no such files beside them
+  const auto config = open_if_there(folder / "tokenizer_config.json");
+  if (!config) return vocabulary;
+  if (config->optional_flag("add_prefix_space") == true) {
+    config->refuse_value("add_prefix_space", "false: inkling's byte-level BPE puts no space in front of a text");
+  }
+  refuse_names_of_text(*config, [&](const std::string& name) {
+    const auto& tokens = vocabulary.tokens;
+    return !name.empty() && std::find(tokens.begin(), tokens.end(), name) != tokens.end();
+  });
+  add_special_tokens(*config, vocabulary);
+  return vocabulary;
+}
+
+void refuse_other_tokens(const fs::path& folder, std::span<const Piece> pieces) {
+  const auto config = open_if_there(folder / "tokenizer_config.json");
+  if (!config) return;
+  refuse_names_of_text(*config, [&](const std::string& name) {
+    return std::any_of(pieces.begin(), pieces.end(),
+                       [&](const Piece& piece) { return piece.type == PieceType::text && piece.name == name; });
+  });
+  if (!config->has("sp_model_kwargs")) return;
+  const JsonFields library = config->section("sp_model_kwargs");
+  if (library.optional_flag("enable_sampling") == true) {
+    library.refuse_value("enable_sampling", "false: inkling gives a text the same tokens each time");
+  }
+}
 
 std::optional<Token> read_separator(const fs::path& folder, std::span<const AddedToken> special,
                                     const std::string& otherwise) {
@@ -97,15 +220,12 @@ std::vector<AddedToken> read_added_tokens(const fs::path& folder, std::span<cons
   if (config && config->has("added_tokens_decoder")) {
     const JsonFields decoder = config->section("added_tokens_decoder");
     for (const std::string& number : decoder.names()) {
-      const std::int64_t token = whole_number(number).value_or(-1);
-      if (token < 0 || static_cast<std::uint64_t>(token) > largest_token) {
-        decoder.refuse_value(number, str("under the number of a token, from 0 to ", largest_token));
-      }
+      const Token token = number_in(decoder, number);
       const JsonFields one = decoder.section(number);
-      if (static_cast<std::uint64_t>(token) >= pieces.size() && !one.optional_flag("special").value_or(false)) {
-        one.refuse(str("the added token ", token, " is not \"special\", and inkling never encodes a text to one"));
+      if (token >= pieces.size() && !one.optional_flag("special").value_or(false)) {
+        one.refuse(str("the added token ", token, " is not \"special\", ", never_added));
       }
-      add(added, pieces, decoder, {static_cast<Token>(token), one.text("content")});
+      add(added, pieces, decoder, {token, one.text("content")});
     }
   }
   if (const auto json = open_if_there(folder / "added_tokens.json")) {

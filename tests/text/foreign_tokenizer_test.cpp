@@ -1,6 +1,10 @@
 #include "text/foreign_tokenizer.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/files.h"
+#include "bpe/byte_signs.h"
+#include "bpe/files.h"
 #include "bpe/hugging_face_json.h"
 #include "bpe/trainer.h"
 #include "tests/text/text_testing.h"
@@ -150,6 +154,126 @@ TEST(ForeignTokenizer, OlderDescriptionsKeepTheirTextAndMeaning) {
   const std::string json = read_file(folder / "inkling_tokenizer.json");
   EXPECT_TRUE(json.ends_with(",\n  \"separator_token\": 299\n}\n")) << json;
   EXPECT_EQ(load_tokenizer(folder.path())->first_token(), 299u);
+}
+
+// GPT-2's kind of files, which do not say how words are cut: vocab.json and merges.txt, with <|endoftext|> as token
+// 300.
+void write_vocabulary_and_merges(const TemporaryFolder& folder) {
+  BpeTrainer trainer(Pattern::gpt2);
+  trainer.add(sample_text(50));
+  const BpeVocabulary vocabulary = trainer.finish(300);
+  nlohmann::json vocab = {{"<|endoftext|>", 300}};
+  std::string merges = "#version: 0.2\n";
+  const auto signs = [&](Token token) { return bytes_to_signs(vocabulary.tokens[token]); };
+  for (Token token = 0; token < 300; ++token) vocab[signs(token)] = token;
+  for (const Merge& merge : vocabulary.merges) merges += str(signs(merge.left), " ", signs(merge.right), "\n");
+  folder.write("vocab.json", vocab.dump());
+  folder.write("merges.txt", merges);
+}
+
+std::string refusal_of(const TemporaryFolder& folder) {
+  const auto error = error_of([&] { load_tokenizer(folder.path()); });
+  return error ? error->message() : "";
+}
+
+TEST(ForeignTokenizer, OfVocabularyAndMergesThatAnotherFamilyCutsOtherwiseIsRefusedByName) {
+  const TemporaryFolder folder;
+  write_vocabulary_and_merges(folder);
+  EXPECT_EQ(load_tokenizer(folder.path())->vocab_size(), 301u);
+  for (const char* known : {R"({"tokenizer_class": "GPT2Tokenizer"})", R"({"tokenizer_class": "GPT2TokenizerFast"})",
+                            R"({"tokenizer_class": null})", R"({"model_max_length": 1024})"}) {
+    folder.write("tokenizer_config.json", known);
+    folder.write("config.json", R"({"model_type": "gpt2"})");
+    EXPECT_EQ(refusal_of(folder), "") << known;
+  }
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer"})");
+  const std::string message = refusal_of(folder);
+  EXPECT_TRUE(contains(message, "tokenizer_config.json: tokenizer_class is \"Qwen2Tokenizer\", and must be"))
+      << message;
+  EXPECT_TRUE(contains(message, str("T.from_pretrained('", folder.path().string(), "').save_pretrained("))) << message;
+  const TokenizerConfig by_file{.kind = TokenizerKind::bpe, .from = (folder / "vocab.json").string()};
+  const ReadParts nothing = [](const char*, const PartLength&, const TakePart&) {};
+  EXPECT_TRUE(contains(input_error([&] { build_tokenizer(by_file, nothing, false); }), "tokenizer_class"));
+
+  // SmolLM2: GPT-2's class, but a model whose tokenizer.json splits numbers.
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer"})");
+  for (const char* other : {R"({"model_type": "llama"})", R"({"model_type": "qwen3"})"}) {
+    folder.write("config.json", other);
+    EXPECT_TRUE(contains(refusal_of(folder), "config.json: model_type is")) << other;
+  }
+  folder.write("config.json", R"({"tokenizer_class": "Qwen2TokenizerFast"})");
+  EXPECT_TRUE(contains(refusal_of(folder), "config.json: tokenizer_class is"));
+  folder.write("tokenizer.json", print_bpe_json(with_specials()));
+  EXPECT_EQ(refusal_of(folder), "") << "tokenizer.json says how words are cut";
+}
+
+// Each key of tokenizer_config.json that changes tokens of a text in transformers 5, or is known to change none.
+TEST(ForeignTokenizer, EachKeyBesideItIsDoneOrRefusedOrChangesNoToken) {
+  const std::pair<const char*, const char*> refused[] = {
+      {R"("add_prefix_space": true)", "add_prefix_space is true, and must be false"},
+      {R"("add_eos_token": true)", "add_eos_token is true"},
+      {R"("unk_token": "a")", "unk_token names \"a\", a token of text"},
+      {R"("pad_token": {"content": "a"})", "pad_token names"},
+      {R"("bos_token": "a")", "bos_token names"},
+      {R"("eos_token": "a")", "eos_token names"},
+      {R"("sep_token": "a")", "sep_token names"},
+      {R"("cls_token": "a")", "cls_token names"},
+      {R"("mask_token": "a")", "mask_token names"},
+      {R"("additional_special_tokens": ["<x>", "a"])", "additional_special_tokens names \"a\""},
+      {R"("additional_special_tokens": [{"content": "a"}])", "additional_special_tokens names"},
+      {R"("additional_special_tokens": [1])", "additional_special_tokens is [1], and must be a list of names"},
+      {R"("extra_special_tokens": {"first": "a"})", "extra_special_tokens names"},
+      {R"("added_tokens_decoder": {"301": {"content": "<tool>", "special": false}})", "is not \"special\""},
+      {R"("added_tokens_decoder": {"301": {"content": "<tool>"}})", "is not \"special\""},
+      {R"("added_tokens_decoder": {"65": {"content": "<x>", "special": true}})", "has the number of another token"},
+      {R"("added_tokens_decoder": {"301": {"content": "<|endoftext|>", "special": true}})", "has the number 300"},
+      {R"("added_tokens_decoder": {"x": {"content": "<x>", "special": true}})", "under the number of a token"},
+  };
+  const char* const changing_nothing[] = {
+      R"("add_prefix_space": false)",
+      R"("add_bos_token": false)",
+      R"("clean_up_tokenization_spaces": true)",
+      R"("errors": "ignore")",
+      R"("model_max_length": 5)",
+      R"("padding_side": "left")",
+      R"("trim_offsets": false)",
+      R"("split_special_tokens": true)",
+      R"("do_lower_case": true)",
+      R"("legacy": true)",
+      R"("use_fast": false)",
+      R"("unk_token": "<|endoftext|>")",
+      R"("unk_token": null)",
+      R"("pad_token": "<none such>")",
+      R"("additional_special_tokens": ["<|endoftext|>"])",
+      R"("chat_template": "{{ a }}")",
+      R"("added_tokens_decoder": {"300": {"content": "<|endoftext|>", "special": true}})"};
+  for (const bool has_json : {false, true}) {
+    const TemporaryFolder folder;
+    write_vocabulary_and_merges(folder);
+    if (has_json) folder.write("tokenizer.json", print_bpe_json(read_bpe(folder.path())));
+    const auto plain = encode(*load_tokenizer(folder.path()), sample_text(3));
+    for (const auto& [key, message] : refused) {
+      folder.write("tokenizer_config.json", str("{", key, "}"));
+      EXPECT_TRUE(contains(refusal_of(folder), message)) << key << ": " << refusal_of(folder);
+    }
+    for (const char* key : changing_nothing) {
+      folder.write("tokenizer_config.json", str("{", key, "}"));
+      EXPECT_EQ(encode(*load_tokenizer(folder.path()), sample_text(3)), plain) << key;
+    }
+  }
+}
+
+TEST(ForeignTokenizer, TheSpecialTokensThatOnlyItsConfigAddsAreItsOwn) {
+  const TemporaryFolder folder, saved;
+  write_vocabulary_and_merges(folder);
+  folder.write("tokenizer_config.json",
+               R"({"added_tokens_decoder": {"302": {"content": "<|im_end|>", "special": true}},
+                   "eos_token": "<|im_end|>"})");
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_EQ(tokenizer->separator(), 302u);
+  EXPECT_EQ(tokenizer->vocab_size(), 303u);
+  tokenizer->save(saved.path());
+  EXPECT_EQ(load_tokenizer(saved.path())->hash(), tokenizer->hash());
 }
 
 TEST(ForeignTokenizer, ThatInklingDoesNotComputeIsRefusedWithItsField) {
