@@ -180,6 +180,9 @@ void read_entries(std::string_view text, SafetensorsHeader& header) {
   } catch (const Error& error) {
     refuse("in its header, " + error.message());
   }
+  if (count_lone_surrogates(text) > 0) {  // two names of this kind could not be told apart
+    refuse("the header is not JSON that every program reads: it holds half of a surrogate pair");
+  }
   HeaderEvents events(header);
   read_json(text, events);
 }

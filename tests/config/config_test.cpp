@@ -416,6 +416,7 @@ TEST(PrintConfig, WritesEveryDefault) {
   source: ["data/my text.txt", more]
   validation_source: []
   jsonl_field: text
+  raw: false
   vocab_size: 0
   headerless: false
   tokenizer:
@@ -479,6 +480,7 @@ schedule:
   decay_fraction: 0.2
 training:
   max_steps: 5000
+  max_hours: 0
   batch_size: 12
   micro_batch_size: auto
   recompute: none
