@@ -122,8 +122,11 @@ int evaluate(int argc, char** argv) {
     const ChoiceFile file = read_choices(flags.choices, model, flags.strict ? Unusable::refuse : Unusable::pass_over);
     print(std::cout, evaluate_choices(*model.model, model.runtime, file), file, settings);
   } else if (!flags.texts.empty()) {
-    const TextSettings text{
-        .files = flags.texts, .jsonl_field = config.data.jsonl_field, .raw = config.data.raw, .stride = flags.stride};
+    const TextSettings text{.files = flags.texts,
+                            .jsonl_field = config.data.jsonl_field,
+                            .separator = config.data.separator.value_or(""),
+                            .raw = config.data.raw,
+                            .stride = flags.stride};
     print(std::cout, evaluate_text(model, text), text, settings);
   } else {
     evaluate_split(model, config, flags, settings);

@@ -26,6 +26,7 @@ class FitChecker {
   void check() const {
     check_sources();
     check_vocab_size();
+    check_separator();
     check_headerless();
     check_tokenizer();
     if (!config_.model.init_from) check_model();
@@ -135,6 +136,19 @@ class FitChecker {
       refuse({"data.vocab_size"}, str("data.vocab_size is ", config_.data.vocab_size,
                                       ", but only ready token files (.bin) take it; remove it (sentencepiece takes "
                                       "data.tokenizer.vocab_size)"));
+    }
+  }
+
+  void check_separator() const {
+    const auto& separator = config_.data.separator;
+    if (!separator) return;
+    if (source_kind(config_.data) != SourceKind::text) {
+      refuse({"data.separator"}, "data.separator is for text, and the source is none; leave it out");
+    }
+    constexpr std::size_t longest = 256;
+    if (separator->empty() || separator->size() > longest) {
+      refuse({"data.separator"}, str("data.separator has ", separator->size(), " bytes, and must have 1 to ", longest,
+                                     "; write the text that ends a document, such as \"<|endoftext|>\", or auto"));
     }
   }
 

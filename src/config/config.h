@@ -43,9 +43,10 @@ struct DataConfig {
   std::vector<std::string> source;             // at least one after load_config()
   std::vector<std::string> validation_source;  // empty: the tail of each source
   std::string jsonl_field = "text";
-  bool raw = false;              // every file is one text, whatever it is
-  std::uint64_t vocab_size = 0;  // above 0 exactly where the sources are ready token files (*.bin)
-  bool headerless = false;       // these are nothing but 16-bit tokens
+  std::optional<std::string> separator = {};  // stands in texts where a document ends; auto: nothing does
+  bool raw = false;                           // every file is one text, whatever it is
+  std::uint64_t vocab_size = 0;               // above 0 exactly where the sources are ready token files (*.bin)
+  bool headerless = false;                    // these are nothing but 16-bit tokens
   TokenizerConfig tokenizer;
   double val_fraction = 0.1;
   WindowKind order = WindowKind::epoch;

@@ -35,7 +35,8 @@ struct OneOf {
 };
 struct DeviceName {};
 struct Text {
-  std::string form;  // for people: "a path"
+  std::string form;         // for people: "a path"
+  bool may_be_any = false;  // even empty, or with control characters
 };
 struct TextList {
   std::string form;         // of each text

@@ -132,8 +132,8 @@ Value read_as(const DeviceName&, const Setting& setting, const YamlNode& node) {
   return text;
 }
 
-Value read_as(const Text&, const Setting& setting, const YamlNode& node) {
-  const std::string text = free_text(setting, node);
+Value read_as(const Text& form, const Setting& setting, const YamlNode& node) {
+  const std::string text = form.may_be_any ? any_text(setting, node) : free_text(setting, node);
   return is_auto(setting, text) ? Value(Auto{}) : Value(text);
 }
 

@@ -157,7 +157,7 @@ Dataset dry_run(Job& job) {
   if (job.corpus.kind == SourceKind::token_files) {
     manifest = check_token_files(job.corpus, job.config.vocab_size);
   } else if (tokenizer_learns(job.config.tokenizer)) {
-    build_tokenizer({.kind = TokenizerKind::character}, job.corpus);  // reads all the text and checks that it is UTF-8
+    check_text(job.corpus);
     Dataset dataset;
     dataset.folder = job.folder;
     dataset.vocab_size = job.config.tokenizer.vocab_size;

@@ -12,8 +12,10 @@
 #include "base/log.h"
 #include "base/ordered_work.h"
 #include "base/strings.h"
+#include "data/name_counter.h"
 #include "formats/token_file.h"
 #include "text/build_tokenizer.h"
+#include "text/line_cuts.h"
 #include "text/tokenizer_errors.h"
 
 namespace inkling {
@@ -148,6 +150,25 @@ std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const 
   return build_tokenizer(config, read, corpus.several_documents);
 }
 
+void check_text(const Corpus& corpus) {
+  bool any = false;
+  TextVisitor visitor;
+  visitor.part_length = next_lines_length;
+  visitor.part = [&](const PartOfText& part) {
+    take_part(part, [&] { require_utf8(part.text); }, require_utf8);
+    any = true;
+  };
+  visitor.end_document = [](Split, const Place&) {};
+  NameCounter names({});
+  names.watch(visitor);
+  LoneSurrogates lone;
+  visitor.lone_surrogates = [&](const Place& place, std::size_t count) { lone.add(place, count); };
+  visit_corpus(corpus, visitor, "reading");
+  if (!any) throw Error::input("there is no text to train a tokenizer on: check data.source");
+  lone.warn();
+  names.warn(corpus.separator);
+}
+
 Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const EncodingOptions& options) {
   SplitWriter train(tokenizer.vocab_size(), options.folder, "train", options.max_shard_tokens);
   SplitWriter validation(tokenizer.vocab_size(), options.folder, "validation", options.max_shard_tokens);
@@ -175,11 +196,14 @@ Manifest encode_corpus(const Corpus& corpus, const Tokenizer& tokenizer, const E
     batch.parts.back().ends_document = between_documents = true;
     writer(split).end_document(place);
   };
+  NameCounter names(tokenizer.special_tokens());
+  names.watch(visitor);
   LoneSurrogates lone;
   visitor.lone_surrogates = [&](const Place& place, std::size_t count) { lone.add(place, count); };
   const std::vector<std::string> hashes = visit_corpus(corpus, visitor, "encoding");
   lone.warn();
   if (tokenizer.kind() != "byte") zeros.warn();
+  names.warn(corpus.separator);
   send(Split::train);
   work.finish();
 

@@ -104,6 +104,7 @@ std::map<std::string, std::string> deciding_settings(const DataConfig& config, c
     return settings;
   }
   if (config.validation_source.empty()) settings["data.val_fraction"] = format_shortest(config.val_fraction);
+  if (config.separator) settings["data.separator"] = quote(*config.separator);  // older data sets have no such line
   if (corpus.has_json()) settings["data.jsonl_field"] = config.jsonl_field;
   if (config.raw) settings["data.raw"] = "true";  // older data sets have no such line
   if (corpus.kind == SourceKind::grammar) {

@@ -72,7 +72,8 @@ void examine_text(const DataConfig& config, Corpus& corpus) {
   refuse_mixture(sources);
   refuse_mixture(validation);
   warn_of_overlap(sources, validation);
-  corpus.several_documents = !is_single_text(sources) || !(validation.empty() || is_single_text(validation));
+  corpus.several_documents =
+      config.separator || !is_single_text(sources) || !(validation.empty() || is_single_text(validation));
   corpus.files = plan_whole(sources, Split::train);
   append(corpus.files, plan_whole(validation, Split::validation));
   if (validation.empty()) {
@@ -149,6 +150,7 @@ Corpus examine_corpus(const DataConfig& config) {
   Corpus corpus;
   corpus.kind = source_kind(config);
   corpus.jsonl_field = config.jsonl_field;
+  corpus.separator = config.separator.value_or("");
   if (corpus.kind == SourceKind::text) examine_text(config, corpus);
   if (corpus.kind == SourceKind::grammar) examine_grammar(config, corpus);
   if (corpus.kind == SourceKind::token_files) examine_tokens(config, corpus);
@@ -156,7 +158,7 @@ Corpus examine_corpus(const DataConfig& config) {
 }
 
 void cut_tails(Corpus& corpus) {
-  if (!corpus.cut_sources.empty()) corpus.files = plan_tail(corpus.cut_sources, corpus.val_fraction);
+  if (!corpus.cut_sources.empty()) corpus.files = plan_tail(corpus.cut_sources, corpus.val_fraction, corpus.separator);
 }
 
 std::vector<std::string> visit_corpus(const Corpus& corpus, const TextVisitor& visitor, const std::string& label) {
@@ -167,6 +169,7 @@ std::vector<std::string> visit_corpus(const Corpus& corpus, const TextVisitor& v
   }
   Progress progress(label, total, stories ? "stories" : "B");
   TextVisitor watched = visitor;
+  watched.separator = corpus.separator;
   watched.advance = [&](std::uint64_t more) {
     progress.update(done += more);
     leave_if_stopped();

@@ -19,7 +19,7 @@ struct Corpus {
   std::vector<Source> cut_sources;  // those whose tail is for validation: cut_tails() finds where it begins in `files`
   double val_fraction = 0;
   bool several_documents = false;  // if so, a separator ends each of them
-  std::string jsonl_field;
+  std::string jsonl_field, separator;
   TokenLayout layout = TokenLayout::with_header;  // of ready token files
   std::uint64_t stories = 0, grammar_seed = 0;    // of a grammar only
   std::uint64_t training_stories = 0;             // this many come first; the others are for validation

@@ -18,15 +18,15 @@ struct FileCut {
   std::uint64_t size, target, reach;
   bool start_is_boundary, end_is_boundary;
 
-  std::uint64_t in(const SourceFile& source) const {
-    const Surroundings around = look_around(source, size, target);
+  std::uint64_t in(const SourceFile& source, const std::string& separator) const {
+    const Surroundings around = look_around(source, size, target, separator);
     std::optional<std::uint64_t> best;
     const auto consider = [&](std::uint64_t boundary) {
       const bool allowed = boundary == 0 ? start_is_boundary : boundary != size || end_is_boundary;
       if (allowed && distance(boundary) <= reach && (!best || distance(boundary) < distance(*best))) best = boundary;
     };
-    consider(around.line);
-    consider(around.next_line);
+    consider(around.document);
+    consider(around.next_document);
     return best.value_or(around.character);
   }
 
@@ -35,7 +35,8 @@ struct FileCut {
   }
 };
 
-void plan_source(const Source& source, double val_fraction, std::vector<PlannedFile>& plan) {
+void plan_source(const Source& source, double val_fraction, const std::string& separator,
+                 std::vector<PlannedFile>& plan) {
   const std::vector<std::uint64_t> sizes = text_sizes(source);
   const std::uint64_t total = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
   if (total == 0) throw Error::input(str(source.name, ":1: the file is empty: put text into it or name another"));
@@ -50,7 +51,7 @@ void plan_source(const Source& source, double val_fraction, std::vector<PlannedF
       planned.train_bytes = sizes[i];
     } else if (start < target) {
       const bool last = i + 1 == source.files.size();
-      planned.train_bytes = FileCut{sizes[i], target - start, reach, i > 0, !last}.in(file);
+      planned.train_bytes = FileCut{sizes[i], target - start, reach, i > 0, !last}.in(file, separator);
     }
     plan.push_back(std::move(planned));
     start = end;
@@ -59,9 +60,10 @@ void plan_source(const Source& source, double val_fraction, std::vector<PlannedF
 
 }  // namespace
 
-std::vector<PlannedFile> plan_tail(const std::vector<Source>& sources, double val_fraction) {
+std::vector<PlannedFile> plan_tail(const std::vector<Source>& sources, double val_fraction,
+                                   const std::string& separator) {
   std::vector<PlannedFile> plan;
-  for (const Source& source : sources) plan_source(source, val_fraction, plan);
+  for (const Source& source : sources) plan_source(source, val_fraction, separator, plan);
   return plan;
 }
 

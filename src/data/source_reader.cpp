@@ -16,28 +16,83 @@ namespace inkling {
 
 namespace {
 
+// Moves a place behind a text that begins there. Returns the line of the text's last character.
+std::uint64_t move_behind(std::string_view text, Place& place) {
+  const std::size_t newline = text.rfind('\n');
+  place.line += static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  place.before = newline == std::string_view::npos ? place.before + text.size() : text.size() - newline - 1;
+  return text.ends_with('\n') ? place.line - 1 : place.line;
+}
+
+bool is_white_space(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
+// Finds where the documents of a stream end, reading each byte once.
+class DocumentEnds {
+ public:
+  explicit DocumentEnds(std::string_view separator) : separator_(separator) {}
+
+  // The front of a text that belongs to one document.
+  struct Front {
+    std::size_t length;
+    bool separator_follows;
+    bool more_may_follow;  // of the document
+  };
+  // `text` is what the stream has at `offset`; more of it may follow.
+  Front front_of(std::string_view text, std::uint64_t offset, bool more_may_follow) {
+    if (separator_.empty()) return {text.size(), false, more_may_follow};
+    const std::size_t at = text.find(separator_, searched_ > offset ? searched_ - offset : 0);
+    if (at != std::string_view::npos) {
+      searched_ = offset + at;
+      return {at, true, false};
+    }
+    // The last bytes may be the beginning of one.
+    const std::size_t kept = more_may_follow ? std::min(text.size(), separator_.size() - 1) : 0;
+    searched_ = offset + text.size() - kept;
+    return {text.size() - kept, false, more_may_follow};
+  }
+
+ private:
+  std::string_view separator_;
+  std::uint64_t searched_ = 0;  // no separator begins before this byte of the stream, but those that were found
+};
+
 // Visits a text file from the stream's offset, which is at `place`, up to `end`; returns the place behind it.
 Place visit_lines(FileStream& stream, std::uint64_t end, Split split, Place place, const TextVisitor& visitor) {
-  std::uint64_t last_line = 0;
+  DocumentEnds ends(visitor.separator);
+  std::uint64_t last_line = 0;  // of the document so far; 0: it has no text yet
+  const auto end_document = [&] {
+    if (last_line > 0) visitor.end_document(split, {place.path, last_line});
+    last_line = 0;
+  };
   while (stream.offset() < end) {
     const std::string_view text = stream.view().substr(0, end - stream.offset());
     const bool more_may_follow = !stream.at_end() && stream.offset() + text.size() < end;
-    const std::size_t length = text.empty() ? 0 : visitor.part_length(text, more_may_follow);
-    if (length == 0) {
-      // The end of a compressed file; or a file has shrunk since it was examined, and the caller looks again.
-      if (stream.at_end()) break;
-      stream.read_more();
-      continue;
+    const DocumentEnds::Front front = ends.front_of(text, stream.offset(), more_may_follow);
+    const std::string_view document = text.substr(0, front.length);
+    const bool is_blank = last_line == 0 && !visitor.separator.empty() && is_white_space(document);
+    std::size_t length = front.length;
+    if (length > 0 && !(is_blank && !front.more_may_follow)) {
+      length = visitor.part_length(document, front.more_may_follow);
+      const std::string_view part = document.substr(0, length);
+      if (length > 0) {
+        visitor.part({split, part, place});
+        last_line = move_behind(part, place);
+      }
+    } else {
+      move_behind(document, place);
     }
-    const std::string_view part = text.substr(0, length);
-    visitor.part({split, part, place});
-    place.line += static_cast<std::uint64_t>(std::count(part.begin(), part.end(), '\n'));
-    const std::size_t newline = part.rfind('\n');
-    place.before = newline == std::string_view::npos ? place.before + length : length - newline - 1;
-    last_line = part.back() == '\n' ? place.line - 1 : place.line;
+    if (length == front.length && front.separator_follows) {
+      move_behind(visitor.separator, place);
+      length += visitor.separator.size();
+      end_document();
+    }
     stream.take(length);
+    if (length > 0) continue;
+    // The end of a compressed file; or a file has shrunk since it was examined, and the caller looks again.
+    if (stream.at_end()) break;
+    stream.read_more();
   }
-  if (last_line > 0) visitor.end_document(split, {place.path, last_line});
+  end_document();
   return place;
 }
 
@@ -45,6 +100,13 @@ void visit_text_file(FileStream& stream, const PlannedFile& planned, const TextV
   const Place begin{&planned.file.path, 1};
   const Place cut = visit_lines(stream, planned.train_bytes, Split::train, begin, visitor);
   visit_lines(stream, most_text_bytes(planned.file), Split::validation, cut, visitor);
+}
+
+// `cut`, or the end of the separator in which it lies.
+std::size_t behind_separator(std::string_view text, std::size_t cut, std::string_view separator) {
+  if (separator.empty()) return cut;
+  const std::size_t at = text.find(separator, cut - std::min(cut, separator.size() - 1));
+  return at < cut ? at + separator.size() : cut;
 }
 
 // Visits a document of JSON, which takes the file's bytes from `begin` to `end`. One across the cut is cut in
@@ -57,6 +119,7 @@ void visit_json_text(std::string_view text, std::uint64_t begin, std::uint64_t e
   } else if (begin < planned.train_bytes) {
     const double share = static_cast<double>(planned.train_bytes - begin) / static_cast<double>(end - begin);
     cut = character_start(text, static_cast<std::size_t>(share * static_cast<double>(text.size())));
+    cut = behind_separator(text, cut, visitor.separator);
   }
   visit_text(Split::train, text.substr(0, cut), place, visitor);
   visit_text(Split::validation, text.substr(cut), place, visitor);
@@ -145,14 +208,29 @@ std::string visit_file(const PlannedFile& planned, const std::string& jsonl_fiel
   return stream.hash();
 }
 
-void visit_text(Split split, std::string_view text, const Place& place, const TextVisitor& visitor) {
-  if (text.empty()) return;
-  while (!text.empty()) {
-    const std::size_t length = visitor.part_length(text, false);
-    visitor.part({split, text.substr(0, length), place});
+void visit_text(Split split, std::string_view text, Place place, const TextVisitor& visitor) {
+  const bool counts_lines = place.line > 0 && !place.one_line;
+  const auto pass = [&](std::size_t length) {
+    const std::uint64_t line = counts_lines ? move_behind(text.substr(0, length), place) : place.line;
     text.remove_prefix(length);
+    return line;
+  };
+  while (!text.empty()) {
+    const std::size_t found = visitor.separator.empty() ? std::string_view::npos : text.find(visitor.separator);
+    std::size_t left = std::min(found, text.size());
+    if (visitor.separator.empty() || !is_white_space(text.substr(0, left))) {
+      Place last = place;
+      while (left > 0) {
+        const std::size_t length = visitor.part_length(text.substr(0, left), false);
+        visitor.part({split, text.substr(0, length), place});
+        last.line = pass(length);
+        left -= length;
+      }
+      last.before = 0;
+      visitor.end_document(split, last);
+    }
+    pass(std::min(left + visitor.separator.size(), text.size()));
   }
-  visitor.end_document(split, place);
 }
 
 void take_part(const PartOfText& part, const std::function<void()>& take,

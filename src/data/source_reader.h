@@ -46,6 +46,7 @@ struct TextVisitor {
   std::function<void(Split, const Place&)> end_document;  // after the last part of a document (never an empty one)
   std::function<void(std::uint64_t)> advance;             // bytes of the file read since the last call
   std::function<void(const Place&, std::size_t)> lone_surrogates;  // so many in a line of JSON became U+FFFD
+  std::string separator = {};  // a document ends where this stands, which is no part of it; empty: nowhere
 };
 
 // Counts these halves of surrogate pairs over all files, for one warning.
@@ -58,14 +59,15 @@ struct LoneSurrogates {
 };
 
 // Reads a text or a file of JSON once, from its beginning to its end, and returns the hash of its bytes (of a
-// compressed file: as they are on the disk). A byte order mark at the beginning of a file does not count as text. A
-// document that is cut between the splits ends in both. Throws Error input for a file that begins as something that is
-// no text, and with file and line for a document of JSON that is not an object with a string in `jsonl_field` (or, in
-// .json, a string).
+// compressed file: as they are on the disk). A byte order mark at the beginning of a file does not count as text.
+// Between two separators, and between one and an end of the text, lies a document, unless there is nothing but white
+// space. A document that is cut between the splits ends in both. Throws Error input for a file that begins as something
+// that is no text, and with file and line for a document of JSON that is not an object with a string in `jsonl_field`
+// (or, in .json, a string).
 std::string visit_file(const PlannedFile& planned, const std::string& jsonl_field, const TextVisitor& visitor);
 
-// Does the same for a text that is in memory already: one document at `place`.
-void visit_text(Split split, std::string_view text, const Place& place, const TextVisitor& visitor);
+// Does the same for a text that is in memory already, which begins at `place`.
+void visit_text(Split split, std::string_view text, Place place, const TextVisitor& visitor);
 
 // Calls take(), which may throw Error input for a text that a tokenizer cannot take, and puts file and line in front of
 // its message: those of the first line of `part` for which check(line) throws, too.

@@ -56,6 +56,51 @@ std::uint64_t character_start_in(const InputFile& file, std::uint64_t at) {
   return at;  // not UTF-8 anyway
 }
 
+// Notes a separator that begins at byte `begin`, in their order. Returns whether the next document is found.
+bool note_separator(std::uint64_t begin, std::uint64_t end, std::uint64_t at, Surroundings& found) {
+  if (end <= at) {
+    found.document = end;
+    return false;
+  }
+  found.next_document = end;
+  if (begin < at) found.character = end;
+  return true;
+}
+
+// The end of the last separator that ends at or before `at`; 0 if there is none.
+std::uint64_t separator_end_before(const InputFile& file, std::string_view separator, std::uint64_t at) {
+  std::string block;
+  for (std::uint64_t end = at; end >= separator.size();) {
+    const std::uint64_t begin = end - std::min<std::uint64_t>(end, 65536);
+    block.resize(end - begin);
+    file.read_exactly(begin, std::as_writable_bytes(std::span(block)));
+    if (const std::size_t found = block.rfind(separator); found != std::string::npos) {
+      return begin + found + separator.size();
+    }
+    if (begin == 0) break;
+    end = begin + separator.size() - 1;
+  }
+  return 0;
+}
+
+Surroundings look_around_documents(const SourceFile& source, const std::string& separator, std::uint64_t at) {
+  const InputFile file(source.path);
+  const std::uint64_t size = source.stamp.size;
+  Surroundings found{separator_end_before(file, separator, at), size, character_start_in(file, at)};
+  std::string block;
+  std::uint64_t offset = std::max(found.document, at - std::min<std::uint64_t>(at, separator.size() - 1));
+  while (size - offset >= separator.size()) {
+    block.resize(std::min<std::uint64_t>(size - offset, 65536));
+    file.read_exactly(offset, std::as_writable_bytes(std::span(block)));
+    if (const std::size_t place = block.find(separator); place != std::string::npos) {
+      note_separator(offset + place, offset + place + separator.size(), at, found);
+      break;
+    }
+    offset += block.size() - (separator.size() - 1);
+  }
+  return found;
+}
+
 Surroundings look_around_plain(const SourceFile& source, std::uint64_t at) {
   const InputFile file(source.path);
   if (source.kind != FileKind::jsonl) return {0, source.stamp.size, character_start_in(file, at)};
@@ -84,11 +129,11 @@ Surroundings look_around_compressed_lines(const SourceFile& source, std::uint64_
     const auto here =
         static_cast<std::size_t>(at - 1 > begin ? std::min<std::uint64_t>(at - 1 - begin, text.size()) : 0);
     const std::size_t previous = text.substr(0, here).rfind('\n');
-    if (previous != std::string_view::npos) found.line = begin + previous + 1;
+    if (previous != std::string_view::npos) found.document = begin + previous + 1;
     const std::size_t next = text.find('\n', here);
     if (next != std::string_view::npos) {
-      found.next_line = begin + next + 1;
-      if (found.next_line == at) found.line = at;
+      found.next_document = begin + next + 1;
+      if (found.next_document == at) found.document = at;
     }
     begin += text.size();
     return next == std::string_view::npos;
@@ -123,12 +168,33 @@ Surroundings look_around_elements(const SourceFile& source, std::uint64_t size, 
   Surroundings found{0, size, at};
   for (bool first = true; const auto element = elements.next(); first = false) {
     if (element->begin >= at) {
-      found.next_line = element->begin;
-      if (element->begin == at) found.line = at;
+      found.next_document = element->begin;
+      if (element->begin == at) found.document = at;
       break;
     }
-    if (!first) found.line = element->begin;
+    if (!first) found.document = element->begin;
   }
+  return found;
+}
+
+Surroundings look_around_compressed_documents(const SourceFile& source, std::uint64_t size,
+                                              const std::string& separator, std::uint64_t at) {
+  Surroundings found{0, size, character_start_in_compressed(source, at)};
+  Progress progress("finding where training ends", source.stamp.size, "B");
+  std::string window;       // the piece at hand, behind what may be the beginning of a separator
+  std::uint64_t begin = 0;  // of the window in the text
+  read_compressed(source, progress, 0, [&](std::string_view text) {
+    window += text;
+    std::size_t from = 0;
+    for (std::size_t place = 0; (place = window.find(separator, from)) != std::string::npos;) {
+      from = place + separator.size();
+      if (note_separator(begin + place, begin + from, at, found)) return false;
+    }
+    const std::size_t done = window.size() - std::min(window.size() - from, separator.size() - 1);
+    window.erase(0, done);
+    begin += done;
+    return true;
+  });
   return found;
 }
 
@@ -156,10 +222,14 @@ std::vector<std::uint64_t> text_sizes(const Source& source) {
   return sizes;
 }
 
-Surroundings look_around(const SourceFile& source, std::uint64_t size, std::uint64_t at) {
+Surroundings look_around(const SourceFile& source, std::uint64_t size, std::uint64_t at, const std::string& separator) {
   if (source.kind == FileKind::json) return look_around_elements(source, size, at);
-  return source.compression == Compression::none ? look_around_plain(source, at)
-                                                 : look_around_compressed(source, size, at);
+  const bool plain = source.compression == Compression::none;
+  if (source.kind != FileKind::jsonl && !separator.empty()) {
+    return plain ? look_around_documents(source, separator, at)
+                 : look_around_compressed_documents(source, size, separator, at);
+  }
+  return plain ? look_around_plain(source, at) : look_around_compressed(source, size, at);
 }
 
 }  // namespace inkling

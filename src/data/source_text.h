@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "data/source.h"
@@ -13,13 +14,15 @@ namespace inkling {
 // one that is damaged.
 std::vector<std::uint64_t> text_sizes(const Source& source);
 
-// Where the line that holds a byte begins, where the next one begins (or the text ends), and where the character that
-// holds it begins. A text file is one line here; in a .json file each of its values (JsonElements) is one.
+// Where the document that holds a byte begins, where the next one begins (or the text ends), and where the character
+// that holds it begins. A document is a line of .jsonl, or a value of .json (JsonElements); any other file is one, but
+// where `separator`, if it is not empty, ends one: a byte inside of that counts as a character up to its end.
 struct Surroundings {
-  std::uint64_t line, next_line, character;
+  std::uint64_t document, next_document, character;
 };
 
 // `at` is above 0 and below `size`, that of the file's text. A compressed file is read from its beginning to there.
-Surroundings look_around(const SourceFile& source, std::uint64_t size, std::uint64_t at);
+Surroundings look_around(const SourceFile& source, std::uint64_t size, std::uint64_t at,
+                         const std::string& separator = {});
 
 }  // namespace inkling

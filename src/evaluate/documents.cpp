@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/progress.h"
 #include "base/strings.h"
+#include "data/name_counter.h"
 #include "data/source_reader.h"
 #include "evaluate/windows.h"
 #include "formats/foreign_file.h"
@@ -123,12 +124,14 @@ class DocumentScorer {
   Progress progress_{"evaluating", 0, "tokens"};
 };
 
-TextVisitor visitor_of(DocumentScorer& scorer, LoneSurrogates& lone, const Tokenizer& tokenizer, std::size_t file) {
+TextVisitor visitor_of(DocumentScorer& scorer, LoneSurrogates& lone, const Tokenizer& tokenizer,
+                       const std::string& separator, std::size_t file) {
   return {.part_length = [&](std::string_view text, bool more) { return tokenizer.part_length(text, more); },
           .part = [&scorer, file](const PartOfText& part) { scorer.add(file, part); },
           .end_document = [&](Split, const Place&) { scorer.end_document(); },
           .advance = {},
-          .lone_surrogates = [&lone](const Place& place, std::size_t count) { lone.add(place, count); }};
+          .lone_surrogates = [&lone](const Place& place, std::size_t count) { lone.add(place, count); },
+          .separator = separator};
 }
 
 void read_standard_input(bool raw, const TextVisitor& visitor, const Tokenizer& tokenizer) {
@@ -139,10 +142,7 @@ void read_standard_input(bool raw, const TextVisitor& visitor, const Tokenizer& 
   file.any_encoding = tokenizer.kind() == "byte";
   refuse_foreign_front(file, text.substr(0, bytes_of_front));
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
-  const PartOfText whole{Split::validation, text, {&name, 1}};
-  const auto check = [&](std::string_view line) { tokenizer.check(line); };
-  take_part(whole, [&] { tokenizer.check(text); }, check);  // so that an error names its line
-  visit_text(Split::validation, text, whole.place, visitor);
+  visit_text(Split::validation, text, {&name, 1}, visitor);
 }
 
 // A document is read once, so that a pipe need not be saved as a file first, as examine_file() says of one.
@@ -179,13 +179,16 @@ TextEvaluation evaluate_text(const LoadedModel& model, const TextSettings& setti
   const Tokenizer& tokenizer = require_tokenizer(model);
   DocumentScorer scorer(model, tokenizer, settings.stride.value_or(model.model->shape().block_size));
   LoneSurrogates lone;
+  NameCounter names(tokenizer.special_tokens());
   for (std::size_t i = 0; i < settings.files.size(); ++i) {
-    const TextVisitor visitor = visitor_of(scorer, lone, tokenizer, i);
+    TextVisitor visitor = visitor_of(scorer, lone, tokenizer, settings.separator, i);
+    names.watch(visitor);
     settings.files[i] == "-" ? read_standard_input(settings.raw, visitor, tokenizer)
                              : read_file(settings.files[i], settings, tokenizer, visitor);
   }
   TextEvaluation result = scorer.finish(settings.files);
   lone.warn();
+  names.warn(settings.separator);
   if (result.total.piece.tokens == 0) {
     throw Error::input(
         str(join(settings.files, ", "), ": there is no text of which a token can be scored; name another"));

@@ -20,9 +20,11 @@ namespace inkling {
 // block: there lm-eval gives the tokens a whole block of context.
 
 struct TextSettings {
-  // Each is one document or, named *.jsonl, one a line; "-" is standard input, one document of at most 64 MiB.
+  // Each is one document or, named *.jsonl, one a line, unless `separator` says more; "-" is standard input, one
+  // document of at most 64 MiB.
   std::vector<std::string> files;
   std::string jsonl_field = "text";
+  std::string separator = {};               // ends a document wherever it stands; empty: nowhere
   bool raw = false;                         // data.raw
   std::optional<std::int64_t> stride = {};  // none: block_size
 };

@@ -24,6 +24,7 @@
 #include "text/build_tokenizer.h"
 #include "text/hugging_face_files.h"
 #include "text/line_cuts.h"
+#include "text/special_names.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_errors.h"
 #include "text/tokenizer_kind.h"
@@ -61,6 +62,7 @@ class BpeTokenizer final : public Tokenizer {
   std::uint64_t vocab_size() const override { return vocabulary_.tokens.size(); }
   std::optional<Token> separator() const override { return separator_; }
   std::optional<Token> first_token() const override { return first_token_; }
+  std::vector<AddedToken> special_tokens() const override { return vocabulary_.added; }
   void check(std::string_view text) const override { require_utf8(text); }
 
   std::size_t part_length(std::string_view text, bool more_may_follow) const override {
@@ -110,7 +112,7 @@ class BpeTokenizer final : public Tokenizer {
 
 // The token that ends a document, by its name; where the vocabulary has none of these, the lowest number that is free.
 Token find_separator(BpeVocabulary& vocabulary) {
-  for (const char* name : {separator_name, "<|end_of_text|>", "</s>", "<eos>"}) {
+  for (const char* name : common_separators) {
     if (const AddedToken* const added = vocabulary.find_added(name)) return added->token;
   }
   Token token = 0;

@@ -22,6 +22,11 @@ class ByteTokenizer final : public Tokenizer {
     return with_separator_ ? std::optional<Token>(Token{byte_count}) : std::nullopt;
   }
 
+  std::vector<AddedToken> special_tokens() const override {
+    if (!with_separator_) return {};
+    return {{Token{byte_count}, separator_name}};
+  }
+
   void check(std::string_view) const override {}
 
   void encode_part(std::string_view part, bool, std::vector<Token>& tokens) const override {

@@ -58,6 +58,11 @@ class CharTokenizer final : public Tokenizer {
     return with_separator_ ? std::optional<Token>(static_cast<Token>(code_points_.size())) : std::nullopt;
   }
 
+  std::vector<AddedToken> special_tokens() const override {
+    if (!with_separator_) return {};
+    return {{*separator(), separator_name}};
+  }
+
   void check(std::string_view text) const override {
     require_utf8(text);
     std::vector<char32_t> unknown;

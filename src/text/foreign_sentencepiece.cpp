@@ -28,6 +28,7 @@ class ForeignSentencepiece final : public Tokenizer {
   }
   std::optional<Token> separator() const override { return rules_.separator; }
   std::optional<Token> first_token() const override { return rules_.first_token; }
+  std::vector<AddedToken> special_tokens() const override { return inkling::special_tokens(*model_, rules_.added); }
   std::string_view prefix() const override { return rules_.prefix_space ? " " : ""; }
   void check(std::string_view text) const override { model_->check(text); }
 
@@ -60,7 +61,7 @@ class ForeignSentencepiece final : public Tokenizer {
 
  private:
   std::optional<std::string> name_of(std::optional<Token> token) const {
-    for (const AddedToken& special : special_tokens(*model_, rules_.added)) {
+    for (const AddedToken& special : special_tokens()) {
       if (special.token == token) return special.name;
     }
     return std::nullopt;

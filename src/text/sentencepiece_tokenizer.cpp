@@ -31,6 +31,7 @@ class SentencepieceTokenizer final : public Tokenizer {
   std::string kind() const override { return "sentencepiece"; }
   std::uint64_t vocab_size() const override { return model_.pieces().size(); }
   std::optional<Token> separator() const override { return separator_; }
+  std::vector<AddedToken> special_tokens() const override { return inkling::special_tokens(model_, {}); }
   void check(std::string_view text) const override { model_.check(text); }
 
   void encode_part(std::string_view part, bool, std::vector<Token>& tokens) const override {

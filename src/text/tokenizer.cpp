@@ -82,10 +82,17 @@ std::optional<std::string> misunderstanding(const Tokenizer& tokenizer, const To
   return std::nullopt;
 }
 
-std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text) {
+std::optional<Token> find_special_token(const Tokenizer& tokenizer, std::string_view name) {
+  for (const AddedToken& special : tokenizer.special_tokens()) {
+    if (special.name == name) return special.token;
+  }
+  return std::nullopt;
+}
+
+std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text, bool begins_document) {
   tokenizer.check(text);  // the whole text at once, so that the error names what is wrong in every part
   std::vector<Token> tokens;
-  for (bool begins_document = true; !text.empty(); begins_document = false) {
+  for (; !text.empty(); begins_document = false) {
     const std::size_t length = tokenizer.part_length(text);
     tokenizer.encode_part(text.substr(0, length), begins_document, tokens);
     text.remove_prefix(length);

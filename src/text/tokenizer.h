@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bpe/vocabulary.h"
 #include "formats/token_file.h"
 
 namespace inkling {
@@ -31,6 +32,10 @@ class Tokenizer {
   // The token in front of a prompt, which is the beginning of a document: the separator, or what a tokenizer made
   // elsewhere has there.
   virtual std::optional<Token> first_token() const { return separator(); }
+
+  // All tokens that stand for no text, the separator among them, with their names. The name of one in a text is
+  // ordinary text.
+  virtual std::vector<AddedToken> special_tokens() const = 0;
 
   // What the tokens of every document begin with and its text does not: the space of a sentencepiece model with a dummy
   // prefix. Nothing for every vocabulary that inkling has made.
@@ -82,8 +87,12 @@ std::optional<Token> token_in_front(const Tokenizer& tokenizer);
 // …"; none if there is nothing. Where only one of them has a separator, that is nothing.
 std::optional<std::string> misunderstanding(const Tokenizer& tokenizer, const Tokenizer& known);
 
-// Encodes a whole document, part by part. Throws what tokenizer.check(text) throws.
-std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text);
+// The number of the special token of this name; none if there is no such token.
+std::optional<Token> find_special_token(const Tokenizer& tokenizer, std::string_view name);
+
+// Encodes a whole document, or what goes on from the middle of one, part by part. Throws what tokenizer.check(text)
+// throws.
+std::vector<Token> encode(const Tokenizer& tokenizer, std::string_view text, bool begins_document = true);
 std::string decode(const Tokenizer& tokenizer, std::span<const Token> tokens);
 
 }  // namespace inkling

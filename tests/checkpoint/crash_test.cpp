@@ -55,6 +55,7 @@ class Saboteur : public Tokenizer {
   std::string kind() const override { return "saboteur"; }
   std::uint64_t vocab_size() const override { return 1; }
   std::optional<Token> separator() const override { return std::nullopt; }
+  std::vector<AddedToken> special_tokens() const override { return {}; }
   void check(std::string_view) const override {}
   void encode_part(std::string_view, bool, std::vector<Token>&) const override {}
   std::string decode(Token) const override { return ""; }

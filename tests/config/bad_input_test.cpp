@@ -239,8 +239,8 @@ TEST(Source, ThatIsAListOfListsIsRefused) {
 TEST(Section, ThatIsAValueIsRefused) {
   EXPECT_EQ(message_of("data: my.txt\n"),
             "run.yaml:1:7: data is a section, but here it is \"my.txt\"; write data: and its settings below, indented: "
-            "source, validation_source, jsonl_field, raw, vocab_size, headerless, val_fraction, order, documents, dir, "
-            "stories, "
+            "source, validation_source, jsonl_field, raw, separator, vocab_size, headerless, val_fraction, order, "
+            "documents, dir, stories, "
             "grammar_seed, "
             "tokenizer");
   EXPECT_EQ(message_of(data_section + "logging: [1]\n"),

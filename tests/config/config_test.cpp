@@ -354,6 +354,7 @@ Config any_config() {
   config.data.validation_source = *rc::gen::container<std::vector<std::string>>(any_path());
   if (*rc::gen::arbitrary<bool>()) config.data.dir = *any_path();
   config.data.jsonl_field = *any_path();
+  if (*rc::gen::arbitrary<bool>()) config.data.separator = *any_path();
   config.data.val_fraction = any_real(0, 1);
   config.data.grammar_seed = *rc::gen::inRange<std::uint64_t>(0, INT64_MAX);
   config.data.tokenizer.kind = any_of<TokenizerKind>();
@@ -384,6 +385,7 @@ TEST(PrintConfig, ReadsBackAsTheSameConfigAndTheSameText) {
     RC_ASSERT(compare_configs(config, again).empty());
     RC_ASSERT(again.data.source == config.data.source);
     RC_ASSERT(again.data.jsonl_field == config.data.jsonl_field);
+    RC_ASSERT(again.data.separator == config.data.separator);
     RC_ASSERT(again.optimizer.learning_rate == config.optimizer.learning_rate);
     RC_ASSERT(again.data.val_fraction == config.data.val_fraction);
     RC_ASSERT(again.data.dir == config.data.dir);
@@ -395,6 +397,17 @@ TEST(PrintConfig, ReadsBackAsTheSameConfigAndTheSameText) {
     RC_ASSERT(again.runtime.kernels == config.runtime.kernels);
     RC_ASSERT(again.runtime.memory_limit_gib == config.runtime.memory_limit_gib);
   }));
+}
+
+TEST(Separator, IsAnyTextAndForTextAlone) {
+  EXPECT_EQ(parse("data: {source: a.txt}").data.separator, std::nullopt);
+  const Config config = parse("data: {source: a.txt, separator: \"<|endoftext|>\\n\"}");
+  EXPECT_EQ(config.data.separator, "<|endoftext|>\n");
+  EXPECT_EQ(parse(print_config(config)).data.separator, config.data.separator);
+  EXPECT_TRUE(contains(message_of("data: {source: a.txt, separator: \"\"}\n"), "has 0 bytes, and must have 1 to 256"));
+  EXPECT_TRUE(contains(message_of("data: {source: a.grammar, separator: x}\n"), "data.separator is for text"));
+  EXPECT_TRUE(
+      contains(message_of("data: {source: a.bin, vocab_size: 9, separator: x}\n"), "data.separator is for text"));
 }
 
 TEST(Tokenizer, ThatExistsAndItsPatternAreForBpe) {
@@ -417,6 +430,7 @@ TEST(PrintConfig, WritesEveryDefault) {
   validation_source: []
   jsonl_field: text
   raw: false
+  separator: auto
   vocab_size: 0
   headerless: false
   tokenizer:

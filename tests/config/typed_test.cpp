@@ -123,12 +123,12 @@ TEST(Auto, IsOneWordForEverySettingThatTakesIt) {
     keys.push_back(setting.key);
     EXPECT_TRUE(prints(with(setting.key + "=auto"), name_of(setting.key) + ": auto")) << setting.key;
   }
-  EXPECT_EQ(keys,
-            (std::vector<std::string>{
-                "data.tokenizer.from", "data.tokenizer.pattern", "data.dir", "model.init_from", "model.n_kv_head",
-                "model.head_size", "model.n_inner", "optimizer.embedding_learning_rate", "optimizer.head_learning_rate",
-                "optimizer.vector_learning_rate", "schedule.decay_steps", "training.micro_batch_size", "runtime.device",
-                "runtime.dtype", "runtime.threads", "runtime.kernels", "runtime.memory_limit_gib"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{
+                      "data.separator", "data.tokenizer.from", "data.tokenizer.pattern", "data.dir", "model.init_from",
+                      "model.n_kv_head", "model.head_size", "model.n_inner", "optimizer.embedding_learning_rate",
+                      "optimizer.head_learning_rate", "optimizer.vector_learning_rate", "schedule.decay_steps",
+                      "training.micro_batch_size", "runtime.device", "runtime.dtype", "runtime.threads",
+                      "runtime.kernels", "runtime.memory_limit_gib"}));
 }
 
 TEST(Auto, ReplacesAValueThatWasWrittenBefore) {

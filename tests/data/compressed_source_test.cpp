@@ -200,8 +200,8 @@ TEST(LookAround, FindsTheSameInACompressedText) {
       EXPECT_EQ(text_sizes({path, {compressed}}), std::vector{text.size()});
       for (std::uint64_t at = 1; at < text.size(); ++at) {
         const Surroundings here = look_around(plain, text.size(), at), there = look_around(compressed, text.size(), at);
-        EXPECT_EQ(there.line, here.line) << path << " at " << at;
-        EXPECT_EQ(there.next_line, here.next_line) << path << " at " << at;
+        EXPECT_EQ(there.document, here.document) << path << " at " << at;
+        EXPECT_EQ(there.next_document, here.next_document) << path << " at " << at;
         EXPECT_EQ(there.character, here.character) << path << " at " << at;
       }
     }
@@ -217,8 +217,8 @@ TEST(LookAround, FindsTheSameWhereACompressedTextIsReadInPieces) {
     const SourceFile compressed = examine_file(folder.write(std::string(inner) + ".zst", zstd_of(text)));
     for (std::uint64_t at = piece - 8; at < piece + 8; ++at) {
       const Surroundings here = look_around(plain, text.size(), at), there = look_around(compressed, text.size(), at);
-      EXPECT_EQ(there.line, here.line) << inner << " at " << at;
-      EXPECT_EQ(there.next_line, here.next_line) << inner << " at " << at;
+      EXPECT_EQ(there.document, here.document) << inner << " at " << at;
+      EXPECT_EQ(there.next_document, here.next_document) << inner << " at " << at;
       EXPECT_EQ(there.character, here.character) << inner << " at " << at;
     }
   }

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/strings.h"
 #include "config/config.h"
 #include "data/dataset_manifest.h"
+#include "tests/compressed.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {
@@ -97,6 +99,78 @@ TEST(PrepareDataset, DocumentsEndWithTheSeparator) {
   EXPECT_EQ(dataset.train.documents, 8u);
   EXPECT_EQ(dataset.train.bytes, 32u);
   EXPECT_EQ(dataset.train.tokens, 40u);
+}
+
+// A text with data.separator in it gives what its documents give when each is a line of .jsonl.
+TEST(PrepareDataset, TextThatEndsDocumentsBecomesTheSeparatorOfEveryKind) {
+  const std::string mark = "<|endoftext|>";
+  for (const TokenizerKind kind :
+       {TokenizerKind::byte, TokenizerKind::character, TokenizerKind::sentencepiece, TokenizerKind::bpe}) {
+    const TemporaryFolder folder;
+    std::string text, lines;
+    for (int i = 0; i < 60; ++i) {
+      const std::string story = "Story " + std::to_string(i) + " of the moon, the street and the animal.";
+      text += story + mark + (i % 7 == 0 ? "\n" + mark : "");
+      lines += "{\"text\": \"" + story + "\"}\n";
+    }
+    DataConfig apart = settings(folder, {folder.write("a.jsonl", lines)}, kind);
+    apart.validation_source = {folder.write("b.jsonl", lines)};
+    apart.tokenizer.vocab_size = 280;
+    DataConfig joined = apart;
+    joined.source = {folder.write("a.txt", text)};
+    joined.validation_source = {folder.write("b.jsonl.gz", gzip_of("{\"text\": \"" + [&] {
+                                               std::string escaped;
+                                               for (const char c : text)
+                                                 escaped += c == '\n' ? "\\n" : std::string(1, c);
+                                               return escaped;
+                                             }() + "\"}"))};
+    joined.separator = mark;
+    apart.dir = (folder / "apart").string();
+    joined.dir = (folder / "joined").string();
+    testing::internal::CaptureStderr();
+    const Dataset expected = prepare_dataset(apart, {}), dataset = prepare_dataset(joined, {});
+    EXPECT_FALSE(contains(testing::internal::GetCapturedStderr(), "names of special tokens"));
+    EXPECT_EQ(dataset.tokenizer->hash(), expected.tokenizer->hash()) << word_of(kind);
+    EXPECT_EQ(tokens_of(dataset.train), tokens_of(expected.train)) << word_of(kind);
+    EXPECT_EQ(tokens_of(dataset.validation), tokens_of(expected.validation)) << word_of(kind);
+    EXPECT_EQ(dataset.train.documents, 60u) << word_of(kind);
+    EXPECT_EQ(dataset.hash, expected.hash) << word_of(kind);
+  }
+}
+
+TEST(PrepareDataset, NamesOfSpecialTokensInTheTextAreCountedAndSaid) {
+  for (const TokenizerKind kind : {TokenizerKind::byte, TokenizerKind::character, TokenizerKind::bpe}) {
+    const TemporaryFolder folder;
+    // Of the last one a bpe reads one half in the first part, of 256 KiB, and the other in the second.
+    std::string text = "one <b>text</b>\nand<|endoftext|>two</s>\n<|endof <|endoftext|>";
+    text += std::string((1 << 18) - text.size() - 4, ' ') + "<|endoftext|>" + std::string(1000, ' ');
+    DataConfig config = settings(folder, {folder.write("a.txt", text)}, kind);
+    config.validation_source = {folder.write("v.txt", text.substr(0, 40))};
+    config.tokenizer.vocab_size = 260;
+    for (const bool dry_run : {true, false}) {
+      testing::internal::CaptureStderr();
+      prepare_dataset(config, {.dry_run = dry_run});
+      const std::string said = testing::internal::GetCapturedStderr();
+      EXPECT_TRUE(contains(said, "names of special tokens, </s> 2 times, <|endoftext|> 4 times, the first at " +
+                                     (folder / "a.txt").string() + ":2: "))
+          << word_of(kind) << dry_run << said;
+      EXPECT_TRUE(contains(said, "write data.separator: \"<|endoftext|>\"")) << said;
+    }
+  }
+}
+
+TEST(PrepareDataset, ASeparatorMakesOtherDataAndItsAbsenceTheSameAsBefore) {
+  const TemporaryFolder folder;
+  DataConfig config = settings(folder, {folder.write("a.txt", "one<|endoftext|>two" + some_text())});
+  prepare_dataset(config, {});
+  EXPECT_FALSE(read_manifest(folder / "prepared").settings.contains("data.separator"));
+  config.separator = "<|endoftext|>";
+  testing::internal::CaptureStderr();
+  const Dataset dataset = prepare_dataset(config, {});
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(), "is out of date: data.separator is new"));
+  EXPECT_TRUE(marked_text(dataset, dataset.train).starts_with("one|twoLine 0"));
+  EXPECT_TRUE(contains(text_of(dataset, dataset.train), "naïve"));
+  EXPECT_THROW(dataset.tokenizer->check("<"), Error) << "its letters are in no vocabulary";
 }
 
 TEST(PrepareDataset, SeveralSourcesOfSeveralKindsGoTogether) {

@@ -4,7 +4,9 @@
 #include <rapidcheck.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -20,21 +22,26 @@ namespace {
 // What a reader says, put back together.
 struct Heard {
   std::string train, validation;
+  std::vector<std::string> documents, validation_documents;
   std::vector<std::string> parts, begins, ends;  // begins: "LINE"; ends: "train FILE:LINE"
   std::uint64_t advanced = 0;
   std::string hash;
 };
 
-Heard hear(const std::vector<PlannedFile>& plan, const std::string& field = "text") {
+Heard hear(const std::vector<PlannedFile>& plan, const std::string& field = "text", const std::string& mark = {}) {
   Heard heard;
+  std::string document;
   TextVisitor visitor;
+  visitor.separator = mark;
   visitor.part_length = next_lines_length;
   visitor.part = [&](const PartOfText& part) {
     (part.split == Split::train ? heard.train : heard.validation) += part.text;
     heard.parts.emplace_back(part.text);
+    document += part.text;
     heard.begins.push_back(std::to_string(part.place.line));
   };
   visitor.end_document = [&](Split split, const Place& place) {
+    (split == Split::train ? heard.documents : heard.validation_documents).push_back(std::exchange(document, {}));
     heard.ends.push_back((split == Split::train ? "train " : "validation ") + place.path->filename().string() + ":" +
                          std::to_string(place.line));
   };
@@ -104,6 +111,91 @@ TEST(VisitFile, PartsAreThoseOfTheWholeTextHoweverItIsRead) {
   EXPECT_GT(expected.size(), 3u);
   EXPECT_TRUE(heard.parts == expected) << heard.parts.size() << " parts, expected " << expected.size();
   EXPECT_EQ(heard.begins, lines);
+}
+
+const std::string end_mark = "<|endoftext|>";
+
+// The documents of a text, found in memory.
+std::vector<std::string> documents_of(std::string_view text) {
+  std::vector<std::string> documents;
+  while (!text.empty()) {
+    const std::string_view document = text.substr(0, text.find(end_mark));
+    if (document.find_first_not_of(" \t\r\n") != std::string_view::npos) documents.emplace_back(document);
+    text.remove_prefix(std::min(text.size(), document.size() + end_mark.size()));
+  }
+  return documents;
+}
+
+std::string joined(const std::vector<std::string>& documents) { return join(documents, "|"); }
+
+TEST(Separator, EndsDocumentsAndIsNoTextWhereverItStands) {
+  const TemporaryFolder folder;
+  const std::string text =
+      "one" + end_mark + "\ntwo\n" + end_mark + end_mark + "\n" + end_mark + "three <|end\n" + end_mark + "\n";
+  const std::string lines = nlohmann::json{{"text", text}}.dump() + "\n" + nlohmann::json{{"text", end_mark}}.dump() +
+                            "\n" + nlohmann::json{{"text", "four"}}.dump();
+  for (const std::string& path : {folder.write("a.txt", text), folder.write("a.txt.gz", gzip_of(text)),
+                                  folder.write("a.txt.zst", zstd_of(text))}) {
+    const Heard heard = hear(plan_whole(list_sources({path}, "data.source"), Split::train), "text", end_mark);
+    EXPECT_EQ(joined(heard.documents), "one|\ntwo\n|three <|end\n") << path;
+    const std::string name = fs::path(path).filename().string();
+    EXPECT_EQ(joined(heard.ends), str("train ", name, ":1|train ", name, ":2|train ", name, ":4")) << path;
+  }
+  for (const std::string& path : {folder.write("a.jsonl", lines), folder.write("a.jsonl.gz", gzip_of(lines))}) {
+    const Heard heard = hear(plan_whole(list_sources({path}, "data.source"), Split::train), "text", end_mark);
+    EXPECT_EQ(joined(heard.documents), "one|\ntwo\n|three <|end\n|four") << path;
+  }
+}
+
+// A file is read by chunks of 1 MiB.
+TEST(Separator, IsFoundAcrossTheChunksThatAFileIsReadIn) {
+  const TemporaryFolder folder;
+  for (std::size_t shift = 0; shift <= end_mark.size(); ++shift) {
+    const std::string before((std::size_t{1} << 20) - shift, 'x');
+    const std::string path = folder.write("a.txt", before + end_mark + "two\n");
+    const Heard heard = hear(plan_whole(list_sources({path}, "data.source"), Split::train), "text", end_mark);
+    EXPECT_TRUE(heard.documents == (std::vector<std::string>{before, "two\n"})) << shift;
+  }
+}
+
+TEST(Separator, NoCutBetweenTheSplitsLiesInsideOne) {
+  EXPECT_TRUE(rc::check([] {
+    const TemporaryFolder folder;
+    const std::string text =
+        join(*rc::gen::nonEmpty(rc::gen::container<std::vector<std::string>>(rc::gen::element<std::string>(
+                 std::string(end_mark), "€", "a\n", "<|endof", "words and more words", " "))),
+             "");
+    const double val_fraction = *rc::gen::element(0.1, 0.25, 0.5, 0.9);
+    const auto parts = [&](const std::string& path) {
+      return hear(plan_tail(list_sources({path}, "data.source"), val_fraction, end_mark), "text", end_mark);
+    };
+    const Heard plain = parts(folder.write("a.txt", text));
+    const Heard compressed = parts(folder.write("b.txt.gz", gzip_of(text)));
+    RC_ASSERT(plain.documents == compressed.documents);
+    RC_ASSERT(plain.validation_documents == compressed.validation_documents);
+    // Together they are the documents of the text, of which one may be cut.
+    std::vector<std::string> whole = plain.documents;
+    whole.insert(whole.end(), plain.validation_documents.begin(), plain.validation_documents.end());
+    const std::vector<std::string> expected = documents_of(text);
+    const auto squeezed = [](const std::vector<std::string>& documents) {
+      std::string all;
+      for (const char c : join(documents, "")) all += c == ' ' || c == '\n' ? "" : std::string(1, c);
+      return all;
+    };
+    RC_ASSERT(squeezed(whole) == squeezed(expected));
+    RC_ASSERT(whole.size() <= expected.size() + 1);
+  }));
+}
+
+TEST(Separator, TheCutGoesToTheNearestOne) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "story " + std::to_string(100 + i) + end_mark;
+  for (const std::string& path : {folder.write("a.txt", text), folder.write("a.txt.gz", gzip_of(text))}) {
+    const Heard heard = hear(plan_tail(list_sources({path}, "data.source"), 0.125, end_mark), "text", end_mark);
+    EXPECT_EQ(heard.documents.size() + heard.validation_documents.size(), 100u) << "none is cut";
+    EXPECT_TRUE(heard.documents.size() == 87 || heard.documents.size() == 88) << heard.documents.size();
+  }
 }
 
 TEST(VisitFile, AByteOrderMarkIsNoText) {

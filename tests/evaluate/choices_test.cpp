@@ -33,6 +33,7 @@ class BeginsTexts final : public Tokenizer {
   std::string kind() const override { return inner_->kind(); }
   std::uint64_t vocab_size() const override { return inner_->vocab_size(); }
   std::optional<Token> separator() const override { return inner_->separator(); }
+  std::vector<AddedToken> special_tokens() const override { return inner_->special_tokens(); }
   std::optional<Token> first_token() const override { return encode(*inner_, "z").front(); }
   void check(std::string_view text) const override { inner_->check(text); }
   void encode_part(std::string_view part, bool begins_document, std::vector<Token>& tokens) const override {

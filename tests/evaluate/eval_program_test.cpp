@@ -161,6 +161,22 @@ TEST_F(EvalProgram, ScoresAnyText) {
   EXPECT_GT(parsed[4].at("standard_error"), 0);
 }
 
+TEST_F(EvalProgram, ASeparatorEndsTheDocumentsOfATextAndOtherwiseItsNameIsSaid) {
+  write_file(folder / "a.txt", "A line of text.<|endoftext|>\nA number more.");
+  const Outcome apart = run("chars --text a.txt --each --set 'data.separator=\"<|endoftext|>\"'");
+  EXPECT_EQ(apart.code, 0) << apart.err;
+  EXPECT_TRUE(contains(apart.out, "in 2 documents\n"));
+  const Outcome piped =
+      run_command(folder.path(), "inkling-eval chars --text - --set 'data.separator=\"<|endoftext|>\"' < a.txt");
+  EXPECT_TRUE(contains(piped.out, "in 2 documents\n")) << piped.err;
+  expect_refused("chars --text a.txt", "a.txt:1: ");
+  write_file(folder / "b.txt", "A line of text.</s>");
+  write_file(folder / "marked.txt", read_file(folder / "text.txt") + "</s>\n");
+  write_model("marked", "marked.txt");
+  const Outcome marked = run("marked --text b.txt");
+  EXPECT_TRUE(contains(marked.err, "names of special tokens, </s> 1 time, the first at b.txt:1")) << marked.err;
+}
+
 TEST_F(EvalProgram, AnswersQuestions) {
   write_file(folder / "q.jsonl",
              "{\"context\": \"A line of \", \"endings\": [\"text\", \"number 1\"], \"label\": 0}\n"
