@@ -25,7 +25,7 @@ struct Flags {
   ModelFlags model;
   std::vector<std::string> prompts, prompt_files;
   std::string head, out;
-  bool svg = false, json = false;
+  bool svg = false, json = false, special = false;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -38,6 +38,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--head", flags.head, "the head to show: layer and head, counted from 0, as 1.3")->type_name("L.H");
   app.add_flag("--svg", flags.svg, "a picture of that head instead of the page");
   app.add_flag("--json", flags.json, "all weights, or all numbers of --head, a line a prompt");
+  app.add_flag("--special", flags.special, "names of special tokens in a text are these tokens");
   app.add_option("--out", flags.out, "write there")->type_name("FILE");
   add_device_flags(app, flags.model);
 }
@@ -58,12 +59,14 @@ LoadedModel load_reference(ModelFlags flags) {
 }
 
 // A page opens with the head that was asked for, or else with the one that has most to show, which is in full too.
-std::string page_of(const LoadedModel& model, const std::string& prompt, const std::optional<HeadChoice>& head) {
-  AttendedText text = attend(model, prompt, {.shown = head});
-  const HeadChoice shown = head.value_or(clearest_head(text));
+std::string page_of(const LoadedModel& model, const std::string& prompt, AttendSettings settings) {
+  AttendedText text = attend(model, prompt, settings);
+  const HeadChoice shown = settings.shown.value_or(clearest_head(text));
   AttendedHead& opened = text.layers[shown.layer].heads[shown.head];
   if (!opened.in_full()) {
-    AttendedText alone = attend(model, prompt, {.shown = shown, .only_shown = true});
+    settings.shown = shown;
+    settings.only_shown = true;
+    AttendedText alone = attend(model, prompt, settings);
     opened = std::move(alone.layers[shown.layer].heads[shown.head]);
   }
   return attention_page(text, shown);
@@ -132,14 +135,17 @@ int attend_to(int argc, char** argv) {
   const GptShape& shape = model.model->shape();
   std::optional<HeadChoice> head;
   if (!flags.head.empty()) head = read_head(flags.head, "--head", shape.n_layer, shape.n_head);
-  const AttendSettings settings{.shown = head, .only_shown = head.has_value() && (flags.svg || flags.json)};
+  const AttendSettings settings{.shown = head,
+                                .names = flags.special ? NamesInPrompt::tokens : NamesInPrompt::text,
+                                .only_shown = head.has_value() && (flags.svg || flags.json)};
+  if (!flags.special) hint_at_names(require_tokenizer(model), prompts, "--special");
   check_prompts(prompts, [&](const std::string& text) { attended_tokens(model, text, settings); });
   if (flags.json) {
     for (const std::string& prompt : prompts.texts) print_json(std::cout, attend(model, prompt, settings), head);
   } else if (flags.svg) {
     write_result(flags, head_picture(attend(model, prompts.texts.front(), settings), *head));
   } else {
-    const std::string page = page_of(model, prompts.texts.front(), head);
+    const std::string page = page_of(model, prompts.texts.front(), settings);
     warn_of_a_large_page(page);
     write_result(flags, page);
   }

@@ -21,6 +21,7 @@ struct Flags {
   ModelFlags model;
   std::vector<std::string> prompts, prompt_files;
   GenerationSettings settings;
+  bool special = false;
   bool json = false;
   bool no_cache = false;
 };
@@ -65,8 +66,9 @@ void add_flags(CLI::App& app, Flags& flags) {
   add_number(app, "--min-p", sampling.min_p, "leave out tokens below X times the likeliest; 0 is off");
   add_number(app, "--repetition-penalty", sampling.repetition_penalty,
              "make tokens of the context less likely; 1 is off");
-  several(app.add_option("--stop", settings.stops, "end before this text"), "TEXT");
+  several(app.add_option("--stop", settings.stops, "end before this text, or special token"), "TEXT");
   add_count(app, "--seed", settings.seed, 0, "another seed, another text");
+  app.add_flag("--special", flags.special, "names of special tokens in a prompt are these tokens, not text");
   app.add_flag("--ignore-end", settings.ignore_end, "go on, after a new line, where the model ends a document");
   app.add_flag("--json", flags.json, "one JSON object a line: prompt, text, tokens and more");
   app.add_flag("--no-cache", flags.no_cache, "encode the context for each token, to check the cache");
@@ -111,7 +113,9 @@ int sample(int argc, char** argv) {
   take_defaults(app, read_generation_config(folder, model.model->shape().vocab_size), flags.settings);
   const Tokenizer& tokenizer = require_tokenizer(model);
   const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files);
-  check_prompts(prompts, [&](const std::string& text) { encode_prompt(tokenizer, text); });
+  flags.settings.names = flags.special ? NamesInPrompt::tokens : NamesInPrompt::text;
+  if (!flags.special) hint_at_names(tokenizer, prompts, "--special");
+  check_prompts(prompts, [&](const std::string& text) { encode_prompt(tokenizer, text, flags.settings.names); });
 
   std::signal(SIGPIPE, SIG_IGN);
   const StopInOrder in_order;  // the first Ctrl-C ends the text after the character in hand

@@ -108,7 +108,7 @@ std::string shown_text(std::string_view bytes) {
 std::vector<Token> attended_tokens(const LoadedModel& model, const std::string& prompt,
                                    const AttendSettings& settings) {
   if (prompt.empty()) throw Error::input("the prompt is empty, so there is nothing to attend to; give --prompt TEXT");
-  std::vector<Token> tokens = encode_prompt(require_tokenizer(model), prompt);
+  std::vector<Token> tokens = encode_prompt(require_tokenizer(model), prompt, settings.names);
   const GptShape& shape = model.model->shape();
   if (static_cast<std::int64_t>(tokens.size()) > shape.block_size) {
     throw Error::input(str("the prompt has ", format_count(tokens.size()), " tokens, and the model sees at most ",

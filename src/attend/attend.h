@@ -10,12 +10,14 @@
 #include "attend/attended_text.h"
 #include "attend/head_choice.h"
 #include "checkpoint/load_model.h"
+#include "text/prompts.h"
 
 namespace inkling {
 
 struct AttendSettings {
   std::optional<HeadChoice> shown = {};  // is in full, however much that is; the model must have it (read_head())
-  bool only_shown = false;               // the other heads are left empty, weights too
+  NamesInPrompt names = NamesInPrompt::text;
+  bool only_shown = false;  // the other heads are left empty, weights too
   // All heads are in full where what they hold beside their weights is at most this, in bytes. The page has it all in
   // base64, and should open at once.
   std::uint64_t most_in_full = 1 << 20;

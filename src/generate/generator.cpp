@@ -10,7 +10,6 @@
 #include "base/strings.h"
 #include "generate/decoder.h"
 #include "generate/stop_filter.h"
-#include "text/prompts.h"
 #include "text/stream_decoder.h"
 
 namespace inkling {
@@ -25,10 +24,20 @@ struct Row {
   StopFilter stop;
 };
 
-std::vector<std::vector<Token>> encoded(const Tokenizer& tokenizer, std::span<const std::string> prompts) {
+std::vector<std::vector<Token>> encoded(const Tokenizer& tokenizer, std::span<const std::string> prompts,
+                                        NamesInPrompt names) {
   std::vector<std::vector<Token>> all;
-  for (const std::string& prompt : prompts) all.push_back(encode_prompt(tokenizer, prompt));
+  for (const std::string& prompt : prompts) all.push_back(encode_prompt(tokenizer, prompt, names));
   return all;
+}
+
+// A special token shows in no text, so a stop string that names one means the token.
+std::vector<Token> stop_tokens(const Tokenizer& tokenizer, const std::vector<std::string>& stops) {
+  std::vector<Token> tokens;
+  for (const std::string& stop : stops) {
+    if (const auto token = find_special_token(tokenizer, stop)) tokens.push_back(*token);
+  }
+  return tokens;
 }
 
 // The tokens at which a text ends: those that are asked for, and the separator.
@@ -52,9 +61,10 @@ class Generation {
              const Watcher& watcher)
       : tokenizer_(writer.tokenizer),
         ends_(ends_of(tokenizer_, settings)),
+        stops_(stop_tokens(tokenizer_, settings.stops)),
         settings_(settings),
         watcher_(watcher),
-        prompts_(encoded(tokenizer_, prompts)),
+        prompts_(encoded(tokenizer_, prompts, settings.names)),
         longest_(longest_text(prompts_, settings.max_tokens)),
         samples_(prompts.size() * settings.count),
         max_rows_(std::min(static_cast<std::int64_t>(std::max<std::size_t>(samples_.size(), 1)),
@@ -116,7 +126,10 @@ class Generation {
 
     std::optional<Finish> finish;
     std::string piece;
-    if (std::find(ends_.begin(), ends_.end(), token) == ends_.end()) {
+    if (std::find(stops_.begin(), stops_.end(), token) != stops_.end()) {
+      piece = row.characters.finish();
+      finish = Finish::stop;
+    } else if (std::find(ends_.begin(), ends_.end(), token) == ends_.end()) {
       piece = row.characters.push(token);
     } else {
       piece = row.characters.finish();
@@ -137,7 +150,7 @@ class Generation {
   }
 
   const Tokenizer& tokenizer_;
-  std::vector<Token> ends_;
+  std::vector<Token> ends_, stops_;
   const GenerationSettings& settings_;
   const Watcher& watcher_;
   std::vector<std::vector<Token>> prompts_;

@@ -10,6 +10,7 @@
 
 #include "checkpoint/load_model.h"
 #include "generate/sampler.h"
+#include "text/prompts.h"
 
 namespace inkling {
 
@@ -17,11 +18,12 @@ struct GenerationSettings {
   std::uint64_t count = 1;         // samples for each prompt
   std::uint64_t max_tokens = 500;  // of each sample, prompt not counted
   SamplingSettings sampling;
-  std::vector<std::string> stops = {};  // a sample ends before the first of these
+  std::vector<std::string> stops = {};  // a sample ends before the first of these, or at a special token of this name
   std::uint64_t seed = 1;
   std::vector<Token> ends = {};  // a sample ends at any of them, as at the tokenizer's separator
-  bool ignore_end = false;       // go on after the separator between documents, which then reads as a new line
-  bool cache = true;             // false: encode the whole context for every token, to check the cache
+  NamesInPrompt names = NamesInPrompt::text;
+  bool ignore_end = false;  // go on after the separator between documents, which then reads as a new line
+  bool cache = true;        // false: encode the whole context for every token, to check the cache
 };
 
 // Throws Error input, naming the flag, for a value out of its range.

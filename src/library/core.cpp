@@ -47,6 +47,7 @@ struct Core : OpenModel {
                                       .stops = options.stops,
                                       .seed = options.seed,
                                       .ends = usual.ends,
+                                      .names = options.special ? NamesInPrompt::tokens : NamesInPrompt::text,
                                       .ignore_end = options.ignore_end};
     check_settings(settings);
     ScopedRuntime scope(loaded.runtime, stream);

@@ -41,7 +41,8 @@ struct SampleOptions {
   // None: what the model's generation_config.json says, or else what inkling-sample does without these flags.
   std::optional<double> temperature = {}, top_p = {}, min_p = {}, repetition_penalty = {};
   std::optional<std::uint64_t> top_k = {};
-  std::vector<std::string> stops;  // a text ends before the first of these
+  std::vector<std::string> stops;  // a text ends before the first of these, or at a special token of this name
+  bool special = false;            // names of special tokens in the prompt are these tokens
   bool ignore_end = false;         // go on where the model ends a document
   // Is called with each piece of a text as it is made (of several texts, with those of all of them); false ends them
   // all.

@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/strings.h"
+#include "text/special_names.h"
 
 namespace inkling {
 namespace {
@@ -30,7 +32,40 @@ std::string read_standard_input() {
   return without_last_newline(std::move(text));
 }
 
+SpecialNames names_of(const Tokenizer& tokenizer) {
+  std::vector<std::string> names;
+  for (const AddedToken& special : tokenizer.special_tokens()) names.push_back(special.name);
+  return SpecialNames(std::move(names));
+}
+
+// The prompt's tokens, with those that it names in their places.
+std::vector<Token> encode_with_names(const Tokenizer& tokenizer, std::string_view prompt) {
+  const SpecialNames names = names_of(tokenizer);
+  std::vector<Token> tokens;
+  for (bool begins_document = true; !prompt.empty();) {
+    const auto found = names.find(prompt);
+    const std::vector<Token> text =
+        encode(tokenizer, prompt.substr(0, found ? found->offset : prompt.size()), begins_document);
+    tokens.insert(tokens.end(), text.begin(), text.end());
+    if (!found) break;
+    tokens.push_back(find_special_token(tokenizer, found->name).value());
+    begins_document = tokens.back() == tokenizer.first_token() || tokens.back() == tokenizer.separator();
+    prompt.remove_prefix(found->offset + found->name.size());
+  }
+  return tokens;
+}
+
 }  // namespace
+
+void hint_at_names(const Tokenizer& tokenizer, const Prompts& prompts, std::string_view flag) {
+  const SpecialNames names = names_of(tokenizer);
+  for (std::size_t i = 0; i < prompts.texts.size(); ++i) {
+    const auto found = names.find(prompts.texts[i]);
+    if (!found) continue;
+    log_info(str(prompts.origins[i], ": ", found->name, " is ordinary text here", flag.empty() ? "" : "; ", flag,
+                 flag.empty() ? "" : " makes it the special token"));
+  }
+}
 
 Prompts read_prompts(const std::vector<std::string>& given, const std::vector<std::string>& files) {
   Prompts prompts;
@@ -60,13 +95,16 @@ void check_prompts(const Prompts& prompts, const std::function<void(const std::s
   }
 }
 
-std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt) {
+std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt, NamesInPrompt names) {
   std::vector<Token> tokens;
   if (const auto first = tokenizer.first_token()) tokens.push_back(*first);
   if (prompt.empty() && tokens.empty() && tokenizer.separator()) tokens.push_back(*tokenizer.separator());
   const bool needs_new_line = prompt.empty() && tokens.empty();
   try {
-    const std::vector<Token> text = encode(tokenizer, needs_new_line ? "\n" : prompt);
+    const std::string_view given = needs_new_line ? "\n" : prompt;
+    const bool by_name = names == NamesInPrompt::tokens;
+    const std::vector<Token> text = by_name ? encode_with_names(tokenizer, given) : encode(tokenizer, given);
+    if (by_name && !tokens.empty() && !text.empty() && text.front() == tokens.back()) tokens.clear();
     tokens.insert(tokens.end(), text.begin(), text.end());
   } catch (const Error&) {
     if (!needs_new_line) throw;

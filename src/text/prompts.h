@@ -23,9 +23,19 @@ Prompts read_prompts(const std::vector<std::string>& given, const std::vector<st
 // Calls `check` with each prompt, and puts the prompt's origin in front of an Error that it throws.
 void check_prompts(const Prompts& prompts, const std::function<void(const std::string& text)>& check);
 
+// Says of each prompt in which the name of a special token stands that it is ordinary text there, and that `flag`, if
+// there is one, makes it the token.
+void hint_at_names(const Tokenizer& tokenizer, const Prompts& prompts, std::string_view flag);
+
+// What the name of a special token in a prompt is: ordinary text, as in every text, or the token.
+enum class NamesInPrompt { text, tokens };
+
 // Returns the tokens that a text begins with. The prompt is the beginning of a document, so tokenizer.first_token()
 // goes in front, which is the separator; where there is none, an empty prompt is the separator or a new line. Throws
 // Error input for characters without a token, and for an empty prompt if there is neither separator nor new line.
-std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt);
+// With NamesInPrompt::tokens a prompt that names the first token itself has it once, and what stands behind that token
+// or the separator begins a document.
+std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt,
+                                 NamesInPrompt names = NamesInPrompt::text);
 
 }  // namespace inkling

@@ -19,7 +19,9 @@ void check_sampling(const SamplingConfig& sampling, const Tokenizer* tokenizer) 
                            ", and ready token files have no tokenizer that turns tokens into text; write "
                            "sampling.interval: 0, or train from the text"));
   }
-  for (const std::string& prompt : sampling_prompts(sampling)) {
+  const std::vector<std::string> prompts = sampling_prompts(sampling);
+  hint_at_names(*tokenizer, {prompts, std::vector<std::string>(prompts.size(), "sampling.prompts")}, {});
+  for (const std::string& prompt : prompts) {
     try {
       encode_prompt(*tokenizer, prompt);
     } catch (const Error& error) {

@@ -149,6 +149,23 @@ TEST(Generator, ATextEndsBeforeAStopString) {
   EXPECT_EQ(sample.text, whole.substr(0, whole.find(stop)));
 }
 
+TEST(Generator, AStopThatNamesASpecialTokenEndsATextAtTheToken) {
+  const LoadedModel model = make_loaded_model(make_char_tokenizer(true), block_size);
+  GenerationSettings settings = settings_with(8, 300);
+  settings.sampling.temperature = 1.5;
+  const std::vector<Sample> ended = generate_texts(model, {"so"}, settings);
+  settings.ignore_end = true;
+  settings.stops = {"<|endoftext|>"};
+  const std::vector<Sample> stopped = generate_texts(model, {"so"}, settings);
+  int stops = 0;
+  for (std::size_t i = 0; i < ended.size(); ++i) {
+    EXPECT_EQ(stopped[i].text, ended[i].text);
+    EXPECT_EQ(stopped[i].finish, ended[i].finish == Finish::end ? Finish::stop : ended[i].finish);
+    stops += stopped[i].finish == Finish::stop ? 1 : 0;
+  }
+  EXPECT_GT(stops, 0);
+}
+
 TEST(Generator, NeverShowsHalfACharacter) {
   const LoadedModel model = make_loaded_model(make_byte_tokenizer(true), block_size);
   GenerationSettings settings = settings_with(4, 200);

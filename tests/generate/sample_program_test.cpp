@@ -127,6 +127,17 @@ TEST_F(SampleProgram, PrintsPromptAndTextAndNothingElse) {
   EXPECT_EQ(find_invalid_utf8(outcome.out), std::nullopt);
 }
 
+TEST_F(SampleProgram, SpecialMakesNamesInAPromptTheTokens) {
+  const Outcome text = run("stories --prompt 'a<|endoftext|>' --max-tokens 5");
+  EXPECT_EQ(text.code, 2);
+  EXPECT_TRUE(contains(text.err, "--prompt: <|endoftext|> is ordinary text here; --special makes it")) << text.err;
+  const Outcome special = run("stories --prompt 'a<|endoftext|>' --max-tokens 5 --special");
+  EXPECT_EQ(special.code, 0) << special.err;
+  EXPECT_EQ(special.err, "");
+  const Outcome bytes = run("bytes --prompt 'a<|endoftext|>' --max-tokens 5");
+  EXPECT_EQ(bytes.err, "") << "a vocabulary without such a token";
+}
+
 TEST_F(SampleProgram, TheSameCommandPrintsTheSameTextAndTheCacheChangesNothing) {
   const std::string command = "chars --prompt 'a b' --max-tokens 60 --temperature 0";
   const Outcome outcome = run(command);
