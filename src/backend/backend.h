@@ -1,6 +1,6 @@
 // What a device can do with tensors. There is one value of this struct for the CPU, one for GPUs, and one for the
-// reference model, which brings its own operations. A run chooses among them once (backend/choose.h), and no code above
-// asks on which device a tensor lies.
+// reference model, which brings its own operations. backend/choose.h chooses among them, and no code above asks on
+// which device a tensor lies.
 //
 // In the shapes, B counts the texts of a batch, T the tokens of each, C channels, H heads of size D, F the channels
 // inside the MLP, and V the tokens of the vocabulary; `rows` are the B T tokens of a batch. Autograd does not see these

@@ -1,5 +1,5 @@
-// A run's state on disk. A checkpoint folder is a Hugging Face model folder (GPT2LMHeadModel) with what else a run
-// needs: optimizer.safetensors, state.json, the run's config.yaml and the tokenizer.
+// A run's state on disk. A checkpoint folder is a Hugging Face model folder (checkpoint/model_config.h) with what else
+// a run needs: optimizer.safetensors, state.json, the run's config.yaml and the tokenizer.
 #pragma once
 
 #include <cstdint>

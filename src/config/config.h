@@ -27,7 +27,7 @@ enum class PieceModel { unigram, bpe };
 
 struct TokenizerConfig {
   TokenizerKind kind = TokenizerKind::character;
-  std::optional<std::string> from = {};         // bpe alone: gpt2 or a path; auto: learned from the text
+  std::optional<std::string> from = {};         // a path, for bpe also gpt2; auto: learned from the text
   std::optional<Pattern> pattern = {};          // bpe alone; auto: what `from` says, or gpt2
   std::uint64_t vocab_size = 4096;              // of what is learned: sentencepiece, bpe
   PieceModel model_type = PieceModel::unigram;  // sentencepiece alone
@@ -235,7 +235,7 @@ struct RuntimeConfig {
   std::optional<Dtype> dtype = {};
   std::optional<std::int64_t> threads = {};  // auto: one per physical core
   std::optional<Kernels> kernels = {};
-  std::optional<double> memory_limit_gib = {};  // auto: what is free
+  std::optional<double> memory_limit_gib = {};  // auto: what train/fit.h makes of what is free
   bool deterministic = true;
 };
 

@@ -1,8 +1,8 @@
-// The CPU's inner loops: raw pointers, one thread, rows [0, rows). ops/ splits the rows over threads.
+// The CPU's inner loops: raw pointers, one thread, rows [0, rows). backend/cpu splits the rows over threads.
 // Each loop exists once, in kernels/cpu, and is compiled for every instruction set below; the best one that this
 // machine can run, or the one that INKLING_INSTRUCTION_SET names, is chosen when the program starts, so a binary built
-// here runs anywhere. Arrays are contiguous, row-major float32. These loops are the specification of the CUDA kernels
-// of the same name.
+// here runs on any x86-64. Arrays are contiguous, row-major float32 where nothing else is said. These loops are the
+// specification of the CUDA kernels of the same name.
 #pragma once
 
 #include <cstdint>
