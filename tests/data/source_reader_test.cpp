@@ -136,13 +136,13 @@ TEST(Separator, EndsDocumentsAndIsNoTextWhereverItStands) {
                             "\n" + nlohmann::json{{"text", "four"}}.dump();
   for (const std::string& path : {folder.write("a.txt", text), folder.write("a.txt.gz", gzip_of(text)),
                                   folder.write("a.txt.zst", zstd_of(text))}) {
-    const Heard heard = hear(plan_whole(list_sources({path}, "data.source"), Split::train), "text", end_mark);
+    const Heard heard = hear(plan_whole(list_sources({path}, {"data.source"}), Split::train), "text", end_mark);
     EXPECT_EQ(joined(heard.documents), "one|\ntwo\n|three <|end\n") << path;
     const std::string name = fs::path(path).filename().string();
     EXPECT_EQ(joined(heard.ends), str("train ", name, ":1|train ", name, ":2|train ", name, ":4")) << path;
   }
   for (const std::string& path : {folder.write("a.jsonl", lines), folder.write("a.jsonl.gz", gzip_of(lines))}) {
-    const Heard heard = hear(plan_whole(list_sources({path}, "data.source"), Split::train), "text", end_mark);
+    const Heard heard = hear(plan_whole(list_sources({path}, {"data.source"}), Split::train), "text", end_mark);
     EXPECT_EQ(joined(heard.documents), "one|\ntwo\n|three <|end\n|four") << path;
   }
 }
@@ -153,7 +153,7 @@ TEST(Separator, IsFoundAcrossTheChunksThatAFileIsReadIn) {
   for (std::size_t shift = 0; shift <= end_mark.size(); ++shift) {
     const std::string before((std::size_t{1} << 20) - shift, 'x');
     const std::string path = folder.write("a.txt", before + end_mark + "two\n");
-    const Heard heard = hear(plan_whole(list_sources({path}, "data.source"), Split::train), "text", end_mark);
+    const Heard heard = hear(plan_whole(list_sources({path}, {"data.source"}), Split::train), "text", end_mark);
     EXPECT_TRUE(heard.documents == (std::vector<std::string>{before, "two\n"})) << shift;
   }
 }
@@ -167,7 +167,7 @@ TEST(Separator, NoCutBetweenTheSplitsLiesInsideOne) {
              "");
     const double val_fraction = *rc::gen::element(0.1, 0.25, 0.5, 0.9);
     const auto parts = [&](const std::string& path) {
-      return hear(plan_tail(list_sources({path}, "data.source"), val_fraction, end_mark), "text", end_mark);
+      return hear(plan_tail(list_sources({path}, {"data.source"}), val_fraction, end_mark), "text", end_mark);
     };
     const Heard plain = parts(folder.write("a.txt", text));
     const Heard compressed = parts(folder.write("b.txt.gz", gzip_of(text)));
@@ -192,7 +192,7 @@ TEST(Separator, TheCutGoesToTheNearestOne) {
   std::string text;
   for (int i = 0; i < 100; ++i) text += "story " + std::to_string(100 + i) + end_mark;
   for (const std::string& path : {folder.write("a.txt", text), folder.write("a.txt.gz", gzip_of(text))}) {
-    const Heard heard = hear(plan_tail(list_sources({path}, "data.source"), 0.125, end_mark), "text", end_mark);
+    const Heard heard = hear(plan_tail(list_sources({path}, {"data.source"}), 0.125, end_mark), "text", end_mark);
     EXPECT_EQ(heard.documents.size() + heard.validation_documents.size(), 100u) << "none is cut";
     EXPECT_TRUE(heard.documents.size() == 87 || heard.documents.size() == 88) << heard.documents.size();
   }
