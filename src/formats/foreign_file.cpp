@@ -120,15 +120,6 @@ const ForeignKind* kind_with(std::string_view ending) {
   return found == foreign_kinds.end() ? nullptr : found;
 }
 
-bool begins_as_html(std::string_view front) {
-  if (front.starts_with(byte_order_mark)) front.remove_prefix(byte_order_mark.size());
-  front.remove_prefix(std::min(front.find_first_not_of(" \t\r\n"), front.size()));
-  const auto begins = [&](std::string_view tag) {
-    return front.size() >= tag.size() && ::strncasecmp(front.data(), tag.data(), tag.size()) == 0;
-  };
-  return begins("<!doctype html") || begins("<html>") || begins("<html ");
-}
-
 // The name that iconv gives to the encoding; empty for text in another one. Without a byte order mark, what Latin
 // letters look like tells: every second byte (of UTF-32, three of four) is zero.
 std::string_view wide_encoding(std::string_view front) {
@@ -165,15 +156,28 @@ std::optional<ForeignFile> foreign_by_name(const fs::path& path) {
   return kind == nullptr ? std::nullopt : std::optional(describe(*kind, path));
 }
 
+bool is_web_page(std::string_view front) {
+  if (front.starts_with(byte_order_mark)) front.remove_prefix(byte_order_mark.size());
+  front.remove_prefix(std::min(front.find_first_not_of(" \t\r\n"), front.size()));
+  const auto begins = [&](std::string_view tag) {
+    return front.size() >= tag.size() && ::strncasecmp(front.data(), tag.data(), tag.size()) == 0;
+  };
+  return begins("<!doctype html") || begins("<html>") || begins("<html ");
+}
+
+bool is_pointer_of_git_lfs(std::string_view front) {
+  return front.starts_with("version https://git-lfs.github.com/spec/");
+}
+
 std::optional<ForeignFile> pointer_of_git_lfs(std::string_view front) {
-  if (!front.starts_with("version https://git-lfs.github.com/spec/")) return std::nullopt;
+  if (!is_pointer_of_git_lfs(front)) return std::nullopt;
   return ForeignFile{"a pointer of Git LFS, not the file itself",
                      "git lfs install && git lfs pull, in its clone, fetches the file"};
 }
 
 std::optional<ForeignFile> foreign_by_front(const fs::path& path, std::string_view front) {
   if (auto pointer = pointer_of_git_lfs(front)) return pointer;
-  if (begins_as_html(front)) return describe(*kind_with(".html"), path);
+  if (is_web_page(front)) return describe(*kind_with(".html"), path);
   for (const Sign& sign : signs) {
     if (front.size() > sign.at && front.substr(sign.at).starts_with(sign.bytes)) {
       return describe(*kind_with(sign.ending), path);

@@ -30,4 +30,7 @@ std::optional<ForeignFile> wide_text(const std::filesystem::path& path, std::str
 // The same for a pointer of Git LFS, which stands for a file of any kind.
 std::optional<ForeignFile> pointer_of_git_lfs(std::string_view front);
 
+bool is_pointer_of_git_lfs(std::string_view front);
+bool is_web_page(std::string_view front);  // HTML, in any case and behind white space
+
 }  // namespace inkling
