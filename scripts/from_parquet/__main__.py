@@ -4,26 +4,43 @@ import json
 import math
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pyarrow
 from pyarrow import feather, ipc, parquet
 
 ROWS_AT_A_TIME = 256  # of long texts these are some MiB
+LONGEST_QUOTED = 1 << 24  # characters of a quoted field of .tsv; a lone quote would otherwise take the file into memory
 
 
 class BadInput(Exception):
     pass
 
 
+def tsv_quoting(path):
+    """Spreadsheets quote in .tsv as in .csv, others quote nothing: fields are quoted where the whole file can be read so."""
+    csv.field_size_limit(LONGEST_QUOTED)
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            widths = {len(row) for row in csv.reader(file, delimiter="\t", strict=True) if row}
+        quoting = csv.QUOTE_MINIMAL if len(widths) <= 1 else csv.QUOTE_NONE
+    except csv.Error:
+        quoting = csv.QUOTE_NONE
+    how = "are part of the text" if quoting == csv.QUOTE_NONE else "enclose fields, as in .csv"
+    print(f"{path}: quotes in it {how}", file=sys.stderr)
+    return quoting
+
+
 def csv_rows(path, columns):
+    quoting = tsv_quoting(path) if path.suffix.lower() == ".tsv" else csv.QUOTE_MINIMAL
     csv.field_size_limit(2**31 - 1)
     with open(path, newline="", encoding="utf-8-sig") as file:
         header = file.readline()
         file.seek(0)
         semicolons = "," not in header and ";" in header  # as spreadsheets write it where "," is the decimal point
         delimiter = "\t" if path.suffix.lower() == ".tsv" else ";" if semicolons else ","
-        reader = csv.DictReader(file, delimiter=delimiter, strict=True)
+        reader = csv.DictReader(file, delimiter=delimiter, quoting=quoting, strict=True)
         check_columns(path, columns, reader.fieldnames or [])
         for row in reader:
             if None in row or None in row.values():
@@ -100,23 +117,60 @@ def as_line(row):
     return text.encode("utf-8", "replace") + b"\n"
 
 
-def write(tables, columns, out):
-    """Returns the number of rows and the names of the columns that hold strings in the first one."""
+def write(tables, columns, file):
+    """Returns how many rows were written, how many passed over, and in how many of the former each column is a string."""
+    count, passed, strings = 0, 0, Counter()
+    for table in tables:
+        for row in rows_of(table, columns):
+            if len(columns) == 1 and row[columns[0]] is None:
+                passed += 1
+                continue
+            for name, value in row.items():
+                strings[name] += isinstance(value, str)
+            file.write(as_line(row))
+            count += 1
+    return count, passed, strings
+
+
+def write_beside(tables, columns, out):
+    """Writes OUT.part and names it OUT when it is whole; overwrites neither. Returns what write() returns."""
     compression = {".zst": "zstd", ".gz": "gzip"}.get(out.suffix.lower())
-    count, texts = 0, []
     part = out.with_name(out.name + ".part")
     try:
-        with pyarrow.output_stream(str(part), compression=compression) as file:
-            for table in tables:
-                for row in rows_of(table, columns):
-                    if count == 0:
-                        texts = [name for name, value in row.items() if isinstance(value, str)]
-                    file.write(as_line(row))
-                    count += 1
+        raw = open(part, "xb")
+    except FileExistsError:
+        raise BadInput(f"{part} is there already; remove it unless another from-parquet is writing it")
+    try:
+        with raw, pyarrow.output_stream(raw, compression=compression) as file:
+            counts = write(tables, columns, file)
+    except BaseException:
+        part.unlink()
+        raise
+    try:
         os.link(part, out)  # unlike a rename it never overwrites
-    finally:
-        part.unlink(missing_ok=True)
-    return count, texts
+    except OSError:  # exFAT, SMB and some FUSE file systems have no hard links
+        if os.path.lexists(out):
+            raise BadInput(f"{out} was made by something else meanwhile; all rows are in {part}")
+        part.rename(out)
+    else:
+        part.unlink()
+    return counts
+
+
+def closing_message(out, count, passed, strings):
+    said = [f"wrote {count:,} rows to {out}"]
+    if passed:
+        said.append(f"passed over {passed:,} rows that are null")
+    texts = [name for name in strings if strings[name]]
+    gaps = [f"{name} is null in {count - strings[name]:,} rows" for name in texts if strings[name] < count]
+    if gaps:
+        said.append(f"{', '.join(gaps)}, which a single --column passes over")
+    if not texts:
+        said.append("none of its columns holds text")
+    elif "text" not in texts:
+        others = f" (or {', '.join(texts[1:])})" if texts[1:] else ""
+        said.append(f"train on it with data.jsonl_field: {texts[0]}{others}")
+    return "; ".join(said)
 
 
 def main(arguments):
@@ -134,14 +188,9 @@ def main(arguments):
     *tables, out = paths
     if not out.name.lower().endswith((".jsonl", ".jsonl.zst", ".jsonl.gz")):
         raise BadInput(f"{out}: name the file to write last, as {out.name}.jsonl or {out.name}.jsonl.zst")
-    if out.exists():
+    if os.path.lexists(out):
         raise BadInput(f"{out} is there already; remove it or write another")
-    count, texts = write(tables, columns, out)
-    if "text" in texts or not texts:
-        hint = "" if texts else "; none of its columns holds text"
-    else:
-        hint = f"; train on it with data.jsonl_field: {texts[0]}" + (f" (or {', '.join(texts[1:])})" if texts[1:] else "")
-    print(f"wrote {count:,} rows to {out}{hint}", file=sys.stderr)
+    print(closing_message(out, *write_beside(tables, columns, out)), file=sys.stderr)
     return 0
 
 

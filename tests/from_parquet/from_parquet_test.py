@@ -25,6 +25,16 @@ ROWS = [{"id": i, "text": f"Row {i}: déjà\n𝄞 \"{'x' * (i % 300)}\"", "score
 LINES = [row | {"score": None if i % 3 else 0.5, "meta": {"day": "2024-02-29", "bytes": "\ufffd!", "list": [1.5, None]}}
          for i, row in enumerate(ROWS)]
 
+WITHOUT_LINKS = """import errno, os, runpy, sys
+made_meanwhile, *sys.argv = sys.argv[1:]
+def refuse(*names):
+    if made_meanwhile:
+        open(made_meanwhile, "w").close()
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), *names)
+os.link = refuse
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
 
 class FromParquet(unittest.TestCase):
     def setUp(self):
@@ -63,6 +73,45 @@ class FromParquet(unittest.TestCase):
         self.assertEqual(self.lines("all.jsonl"), [{"title": title, "body": body} for title, body in [
             ("one, two", 'a "b"\nc'), ("three", "d"), ("one, two", "e"), ("1,5", "f")]])
 
+    def test_quotes_of_tsv_are_text_where_they_do_not_enclose_fields(self):
+        quoted = [{"id": "1", "text": 'a\t"b"\nc'}, {"id": "2", "text": "d"}]
+        for written, how, read in [
+                ('1\t"a\t""b""\nc"\n2\td\n', "enclose fields", quoted),
+                ('1\t"Hi" he said\n2\td\n', "are part of the text", [{"id": "1", "text": '"Hi" he said'}, quoted[1]]),
+                ('1\t"Hi\n2\td\n', "are part of the text", [{"id": "1", "text": '"Hi'}, quoted[1]]),
+                ('"1\t5"\n2"\td\n', "are part of the text", [{"id": '"1', "text": '5"'}, {"id": '2"', "text": "d"}])]:
+            (self.folder / "a.tsv").write_text("id\ttext\n" + written, encoding="utf-8")
+            self.assertIn(f"a.tsv: quotes in it {how}", self.run_script("a.tsv", "out.jsonl"))
+            self.assertEqual(self.lines("out.jsonl"), read)
+            (self.folder / "out.jsonl").unlink()
+
+    def test_null_texts_are_passed_over_or_counted(self):
+        bodies = [None, "a", None, "b"]
+        table = pyarrow.table({"id": [1, 2, 3, 4], "body": bodies})
+        parquet.write_table(table, self.folder / "a.parquet")
+        said = self.run_script("--column", "body", "a.parquet", "body.jsonl")
+        self.assertIn("wrote 2 rows to body.jsonl; passed over 2 rows that are null; train on it with", said)
+        self.assertEqual(self.lines("body.jsonl"), [{"body": "a"}, {"body": "b"}])
+        said = self.run_script("a.parquet", "all.jsonl")
+        self.assertIn("wrote 4 rows to all.jsonl; body is null in 2 rows, which a single --column passes over;", said)
+        self.assertIn("data.jsonl_field: body\n", said)
+        self.assertEqual([line["body"] for line in self.lines("all.jsonl")], bodies)
+
+    def test_finished_rows_are_kept_where_there_are_no_hard_links(self):
+        (self.folder / "a.csv").write_text("text\na\n")
+        program = [sys.executable, "-B", "-c", WITHOUT_LINKS]
+        rest = [ROOT / "scripts" / "from_parquet", "a.csv"]
+        settings = {"cwd": self.folder, "capture_output": True, "text": True,
+                    "env": os.environ | {"PYTHONPATH": installed.stdout.strip()}}
+        done = subprocess.run([*program, "", *rest, "out.jsonl"], **settings)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.lines("out.jsonl"), [{"text": "a"}])
+        done = subprocess.run([*program, "late.jsonl", *rest, "late.jsonl"], **settings)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("all rows are in late.jsonl.part", done.stderr)
+        self.assertEqual(self.lines("late.jsonl.part"), [{"text": "a"}])
+        self.assertEqual(self.lines("late.jsonl"), [])
+
     def test_inkling_prepare_reads_what_is_written_compressed_too(self):
         parquet.write_table(pyarrow.Table.from_pylist(ROWS), self.folder / "a.parquet")
         for name in ("a.jsonl", "a.jsonl.zst", "a.jsonl.gz"):
@@ -81,13 +130,16 @@ class FromParquet(unittest.TestCase):
         (self.folder / "a.parquet").write_text("no table")
         (self.folder / "b.csv").write_text("a,b\n1,2\n3\n")
         (self.folder / "there.jsonl").write_text("mine")
+        (self.folder / "other.jsonl.part").write_text("mine too")
         self.assertIn("Parquet", self.run_script("a.parquet", "out.jsonl", code=2))
         self.assertIn("b.csv:3: this row has not as many fields", self.run_script("b.csv", "out.jsonl", code=2))
         self.assertIn("has no column text; there are a, b", self.run_script("--column", "text", "b.csv", "out.jsonl", code=2))
         self.assertIn("is there already", self.run_script("b.csv", "there.jsonl", code=2))
+        self.assertIn("other.jsonl.part is there already", self.run_script("b.csv", "other.jsonl", code=2))
         self.assertIn("gone.parquet", self.run_script("gone.parquet", "out.jsonl", code=2))
         self.assertIn("name the file to write last", self.run_script("a.parquet", "b.csv", code=2))
-        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["a.parquet", "b.csv", "there.jsonl"])
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["a.parquet", "b.csv", "other.jsonl.part", "there.jsonl"])
+        self.assertEqual((self.folder / "other.jsonl.part").read_text(), "mine too")
         self.assertEqual((self.folder / "there.jsonl").read_text(), "mine")
 
 
