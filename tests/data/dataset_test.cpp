@@ -115,7 +115,7 @@ TEST(PrepareDataset, TextThatEndsDocumentsBecomesTheSeparatorOfEveryKind) {
     }
     DataConfig apart = settings(folder, {folder.write("a.jsonl", lines)}, kind);
     apart.validation_source = {folder.write("b.jsonl", lines)};
-    apart.tokenizer.vocab_size = 280;
+    apart.tokenizer.vocab_size = 288;
     DataConfig joined = apart;
     joined.source = {folder.write("a.txt", text)};
     joined.validation_source = {folder.write("b.jsonl.gz", gzip_of("{\"text\": \"" + [&] {
