@@ -35,7 +35,7 @@ std::string hash_text(std::string_view text) {
   return hasher.hex();
 }
 
-std::string hash_file(const std::filesystem::path& path) {
+std::string hash_file(const std::filesystem::path& path, const std::function<void()>& after_block) {
   const InputFile file(path);
   Hasher hasher;
   std::vector<std::byte> buffer(1 << 20);
@@ -43,6 +43,7 @@ std::string hash_file(const std::filesystem::path& path) {
   while (const std::size_t count = file.read_some(offset, buffer)) {
     hasher.update(std::span(buffer).first(count));
     offset += count;
+    if (after_block) after_block();
   }
   return hasher.hex();
 }

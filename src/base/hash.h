@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +29,8 @@ class Hasher {
 };
 
 std::string hash_text(std::string_view text);
-std::string hash_file(const std::filesystem::path& path);  // streaming; Error input as for InputFile
+
+// Streaming; calls after_block() for each MiB. Throws Error input as for InputFile.
+std::string hash_file(const std::filesystem::path& path, const std::function<void()>& after_block = {});
 
 }  // namespace inkling

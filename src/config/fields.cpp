@@ -136,7 +136,8 @@ void fields(Fields& f, DataConfig& c) {
   f.add("source", c.source, TextList{"a path"}, refuse, "Text to train on: files, folders, `.jsonl` and `.json`, also compressed as `.gz` or `.zst`; or one `.grammar`; or ready token files, `.bin`. One path or a list; `*` stands for any part of a name.");
   f.add("validation_source", c.validation_source, TextList{"a path"}, refuse, "Text to validate on, likewise. Without one it is the tail of each source, the last stories of a grammar, or the token files with `val` in their name.");
   f.add("jsonl_field", c.jsonl_field, Text{"a name"}, refuse, "The field of a JSON object that holds the text.");
-  f.add("raw", c.raw, TrueOrFalse{}, refuse, "Whether to take every file as one text, byte by byte, whatever it is (`.gz` and `.zst` decompressed): also JSON, tables, pages and files of other programs.");
+  // Older versions read .csv, .json and others as they are, so their runs need it to go on; a hash guards the text.
+  f.add("raw", c.raw, TrueOrFalse{}, free, "Whether to take every file as one text, byte by byte, whatever it is (`.gz` and `.zst` decompressed): also JSON, tables, pages and files of other programs.");
   f.add("separator", c.separator, Text{"a text", true}, refuse, "Text that ends a document wherever it stands in a source, such as `</s>`: the tokenizer's separator takes its place. With `auto` a document is a file or a text of JSON.");
   f.add("vocab_size", c.vocab_size, whole(0, largest_vocabulary), refuse, "Vocabulary of ready token files, where it is required; 0 with every other source.");
   f.add("headerless", c.headerless, TrueOrFalse{}, refuse, "Whether ready token files have no header and are 16-bit tokens from their first byte on, as nanoGPT's train.bin and val.bin are.");

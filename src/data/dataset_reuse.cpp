@@ -1,5 +1,6 @@
 #include "data/dataset_reuse.h"
 
+#include <algorithm>
 #include <cctype>
 #include <string_view>
 
@@ -8,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/paths.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 #include "config/config.h"
 #include "data/dataset_build.h"
@@ -24,6 +26,13 @@ namespace {
 // sentencepiece's did when it began to learn from 16 MiB of text instead of 64: runs that were trained on the older
 // ones could not go on.
 constexpr std::string_view encoding_version = "1";
+
+// Whether older versions, which told kinds by endings in lower case and knew no .json, read it as something else.
+bool was_read_otherwise(const SourceFile& file) {
+  if (file.compression != Compression::none && file.path.extension() != ending_of(file.path)) return true;
+  return file.kind == FileKind::json ||
+         (file.kind == FileKind::jsonl && decompressed_name(file.path).extension() != ".jsonl");
+}
 
 std::string list_text(const std::vector<std::string>& entries) {
   std::vector<std::string> words;
@@ -60,7 +69,7 @@ std::string changed_setting(const std::map<std::string, std::string>& before,
 
 // The hash that the manifest records for a source, computed again.
 std::string hash_source(const SourceFile& file, TokenLayout layout) {
-  return file.kind == FileKind::tokens ? hash_tokens({file.path}, layout) : hash_file(file.path);
+  return file.kind == FileKind::tokens ? hash_tokens({file.path}, layout) : hash_file(file.path, leave_if_stopped);
 }
 
 // Returns why the sources are not what the manifest records; updates the manifest (and sets `refreshed`) where a file
@@ -98,6 +107,10 @@ std::map<std::string, std::string> deciding_settings(const DataConfig& config, c
   settings["encoding_version"] = encoding_version;
   settings["data.source"] = list_text(config.source);
   settings["data.validation_source"] = list_text(config.validation_source);
+  if (std::any_of(corpus.files.begin(), corpus.files.end(),
+                  [](const PlannedFile& planned) { return was_read_otherwise(planned.file); })) {
+    settings["reading_version"] = "2";
+  }
   if (corpus.kind == SourceKind::token_files) {
     settings["data.vocab_size"] = str(config.vocab_size);
     if (config.headerless) settings["data.headerless"] = "true";  // older data sets have no such line

@@ -79,6 +79,7 @@ std::uint64_t separator_end_before(const InputFile& file, std::string_view separ
     }
     if (begin == 0) break;
     end = begin + separator.size() - 1;
+    leave_if_stopped();
   }
   return 0;
 }
@@ -97,6 +98,7 @@ Surroundings look_around_documents(const SourceFile& source, const std::string& 
       break;
     }
     offset += block.size() - (separator.size() - 1);
+    leave_if_stopped();
   }
   return found;
 }
@@ -163,7 +165,10 @@ std::uint64_t character_start_in_compressed(const SourceFile& source, std::uint6
 Surroundings look_around_elements(const SourceFile& source, std::uint64_t size, std::uint64_t at) {
   Progress progress("finding where training ends", source.stamp.size, "B");
   std::uint64_t done = 0;
-  FileStream stream(source, [&](std::uint64_t more) { progress.update(done += more); });
+  FileStream stream(source, [&](std::uint64_t more) {
+    progress.update(done += more);
+    leave_if_stopped();
+  });
   JsonElements elements(stream, source.path);
   Surroundings found{0, size, at};
   for (bool first = true; const auto element = elements.next(); first = false) {

@@ -572,6 +572,16 @@ TEST(CompareConfigs, ListsWhatChangedAndWhatThatMeans) {
   }
 }
 
+// Runs of older versions over .csv, .json and others can go on with it: the hash of the data tells other text.
+TEST(CompareConfigs, TakingFilesAsTheyAreIsFree) {
+  Config before, after;
+  after.data.raw = true;
+  const std::vector<ConfigChange> changes = compare_configs(before, after);
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].key, "data.raw");
+  EXPECT_EQ(changes[0].on_resume, OnResume::free);
+}
+
 TEST(ConfigReference, DescribesEverySettingThatIsPrinted) {
   const std::string reference = config_reference();
   EXPECT_NE(reference.find("| `n_layer` | `6` | a whole number from 1 to 1000 | refused | "), std::string::npos);

@@ -109,6 +109,32 @@ TEST(Reuse, TheFolderOfGivenSettingsIsTheSameInEveryVersion) {
   EXPECT_EQ(choose_folder(config, deciding_settings(config, corpus)), "data/fables-sentencepiece-91ce04ed");
 }
 
+// Older versions read b.json, b.ndjson and B.JSONL as raw text, and x.txt.GZ without decompressing it.
+TEST(Reuse, WhatOlderVersionsReadOtherwiseIsPreparedAgainAndOnlyThat) {
+  const TemporaryFolder folder;
+  DataConfig config;
+  config.tokenizer.kind = TokenizerKind::byte;
+  const auto is_marked = [&](const std::vector<std::string>& names) {
+    config.source.clear();
+    for (const std::string& name : names) config.source.push_back(folder.write(name, "{\"text\": \"a story\"}\n"));
+    return deciding_settings(config, examine_corpus(config)).contains("reading_version");
+  };
+  EXPECT_FALSE(is_marked({"a.txt", "a.jsonl", "A.TXT", "a.txt.gz", "a.jsonl.zst", "A.TXT.gz", "a.JSON.jsonl", "a"}));
+  for (const char* name : {"b.json", "b.json.gz", "b.ndjson", "b.jsonlines", "B.JSONL", "x.txt.GZ", "x.jsonl.Zst"}) {
+    EXPECT_TRUE(is_marked({"a.txt", name})) << name;
+  }
+
+  Prepared data;
+  data.config_.source = {data.folder.write("a.jsonl", "{\"text\": \"One story of the two.\"}\n"),
+                         data.folder.write("b.json", "{\"text\": \"The other one of them.\"}\n")};
+  data.again();
+  EXPECT_EQ(data.again(), "");
+  Manifest older = read_manifest(data.folder / "prepared");
+  older.settings.erase("reading_version");
+  write_manifest(data.folder / "prepared", older);
+  EXPECT_TRUE(contains(data.again(), "reading_version is new"));
+}
+
 TEST(Reuse, ATouchedSourceIsRecognisedByItsHashAndRecordedAnew) {
   Prepared data;
   const std::string before = read_file(data.folder / "prepared/dataset.json");
