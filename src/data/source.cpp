@@ -50,7 +50,17 @@ struct PassedOver {
   void add(const fs::path& path) {
     if (count++ == 0 || path.string() < first) first = path.string();
   }
+  std::string line(std::string_view from, std::string_view setting, std::string_view one,
+                   std::string_view several) const {
+    return str(setting, ": ", from, ": passed over ", format_count(count), count == 1 ? one : several, " (", first,
+               count > 1 ? ", …)" : ")");
+  }
 };
+
+void tell_of_pictures(const PassedOver& files, std::string_view from, std::string_view setting) {
+  if (files.count == 0) return;
+  log_warning(files.line(from, setting, " file that holds no text", " files that hold no text"));
+}
 
 struct Folder {
   std::vector<SourceFile> files;    // sorted by path
@@ -60,9 +70,10 @@ struct Folder {
 
 void add_file(const fs::path& path, bool raw, Folder& folder) {
   const auto foreign = raw ? std::nullopt : foreign_by_name(path);
-  if (foreign) return (foreign->holds_no_text ? folder.without_text : folder.to_convert).add(path);
+  if (foreign) return (foreign->inside == Inside::no_text ? folder.without_text : folder.to_convert).add(path);
   if (!raw && is_named_pickle(path)) return folder.to_convert.add(path);
   SourceFile file = examine_file(path);
+  file.was_found = true;
   if (file.stamp.size > 0) folder.files.push_back(std::move(file));
 }
 
@@ -84,39 +95,44 @@ Folder list_folder(const fs::path& path, bool raw) {
   return folder;
 }
 
-void refuse_to_convert(const fs::path& path, const PassedOver& files) {
+// What a remedy writes is found beside the original, which is refused again.
+constexpr std::string_view cannot_stay =
+    "; what is refused cannot stay in the folder: move it out then, or name the files to read";
+
+// `before` begins the message.
+void refuse_found_name(const fs::path& path, const std::string& before = "") {
   try {
-    refuse_foreign_name(files.first);
-  } catch (const Error& first) {
-    if (files.count == 1) throw;
-    throw Error::input(str(path.string(), " holds ", format_count(files.count),
-                           " files that are no texts as they stand; the first: ", first.message()));
+    refuse_foreign_name(path);
+  } catch (const Error& error) {
+    throw Error::input(str(before, error.message(), cannot_stay));
   }
+}
+
+void refuse_to_convert(const fs::path& path, const PassedOver& files) {
+  if (files.count == 1) return refuse_found_name(files.first);
+  refuse_found_name(files.first, str(path.string(), " holds ", format_count(files.count),
+                                     " files that are no texts as they stand; the first: "));
 }
 
 std::vector<SourceFile> files_of_folder(const fs::path& path, const SourceOptions& options) {
   Folder folder = list_folder(path, options.raw);
   if (folder.to_convert.count > 0) refuse_to_convert(path, folder.to_convert);
-  const auto tell = [&](const PassedOver& files, std::string_view one, std::string_view several) {
-    return str(options.setting, ": ", path.string(), ": passed over ", format_count(files.count),
-               files.count == 1 ? one : several, " (", files.first, files.count > 1 ? ", …)" : ")");
-  };
   if (folder.hidden.count > 0) {
-    log_info(tell(folder.hidden, " hidden file or folder", " hidden files and folders"));
+    log_info(folder.hidden.line(path.string(), options.setting, " hidden file or folder", " hidden files and folders"));
   }
-  if (folder.without_text.count > 0) {
-    log_warning(tell(folder.without_text, " file that holds no text", " files that hold no text"));
-  }
+  tell_of_pictures(folder.without_text, path.string(), options.setting);
   return std::move(folder.files);
 }
 
-// The paths an entry stands for: itself, or what a pattern like "shards/train_*.bin" matches, sorted.
-std::vector<fs::path> paths_of(const std::string& entry, std::string_view setting) {
+// Such as "shards/train_*.bin". Throws Error input for what is neither that nor there.
+bool is_pattern(const std::string& entry, std::string_view setting) {
   std::error_code code;
-  if (fs::exists(entry, code) || fs::is_symlink(entry, code)) return {entry};
-  if (entry.find_first_of("*?[") == std::string::npos) {
-    throw Error::input(str(setting, ": ", entry, " does not exist: ", missing_remedy(entry, setting)));
-  }
+  if (fs::exists(entry, code) || fs::is_symlink(entry, code)) return false;
+  if (entry.find_first_of("*?[") != std::string::npos) return true;
+  throw Error::input(str(setting, ": ", entry, " does not exist: ", missing_remedy(entry, setting)));
+}
+
+std::vector<fs::path> matches_of(const std::string& entry, std::string_view setting) {
   glob_t matches{};
   std::vector<fs::path> paths;
   if (::glob(entry.c_str(), 0, nullptr, &matches) == 0)
@@ -134,20 +150,39 @@ std::vector<SourceFile> files_at(const fs::path& path, const SourceOptions& opti
   return files;
 }
 
+std::vector<SourceFile> files_of_pattern(const std::string& pattern, const SourceOptions& options) {
+  std::vector<SourceFile> files;
+  PassedOver without_text;
+  for (const fs::path& path : matches_of(pattern, options.setting)) {
+    if (fs::is_directory(path)) {
+      std::vector<SourceFile> inside = files_of_folder(path, options);
+      std::move(inside.begin(), inside.end(), std::back_inserter(files));
+      continue;
+    }
+    const auto foreign = options.raw ? std::nullopt : foreign_by_name(path);
+    if (foreign && foreign->inside == Inside::no_text) {
+      without_text.add(path);
+      continue;
+    }
+    files.push_back(examine_file(path));
+    files.back().was_found = true;
+    if (!options.raw) refuse_found_name(path);
+  }
+  tell_of_pictures(without_text, pattern, options.setting);
+  return files;
+}
+
 Source list_source(const std::string& entry, const SourceOptions& options) {
   const std::string_view setting = options.setting;
   Source source{entry, {}};
   try {
-    for (const fs::path& path : paths_of(entry, setting)) {
-      std::vector<SourceFile> files = files_at(path, options);
-      std::move(files.begin(), files.end(), std::back_inserter(source.files));
-    }
+    source.files = is_pattern(entry, setting) ? files_of_pattern(entry, options) : files_at(entry, options);
   } catch (const fs::filesystem_error& error) {
     throw Error::input(str(setting, ": cannot list ", error.path1().string(), ": ", error.code().message(),
                            "; change its permissions or name the files one by one"));
   }
   if (source.files.empty()) {
-    throw Error::input(str(setting, ": the folder ", entry, " holds no text: hidden and empty files do not count"));
+    throw Error::input(str(setting, ": ", entry, " holds no text: hidden and empty files do not count"));
   }
   for (SourceFile& file : source.files) {
     if (options.raw) file.kind = FileKind::raw;
@@ -157,9 +192,14 @@ Source list_source(const std::string& entry, const SourceOptions& options) {
   return source;
 }
 
-[[noreturn]] void refuse_foreign(const fs::path& path, const ForeignFile& foreign) {
-  throw Error::input(
-      str(path.string(), " is ", foreign.what, ": ", foreign.remedy, "; data.raw: true takes its bytes as they are"));
+std::string description(const fs::path& path, const ForeignFile& foreign) {
+  return str(path.string(), " is ", foreign.what, ": ", foreign.remedy);
+}
+
+std::string description_with_raw(const fs::path& path, const ForeignFile& foreign) {
+  return str(description(path, foreign), "; ",
+             foreign.inside == Inside::characters ? "" : "with data.tokenizer.kind: byte, ",
+             "data.raw: true takes every file as it is");
 }
 
 }  // namespace
@@ -193,14 +233,17 @@ SourceFile examine_file(const fs::path& path) {
 
 void refuse_foreign_name(const fs::path& path) {
   if (is_named_pickle(path)) refuse_pickle(path);
-  if (const auto foreign = foreign_by_name(path)) refuse_foreign(path, *foreign);
+  if (const auto foreign = foreign_by_name(path)) throw Error::input(description_with_raw(path, *foreign));
 }
 
 void refuse_foreign_front(const SourceFile& file, std::string_view front) {
   if (file.kind == FileKind::raw) return;
-  if (const auto foreign = foreign_by_front(file.path, front)) refuse_foreign(file.path, *foreign);
+  const std::string_view end = file.was_found ? cannot_stay : "";
+  if (const auto foreign = foreign_by_front(file.path, front)) {
+    throw Error::input(str(description_with_raw(file.path, *foreign), end));
+  }
   if (file.any_encoding && file.kind == FileKind::text) return;
-  if (const auto wide = wide_text(file.path, front)) refuse_foreign(file.path, *wide);
+  if (const auto wide = wide_text(file.path, front)) throw Error::input(str(description(file.path, *wide), end));
 }
 
 std::vector<Source> list_sources(const std::vector<std::string>& entries, const SourceOptions& options) {

@@ -36,6 +36,7 @@ struct SourceFile {
   Compression compression = Compression::none;
   FileStamp stamp;
   bool any_encoding = false;  // a text may be in UTF-16 and the like, because its tokenizer takes any bytes
+  bool was_found = false;     // in a folder or by a pattern, and not named by itself
 };
 
 // One entry of data.source or data.validation_source.
@@ -64,11 +65,11 @@ struct SourceOptions {
 };
 
 // Finds the files of every entry. An entry may be a shell pattern (*, ?, […]), which stands for everything that it
-// matches. A folder stands for the regular files below it, sorted by path. Hidden files and folders are passed over,
-// and so is what can hold no text, such as a picture, both with a line that counts them; so are empty files and folders
-// that inkling-prepare has made, and links to folders are not followed. Throws Error input naming the setting for an
-// entry that does not exist (with the nearest name that does) or holds no text, and for files that would have to be
-// converted first: the person might miss them.
+// matches. A folder stands for the regular files below it, sorted by path. Hidden files and folders in it are passed
+// over, and so is what can hold no text, such as a picture, there and among what a pattern matches, both with a line
+// that counts them; so are empty files and folders that inkling-prepare has made, and links to folders are not
+// followed. Throws Error input naming the setting for an entry that does not exist (with the nearest name that does) or
+// holds no text, and for files that would have to be converted first: the person might miss them.
 std::vector<Source> list_sources(const std::vector<std::string>& entries, const SourceOptions& options);
 
 }  // namespace inkling

@@ -121,7 +121,8 @@ std::string read_json_field(std::string_view line, const std::string& field, con
 }
 
 std::string read_json_element(std::string_view element, const std::string& field, const Place& place) {
-  constexpr std::string_view as_it_is = "; data.raw: true takes the file as it is";
+  constexpr std::string_view as_it_is =
+      "; if it holds no text, name the other files alone; data.raw: true takes every file as it is";
   FieldEvents events(field);
   try {
     read_json(element, events);

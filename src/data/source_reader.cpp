@@ -24,6 +24,9 @@ std::uint64_t move_behind(std::string_view text, Place& place) {
   return text.ends_with('\n') ? place.line - 1 : place.line;
 }
 
+// White space at the beginning of a document is held in memory until text follows it, but not as much as this.
+constexpr std::size_t longest_blank = std::size_t{16} << 20;
+
 bool is_white_space(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
 // Finds where the documents of a stream end, reading each byte once.
@@ -69,17 +72,20 @@ Place visit_lines(FileStream& stream, std::uint64_t end, Split split, Place plac
     const bool more_may_follow = !stream.at_end() && stream.offset() + text.size() < end;
     const DocumentEnds::Front front = ends.front_of(text, stream.offset(), more_may_follow);
     const std::string_view document = text.substr(0, front.length);
-    const bool is_blank = last_line == 0 && !visitor.separator.empty() && is_white_space(document);
+    const bool is_blank =
+        last_line == 0 && !visitor.separator.empty() && document.size() < longest_blank && is_white_space(document);
     std::size_t length = front.length;
-    if (length > 0 && !(is_blank && !front.more_may_follow)) {
+    if (is_blank && front.more_may_follow) {
+      length = 0;
+    } else if (is_blank) {
+      move_behind(document, place);
+    } else if (length > 0) {
       length = visitor.part_length(document, front.more_may_follow);
       const std::string_view part = document.substr(0, length);
       if (length > 0) {
         visitor.part({split, part, place});
         last_line = move_behind(part, place);
       }
-    } else {
-      move_behind(document, place);
     }
     if (length == front.length && front.separator_follows) {
       move_behind(visitor.separator, place);

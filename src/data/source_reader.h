@@ -61,9 +61,9 @@ struct LoneSurrogates {
 // Reads a text or a file of JSON once, from its beginning to its end, and returns the hash of its bytes (of a
 // compressed file: as they are on the disk). A byte order mark at the beginning of a file does not count as text.
 // Between two separators, and between one and an end of the text, lies a document, unless there is nothing but white
-// space. A document that is cut between the splits ends in both. Throws Error input for a file that begins as something
-// that is no text, and with file and line for a document of JSON that is not an object with a string in `jsonl_field`
-// (or, in .json, a string).
+// space, of a text file less than 16 MiB, so that no more is held in memory. A document that is cut between the splits
+// ends in both. Throws Error input for a file that begins as something that is no text, and with file and line for a
+// document of JSON that is not an object with a string in `jsonl_field` (or, in .json, a string).
 std::string visit_file(const PlannedFile& planned, const std::string& jsonl_field, const TextVisitor& visitor);
 
 // Does the same for a text that is in memory already, which begins at `place`.

@@ -17,7 +17,7 @@ struct ForeignKind {
   std::string_view endings;  // each with a space behind it
   std::string_view what;
   std::string_view remedy;  // "%" is the file
-  bool holds_no_text = false;
+  Inside inside = Inside::bytes;
 };
 
 constexpr std::string_view nothing_inside = "leave it out";
@@ -25,19 +25,22 @@ constexpr std::string_view nothing_inside = "leave it out";
 constexpr std::array foreign_kinds = {
     ForeignKind{".csv .tsv ", "a table",
                 "scripts/from-parquet % %.jsonl writes its rows as JSON lines, and data.jsonl_field says which column "
-                "holds the text"},
+                "holds the text",
+                Inside::characters},
     ForeignKind{".parquet .arrow .feather ", "a table of columns",
                 "scripts/from-parquet % %.jsonl.zst writes its rows as JSON lines, and data.jsonl_field says which "
                 "column holds the text"},
-    ForeignKind{".html .htm .xhtml ", "an HTML page", "pandoc -f html -t plain % -o %.txt writes its text"},
-    ForeignKind{".xml ", "XML", "write the texts between its tags into a text file, or as JSON lines"},
+    ForeignKind{".html .htm .xhtml ", "an HTML page", "pandoc -f html -t plain % -o %.txt writes its text",
+                Inside::characters},
+    ForeignKind{".xml ", "XML", "write the texts between its tags into a text file, or as JSON lines",
+                Inside::characters},
     ForeignKind{".docx .odt .rtf .epub ", "a formatted document", "pandoc -t plain % -o %.txt writes its text"},
     ForeignKind{".doc .ppt .pptx .odp ", "an office file",
                 "libreoffice --headless --convert-to pdf % makes a PDF, and pdftotext writes the text of that"},
     ForeignKind{".xls .xlsx .ods ", "a spreadsheet",
                 "libreoffice --headless --convert-to csv % makes a table, and scripts/from-parquet JSON lines of that"},
     ForeignKind{".pdf ", "a PDF", "pdftotext % %.txt writes its text"},
-    ForeignKind{".ipynb ", "a notebook", "jupyter nbconvert --to markdown % writes its text"},
+    ForeignKind{".ipynb ", "a notebook", "jupyter nbconvert --to markdown % writes its text", Inside::characters},
     ForeignKind{".warc ", "an archive of web pages", "write the texts of its pages as JSON lines"},
     ForeignKind{".tar .tgz .tzst .tbz2 .txz ", "an archive of files",
                 "unpack it (tar -xf %) and name its folder or its files"},
@@ -53,11 +56,12 @@ constexpr std::array foreign_kinds = {
                 "sqlite3 % \"select json_object('text', COLUMN) from TABLE\" > %.jsonl writes JSON lines"},
     ForeignKind{".safetensors .gguf .onnx .h5 .hdf5 ", "a file of a model's weights", "name the text"},
     ForeignKind{".npy .npz ", "an array of numbers", "name the text"},
-    ForeignKind{".png .jpg .jpeg .gif .bmp .webp .tif .tiff .ico .heic .psd ", "a picture", nothing_inside, true},
-    ForeignKind{".mp3 .wav .flac .ogg .opus .m4a .aac ", "sound", nothing_inside, true},
-    ForeignKind{".mp4 .mkv .mov .avi .webm ", "a film", nothing_inside, true},
-    ForeignKind{".ttf .otf .woff .woff2 ", "a font", nothing_inside, true},
-    ForeignKind{".exe .dll .so .o .a .pyc .class ", "a compiled program", nothing_inside, true},
+    ForeignKind{".png .jpg .jpeg .gif .bmp .webp .tif .tiff .ico .heic .psd ", "a picture", nothing_inside,
+                Inside::no_text},
+    ForeignKind{".mp3 .wav .flac .ogg .opus .m4a .aac ", "sound", nothing_inside, Inside::no_text},
+    ForeignKind{".mp4 .mkv .mov .avi .webm ", "a film", nothing_inside, Inside::no_text},
+    ForeignKind{".ttf .otf .woff .woff2 ", "a font", nothing_inside, Inside::no_text},
+    ForeignKind{".exe .dll .so .o .a .pyc .class ", "a compiled program", nothing_inside, Inside::no_text},
 };
 
 struct Sign {
@@ -108,7 +112,7 @@ ForeignFile describe(const ForeignKind& kind, const fs::path& path) {
   const bool inside = compression_of(path) != Compression::none && !kind.endings.starts_with(".tar ");
   const fs::path file = inside ? decompressed_name(path) : path;
   const std::string first = inside ? str("decompress it, and then: ") : "";
-  return {std::string(kind.what), first + with_file(kind.remedy, file), kind.holds_no_text};
+  return {std::string(kind.what), first + with_file(kind.remedy, file), kind.inside};
 }
 
 const ForeignKind* kind_with(std::string_view ending) {
@@ -148,7 +152,8 @@ std::optional<ForeignFile> wide_text(const fs::path& path, std::string_view fron
   const std::string first = file == path ? "" : "decompress it, and then: ";
   return ForeignFile{str("text in ", encoding.substr(0, 6), ", not UTF-8"),
                      str(first, "iconv -f ", encoding, " -t UTF-8 ", shell_word(file.string()), " > ",
-                         shell_word(converted.string()), " converts it")};
+                         shell_word(converted.string()), " converts it"),
+                     Inside::bytes};
 }
 
 std::optional<ForeignFile> foreign_by_name(const fs::path& path) {
@@ -172,7 +177,7 @@ bool is_pointer_of_git_lfs(std::string_view front) {
 std::optional<ForeignFile> pointer_of_git_lfs(std::string_view front) {
   if (!is_pointer_of_git_lfs(front)) return std::nullopt;
   return ForeignFile{"a pointer of Git LFS, not the file itself",
-                     "git lfs install && git lfs pull, in its clone, fetches the file"};
+                     "git lfs install && git lfs pull, in its clone, fetches the file", Inside::characters};
 }
 
 std::optional<ForeignFile> foreign_by_front(const fs::path& path, std::string_view front) {

@@ -10,10 +10,16 @@
 
 namespace inkling {
 
+enum class Inside {
+  characters,  // any tokenizer can take them
+  bytes,       // only a tokenizer of bytes can, but text can be taken out
+  no_text,     // nor can any be taken out, such as from a picture
+};
+
 struct ForeignFile {
-  std::string what;            // "a PDF"
-  std::string remedy;          // what to do to get its text, with a command that names the file
-  bool holds_no_text = false;  // nor can any be taken out of it, such as from a picture
+  std::string what;    // "a PDF"
+  std::string remedy;  // what to do to get its text, with a command that names the file
+  Inside inside = Inside::bytes;
 };
 
 // By the name's ending, in any case and without .gz or .zst; none if it may be text.

@@ -158,6 +158,24 @@ TEST(Separator, IsFoundAcrossTheChunksThatAFileIsReadIn) {
   }
 }
 
+// A part of a text has at most 256 KiB, and a file is read by chunks of 1 MiB.
+TEST(Separator, WhiteSpaceBetweenTwoIsNoDocumentHoweverItIsReadUpToABound) {
+  const TemporaryFolder folder;
+  std::string blank;
+  while (blank.size() < (std::size_t{3} << 20)) blank += std::string(999, ' ') + "\n";
+  const std::string text = "one" + end_mark + blank + end_mark + blank + "two" + end_mark + blank;
+  for (const std::string& path : {folder.write("a.txt", text), folder.write("a.txt.gz", gzip_of(text))}) {
+    const Heard heard = hear(plan_whole(list_sources({path}, {"data.source"}), Split::train), "text", end_mark);
+    EXPECT_TRUE(heard.documents == (std::vector<std::string>{"one", blank + "two"})) << path;
+    EXPECT_EQ(heard.ends.back(), str("train ", fs::path(path).filename().string(), ":", 1 + 2 * blank.size() / 1000));
+  }
+  for (const std::size_t size : {(std::size_t{16} << 20) - 1, std::size_t{16} << 20}) {
+    const std::string path = folder.write("b.txt", "one" + end_mark + std::string(size, ' ') + end_mark + "two");
+    const Heard heard = hear(plan_whole(list_sources({path}, {"data.source"}), Split::train), "text", end_mark);
+    EXPECT_EQ(heard.documents.size(), size < (std::size_t{16} << 20) ? 2u : 3u);
+  }
+}
+
 TEST(Separator, NoCutBetweenTheSplitsLiesInsideOne) {
   EXPECT_TRUE(rc::check([] {
     const TemporaryFolder folder;
@@ -413,7 +431,9 @@ TEST(JsonFiles, WhatHoldsNoTextsIsRefusedWithLineAndRemedy) {
   EXPECT_TRUE(contains(json_file_error("{\"text\": \"a\"},\n{\"text\": \"b\"}"), "a.json:1: this is not JSON"));
   EXPECT_TRUE(contains(json_file_error("{\n\"text\":\n oops}"), "a.json:3: this is not JSON;"));
   EXPECT_TRUE(contains(json_file_error("{\"text\": \"a"), "a.json:1: this is not JSON;"));
-  EXPECT_TRUE(contains(json_file_error("plain text"), "a.json:1: this is not JSON;"));
+  const std::string plain = json_file_error("plain text");
+  EXPECT_TRUE(contains(plain, "a.json:1: this is not JSON;"));
+  EXPECT_TRUE(contains(plain, "name the other files alone; data.raw: true takes every file as it is"));
 }
 
 TEST(VisitFile, WhatIsNoTextIsRefusedByItsFirstBytesWhateverItsName) {
@@ -453,6 +473,25 @@ TEST(VisitFile, WhatIsNoTextIsRefusedByItsFirstBytesWhateverItsName) {
                 text.starts_with(byte_order_mark) ? text.substr(3) : text);
     }
   }
+}
+
+TEST(VisitFile, RawIsOfferedWhereItWorks) {
+  const TemporaryFolder folder;
+  const auto error = [&](const std::string& text) {
+    const std::string path = folder.write("letters/a.txt", text), parent = fs::path(path).parent_path().string();
+    const auto refused = [&](const std::string& entry) {
+      return input_error([&] { hear(plan_whole(list_sources({entry}, {"data.source"}), Split::train)); });
+    };
+    const std::string by_name = refused(path);
+    for (const std::string& entry : {parent, parent + "/*"}) {
+      EXPECT_EQ(refused(entry),
+                by_name + "; what is refused cannot stay in the folder: move it out then, or name the files to read");
+    }
+    return by_name;
+  };
+  EXPECT_TRUE(error("<html>").ends_with("writes its text; data.raw: true takes every file as it is"));
+  EXPECT_TRUE(error("%PDF-1").ends_with("; with data.tokenizer.kind: byte, data.raw: true takes every file as it is"));
+  EXPECT_TRUE(error("\xff\xfeh").ends_with(" converts it"));
 }
 
 TEST(VisitFile, WhatOnlyLooksForeignIsText) {

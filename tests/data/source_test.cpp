@@ -122,14 +122,25 @@ TEST(ListSources, AFolderPassesOverPicturesAndHiddenFilesWithACountAndStopsAtWha
   EXPECT_TRUE(
       contains(said, "data.source: " + book + ": passed over 3 hidden files and folders (" + book + "/.DS_Store, …)"));
   EXPECT_TRUE(contains(said, "passed over 2 files that hold no text (" + book + "/b.png, …)"));
+  const std::string pattern = book + "/*";
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(names(list_sources({pattern}, {"data.source"})), std::vector<std::string>{"a.txt"});
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(),
+                       "data.source: " + pattern + ": passed over 1 file that holds no text (" + book + "/b.png)"));
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(contains(input_error([&] { list_sources({book + "/*.png"}, {"data.source"}); }), "holds no text"));
+  testing::internal::GetCapturedStderr();
 
   folder.write("book/e.csv", "x");
   const std::string one = input_error([&] { list_sources({book}, {"data.source"}); });
-  EXPECT_TRUE(one.starts_with(book + "/e.csv is a table: ")) << one;
+  const std::string end = "; what is refused cannot stay in the folder: move it out then, or name the files to read";
+  EXPECT_TRUE(one.starts_with(book + "/e.csv is a table: ") && one.ends_with(end)) << one;
+  EXPECT_EQ(input_error([&] { list_sources({book + "/*.csv"}, {"data.source"}); }), one);
   folder.write("book/c/f.html", "x");
   const std::string two = input_error([&] { list_sources({book}, {"data.source"}); });
   EXPECT_TRUE(contains(
       two, book + " holds 2 files that are no texts as they stand; the first: " + book + "/c/f.html is an HTML"));
+  EXPECT_TRUE(two.ends_with(end)) << two;
 }
 
 TEST(ListSources, ALinkThatLeadsNowhereIsCalledThat) {
