@@ -20,10 +20,13 @@ constexpr Clock::rep never = INT64_MAX;
 
 // A signal handler can reach nothing but globals, and may run in two threads at once.
 std::atomic<int> received = 0;
-std::atomic<bool> in_order = false, insisted = false;
+std::atomic<bool> in_order = false;
+std::atomic<int> asked_by = 0;         // the first SIGINT or SIGTERM that came
+std::atomic<Clock::rep> asked_at = 0;  // when
 std::atomic<const char*> what_to_say = nullptr;
 std::atomic<Clock::rep> deadline = never;
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<const char*>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<Clock::rep>::is_always_lock_free &&
+              std::atomic<const char*>::is_always_lock_free);
 
 void set_action(int signal, void (*handler)(int)) {
   struct sigaction action = {};
@@ -32,10 +35,24 @@ void set_action(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
+// timeout(1) sends its signal to its child and then to the group that both are in; so does who passes Ctrl-C on. So one
+// that comes again at once is the same request.
+constexpr std::chrono::milliseconds same_request{200};
+
+// Whether a SIGINT or SIGTERM is a second one, which insists.
+bool insists(int signal) {
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  Clock::rep first = 0;
+  if (asked_at.compare_exchange_strong(first, now)) {
+    asked_by = signal;
+    return false;
+  }
+  return asked_by != signal || now - first >= Clock::duration(same_request).count();
+}
+
 // Only what may be called at any moment: the logger may be in the middle of a line.
 void on_signal(int signal) {
-  const bool insists = signal == SIGINT || signal == SIGTERM;
-  if (!in_order || (insists && insisted.exchange(true))) end_by_signal(signal);
+  if (!in_order || ((signal == SIGINT || signal == SIGTERM) && insists(signal))) end_by_signal(signal);
   const char* const text = what_to_say;
   if (received.exchange(signal) != 0 || text == nullptr) return;
   const int saved = errno;

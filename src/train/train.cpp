@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/stop_signals.h"
 #include "base/strings.h"
 #include "checkpoint/model_weights.h"
@@ -81,20 +82,20 @@ class Run {
                     peak_flops(plan.runtime.device, plan.runtime.dtype));
   }
 
-  // Returns the exit code.
-  int loop(Profile& profile) {
+  // Returns the exit code. Signals are answered in order from then on, also when this has returned.
+  int loop(Profile& profile, std::optional<StopInOrder>& in_order) {
     if (config_.training.max_steps == 0 && state_.step == 0) {
       save();
       report_->say(str("saved the model as it is initialised in ", folder_.path().string()));
       return 0;
     }
-    StopInOrder in_order("finishing the step and saving; Ctrl-C again ends at once");
+    in_order.emplace("finishing the step and saving; Ctrl-C again ends at once");
     const auto seconds = [before = state_.seconds, start = Clock::now()] {  // of training, in all parts of the run
       return before + std::chrono::duration<double>(Clock::now() - start).count();
     };
     Next next = state_.reports_due ? finish_step(true) : Next::step;
     // It counts from here on, so that each start gets a step or a report further, however early it is over.
-    if (config_.training.max_hours > 0) in_order.set_deadline(end_of_time());
+    if (config_.training.max_hours > 0) in_order->set_deadline(end_of_time());
     while (next == Next::step) {
       trainer_.step(state_.step, windows_);
       ++state_.step;
@@ -127,7 +128,11 @@ class Run {
     const bool samples = config_.sampling.interval > 0 && (is_last() || is_time(config_.sampling.interval));
     const bool stopping = stop_requested();  // asked once, so that what is said is what was done
     const bool saves = !is_saved && (stopping || is_last() || is_time(config_.checkpoint.interval));
-    const bool reports = evaluates || samples || state_.reports_due;
+    if (is_saved && !evaluates && !samples) {  // by other settings nothing is due; the checkpoint goes on saying so
+      state_.reports_due = false;
+      return Next::step;
+    }
+    const bool reports = evaluates || samples;
     if (!reports && !saves) return Next::step;
     read_results(false);  // what a GPU has still to tell of earlier steps belongs to the state
     state_.reports_due = reports;
@@ -315,9 +320,11 @@ class Run {
 
   // What the reports of a step have changed, in the checkpoint of that step.
   void save_state_alone() {
+    const fs::path checkpoint = checkpoint_folder(folder_.path(), state_.step);
+    if (!is_there(checkpoint / "state.json")) return save();  // somebody has moved it away meanwhile
     const Report::Pause pause = pause_of_pace();
     sync_logs();
-    save_state(checkpoint_folder(folder_.path(), state_.step), state_);
+    save_state(checkpoint, state_);
     prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
   }
 
@@ -342,6 +349,8 @@ class Run {
 
 int train(const Config& asked, const TrainOptions& options) {
   const Clock::time_point begun = Clock::now();
+  // Outlives the run and its lock: a SIGHUP that comes twice must not change the exit code while these are put away.
+  std::optional<StopInOrder> in_order;
   const RunFolder folder(choose_run_folder(options), options.dry_run);
   const std::optional<RunPlan> plan = plan_run(asked, options, folder.path());
   if (!plan) return 0;
@@ -358,7 +367,7 @@ int train(const Config& asked, const TrainOptions& options) {
     return describe_need(plan->config, plan->shape, plan->runtime, plan->config.training.micro_batch_size.value());
   };
   try {
-    return Run(*plan, folder, begun).loop(profile);
+    return Run(*plan, folder, begun).loop(profile, in_order);
   } catch (const c10::OutOfMemoryError&) {
     throw OutOfMemory(ErrorKind::environment, str("the GPU's memory is too small: ", need()));
   } catch (const OutOfMemory& error) {

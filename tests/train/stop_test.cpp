@@ -186,6 +186,16 @@ TEST_F(Stop, AClosedTerminalAndASchedulersWarningSaveHoweverOftenTheyCome) {
   }
 }
 
+// timeout(1) sends its SIGTERM to the program and then to the group that it belongs to.
+TEST_F(Stop, ASignalThatComesTwiceAtOnceIsOneRequest) {
+  const Process process = start("run", {"training.max_steps=100000"});
+  ASSERT_TRUE(process.has_said("step 2/"));
+  for (int i = 0; i < 5; ++i) process.send(SIGTERM);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_FALSE(names_in(folder / "runs/run/checkpoints").empty());
+}
+
 TEST_F(Stop, ASignalThatTheParentIgnoresStaysIgnored) {
   constexpr std::array signals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
   for (const int signal : signals) ::signal(signal, SIG_IGN);
