@@ -114,6 +114,13 @@ std::optional<std::int64_t> take_step(std::string_view& bytes) {
   return step ? std::optional(static_cast<std::int64_t>(*step)) : std::nullopt;
 }
 
+// Whether an event, of which `bytes` is what follows the step, is a restart_event().
+bool is_restart(std::string_view bytes) {
+  std::string key;
+  append_key(key, 7, WireType::counted);
+  return bytes.starts_with(key);
+}
+
 // Returns the tag of the first value of an event, of which `bytes` is what follows the step; empty if it has none.
 std::string_view first_tag(std::string_view bytes) {
   std::uint64_t length = 0;
@@ -195,7 +202,9 @@ std::uint64_t events_up_to(const InputFile& file, std::int64_t step, std::span<c
     file.read_exactly(place->data, std::as_writable_bytes(std::span(beginning)));
     std::string_view rest = beginning;
     const auto its_step = take_step(rest);
-    if (!its_step || *its_step > step) break;
+    if (!its_step) break;
+    // A restart names the step that comes next: what stands behind it may be of the one before.
+    if (*its_step - (is_restart(rest) ? 1 : 0) > step) break;
     const auto is_of_tag = [tag = first_tag(rest)](std::string_view begin) { return tag.starts_with(begin); };
     if (*its_step == step && std::any_of(last_tags.begin(), last_tags.end(), is_of_tag)) break;
     bytes = place->end();

@@ -48,7 +48,7 @@ std::string values_event(double wall_time, std::int64_t step, const SummaryValue
 
 // Returns how many bytes at the beginning of a file that these functions have written hold whole events up to `step`;
 // of that step itself those in front of the first whose first tag begins with one of `last_tags`. The steps in it do
-// not fall, but for that of the version, which counts as 0.
+// not fall, but for those of the version, which counts as 0, and of a restart, which counts as the step before its own.
 std::uint64_t events_up_to(const InputFile& file, std::int64_t step, std::span<const std::string_view> last_tags = {});
 
 }  // namespace inkling

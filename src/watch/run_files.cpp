@@ -15,6 +15,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "config/yaml.h"
+#include "formats/json_fields.h"
 
 namespace inkling {
 namespace {
@@ -71,6 +72,16 @@ std::vector<std::int64_t> checkpoint_steps(const fs::path& run) {
   }
   std::sort(steps.begin(), steps.end());
   return steps;
+}
+
+// Whether a checkpoint says that the last evaluation or samples are left to a later start.
+bool has_reports_due(const fs::path& run, std::int64_t step) {
+  const fs::path file = run / "checkpoints" / str("step-", padded(static_cast<std::uint64_t>(step), 6)) / "state.json";
+  try {
+    return JsonFields(file, "").optional_flag("reports_due").value_or(false);
+  } catch (const Error&) {  // removed meanwhile, or damaged: the view goes without
+    return false;
+  }
 }
 
 }  // namespace
@@ -137,10 +148,9 @@ bool RunFiles::trains() {
 RunState RunFiles::state() const {
   if (locked_) return RunState::running;
   const std::int64_t step = view_.log.last_step();
-  // The last evaluation may be made by a later start than the last step.
-  const std::int64_t evaluated = view_.log.evaluations.empty() ? 0 : view_.log.evaluations.back().step;
-  const bool is_done = view_.log.has_stopped_early() || (view_.max_steps && evaluated >= *view_.max_steps);
-  if (is_done && !view_.checkpoints.empty() && view_.checkpoints.back() >= step) return RunState::finished;
+  const bool is_done = view_.log.has_stopped_early() || (view_.max_steps && step >= *view_.max_steps);
+  const bool is_saved = !view_.checkpoints.empty() && view_.checkpoints.back() >= step;
+  if (is_done && is_saved && !has_reports_due(folder_, view_.checkpoints.back())) return RunState::finished;
   return lock_.size > 0 ? RunState::broken : RunState::stopped;
 }
 

@@ -116,9 +116,16 @@ TEST_F(EventSteps, EndWhereALaterOneBegins) {
   EXPECT_EQ(up_to(version + small, -1), 0u);
   EXPECT_EQ(up_to(version + small, 0), version.size());
   EXPECT_EQ(up_to(version + small + small + large, 1), version.size() + 2 * small.size());
-  EXPECT_EQ(up_to(version + small + restart + small, 1), version.size() + small.size());
+  EXPECT_EQ(up_to(version + small + restart + large, 1), version.size() + small.size() + restart.size());
   EXPECT_EQ(up_to(version + large, 999'999'999), version.size());
   EXPECT_EQ(up_to(version + large, 1'000'000'000), version.size() + large.size());
+}
+
+// A start that makes what was due of the last step writes it behind its restart.
+TEST_F(EventSteps, ARestartCountsAsTheStepBeforeItsOwn) {
+  const std::string before = version_event(1.0) + restart_event(1.0, 4) + at(3);
+  EXPECT_EQ(up_to(before + at(4), 3), before.size());
+  EXPECT_EQ(up_to(before, 2), version_event(1.0).size());
 }
 
 TEST_F(EventSteps, EndInFrontOfATagOfTheLastOne) {

@@ -65,9 +65,10 @@ TEST(RunFiles, TheLockTellsARunThatTrainsFromOneThatEndedAndOneThatCrashed) {
   folder.write("run/log.jsonl", ten_steps + "{\"step\":20,\"loss\":3}\n");
   folder.write("run/checkpoints/step-000010/state.json", "");
   EXPECT_EQ(state_now(files), RunState::stopped) << "its last steps were not saved";
-  folder.write("run/checkpoints/step-000020/state.json", "");
-  EXPECT_EQ(state_now(files), RunState::stopped) << "its last evaluation is still to be made";
   folder.write("run/log.jsonl", ten_steps + "{\"step\":20,\"loss\":3}\n{\"step\":20,\"val_loss\":3}\n");
+  folder.write("run/checkpoints/step-000020/state.json", "{\"reports_due\": true}");
+  EXPECT_EQ(state_now(files), RunState::stopped) << "its last samples are still to be made";
+  folder.write("run/checkpoints/step-000020/state.json", "{\"reports_due\": false}");
   EXPECT_EQ(state_now(files), RunState::finished);
   folder.write("run/config.yaml", "training:\n  max_steps: 30\n");
   EXPECT_EQ(state_now(files), RunState::stopped) << "max_steps was raised";
