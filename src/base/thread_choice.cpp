@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <numeric>
 #include <set>
+#include <thread>
 
 #include "base/strings.h"
 
@@ -17,8 +19,8 @@ namespace {
 constexpr std::size_t most_masks = 1024;     // of 1,024 processors each
 constexpr std::int64_t most_threads = 4096;  // as for runtime.threads
 
-// The numbers of the processors in this thread's affinity mask; none where the system does not say. The kernel refuses
-// a mask that is too small for the processors that the machine may have.
+// The numbers of the processors in this thread's affinity mask, or of all where the system does not say. The kernel
+// refuses a mask that is too small for the processors that the machine may have.
 std::vector<int> allowed_processors() {
   for (std::size_t count = 1; count <= most_masks; count *= 2) {
     std::vector<cpu_set_t> masks(count);
@@ -33,7 +35,9 @@ std::vector<int> allowed_processors() {
     }
     return allowed;
   }
-  return {};
+  std::vector<int> all(std::thread::hardware_concurrency());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 int count_cores(const SystemFiles& files, const std::vector<int>& processors) {

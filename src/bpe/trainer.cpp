@@ -172,6 +172,7 @@ BpeVocabulary BpeTrainer::finish(std::size_t most_tokens, const std::function<vo
   BpeVocabulary vocabulary;
   vocabulary.pattern = pattern_;
   for (const char byte : bytes_by_sign()) vocabulary.tokens.emplace_back(1, byte);
+  if (progress) progress(vocabulary.tokens.size());  // learning begins with a pass over all words
   Learner learner(words_);
   Merge merge{};
   while (vocabulary.tokens.size() < most_tokens &&

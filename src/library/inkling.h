@@ -11,7 +11,9 @@
 // by two threads at the same time.
 //
 // Nothing of the program's own settings is changed: rounding, locale, signals, LibTorch's threads and switches are as
-// before when a function returns, and while on_text runs. (On a GPU, CUBLAS_WORKSPACE_CONFIG is set where it is not.)
+// before when a function returns, and while on_text runs. (On a GPU, CUBLAS_WORKSPACE_CONFIG is set where it is not.
+// And a thread of the program's that uses LibTorch for the first time during a call keeps the call's number of
+// threads.)
 #pragma once
 
 #include <cstdint>
