@@ -14,6 +14,7 @@ constexpr std::string_view idle_keys[] = {
     "_attn_implementation_autoset",
     "_commit_hash",
     "_name_or_path",
+    "_num_labels",
     "architectures",
     "attention_dropout",
     "attn_implementation",
@@ -32,6 +33,7 @@ constexpr std::string_view idle_keys[] = {
     "embd_pdrop",
     "encoder_no_repeat_ngram_size",
     "eos_token_id",
+    "eos_token_ids",
     "exponential_decay_length_penalty",
     "finetuning_task",
     "forced_bos_token_id",
@@ -59,6 +61,7 @@ constexpr std::string_view idle_keys[] = {
     "original_max_position_embeddings",
     "output_attentions",
     "output_hidden_states",
+    "output_past",
     "output_scores",
     "pad_token_id",
     "predict_special_tokens",
@@ -98,6 +101,7 @@ constexpr std::string_view idle_keys[] = {
     "use_bfloat16",
     "use_cache",
     "use_return_dict",
+    "xla_device",
 };
 
 const ConfigKey* find_config_key(std::string_view name, Family family) {

@@ -36,7 +36,7 @@ struct OneOf {
 struct DeviceName {};
 struct Text {
   std::string form;         // for people: "a path"
-  bool may_be_any = false;  // even empty, or with control characters
+  bool may_be_any = false;  // even with control characters
 };
 struct TextList {
   std::string form;         // of each text

@@ -39,7 +39,9 @@ Json schema_of(const RealRange& range) {
 
 Json schema_of(const OneOf& choice) { return {{"enum", choice.words}}; }
 Json schema_of(const DeviceName&) { return {{"type", "string"}, {"pattern", "^(cpu|cuda|cuda:(0|[1-9][0-9]?))$"}}; }
-Json schema_of(const Text&) { return text_schema(); }
+Json schema_of(const Text& text) {
+  return text.may_be_any ? Json({{"type", "string"}, {"minLength", 1}}) : text_schema();
+}
 Json schema_of(const TextList& texts) {
   return one_or_list(texts.may_be_any ? Json({{"type", "string"}}) : text_schema(), 0);
 }

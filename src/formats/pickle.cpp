@@ -22,7 +22,7 @@ std::array<char, 4> front_of(const InputFile& file) {
 
 std::string remedy_for(const fs::path& path) {
   if (path.extension() == ".pkl" || path.extension() == ".pickle") {
-    return str("if it is nanoGPT's vocabulary, scripts/from-nanogpt ", path.string(),
+    return str("if it is nanoGPT's vocabulary, scripts/from-nanogpt ", shell_word(path.string()),
                " FOLDER writes it as FOLDER/inkling_tokenizer.json, and runs nothing");
   }
   if (path.filename().string().starts_with("pytorch_model")) {
@@ -34,7 +34,7 @@ std::string remedy_for(const fs::path& path) {
            "model.safetensors";
   }
   return str(
-      "if it is a checkpoint of nanoGPT, scripts/from-nanogpt ", path.string(),
+      "if it is a checkpoint of nanoGPT, scripts/from-nanogpt ", shell_word(path.string()),
       " META.pkl FOLDER writes it as FOLDER/config.json and model.safetensors (META.pkl is the vocabulary beside "
       "its train.bin; gpt2 in its place is GPT-2's), and runs nothing");
 }

@@ -38,13 +38,14 @@ bool is_refusal(std::string_view text) {
 
 void refuse_stand_in(const fs::path& path, std::string_view beginning) {
   const std::string_view text = beginning.substr(0, 1024);
-  const std::string whole = str("the whole model: hf download OWNER/NAME --local-dir ", folder_of(path).string());
+  const std::string folder = shell_word(folder_of(path).string());
+  const std::string whole = str("the whole model: hf download OWNER/NAME --local-dir ", folder);
   const auto refuse = [&](const std::string& what, const std::string& remedy) {
     throw Error::input(str(path.string(), " is ", what, "; ", remedy));
   };
   if (is_pointer_of_git_lfs(text)) {
     refuse(str("a Git LFS pointer, which stands for a file", size_behind(text), " that was not fetched"),
-           str("fetch it: git -C ", folder_of(path).string(), " lfs pull, or ", whole));
+           str("fetch it: git -C ", folder, " lfs pull, or ", whole));
   }
   if (is_web_page(text) || text.starts_with("<?xml")) {
     refuse("a web page that was saved under this name",

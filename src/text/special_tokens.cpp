@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <utility>
@@ -111,21 +112,24 @@ void refuse_names_of_text(const JsonFields& config, const std::function<bool(con
 
 // What vocab.json and merges.txt do not say must not be said otherwise beside them.
 void require_gpt2_expression(const fs::path& folder, bool has_pattern) {
+  using Words = std::initializer_list<std::string_view>;
   const std::string remedy = str(
       "put the tokenizer.json of the same model there, which says it; where there is none, transformers writes one: ",
-      "python3 -c \"from transformers import AutoTokenizer as T; T.from_pretrained('", folder.string(),
-      "').save_pretrained('", folder.string(), "')\"");
-  const auto require = [&](const char* file, const char* field, const std::string& known, const std::string& expected) {
+      "python3 -c 'import sys, transformers; transformers.AutoTokenizer.from_pretrained(sys.argv[1])",
+      ".save_pretrained(sys.argv[1])' ", shell_word(folder.empty() ? "." : folder.string()));
+  const auto require = [&](const char* file, const char* field, Words known) {
     if (!fs::exists(folder / file)) return;
     const JsonFields json(folder / file, remedy);
     const auto value = json.optional_text(field);
-    if (!value || *value == known || *value == known + "Fast") return;
-    json.refuse_value(field, str(expected, " for vocab.json and merges.txt alone, which do not say how words are cut"));
+    if (!value || std::find(known.begin(), known.end(), *value) != known.end()) return;
+    json.refuse_value(field,
+                      str(*known.begin(), " for vocab.json and merges.txt alone, which do not say how words are cut"));
   };
   for (const char* file : {"tokenizer_config.json", "config.json"}) {
-    require(file, "tokenizer_class", "GPT2Tokenizer", "GPT2Tokenizer");
+    require(file, "tokenizer_class", {"GPT2Tokenizer", "GPT2TokenizerFast"});
   }
-  if (!has_pattern) require("config.json", "model_type", "gpt2", "gpt2");
+  // The others are what transformers takes GPT-2's tokenizer for.
+  if (!has_pattern) require("config.json", "model_type", {"gpt2", "opt", "gpt_neo", "gptj"});
 }
 
 // Adds the special tokens of added_tokens_decoder that the other files lack.

@@ -388,7 +388,7 @@ TEST_F(ForeignModel, PlacesThatOnlyLookLikeAModelAreCalledWhatTheyAre) {
   fs::rename(place / "snapshots/abc/model.safetensors", place / "blobs/1");
   fs::create_symlink("../../blobs/1", place / "snapshots/abc/model.safetensors");
   EXPECT_EQ(read_shape(find_checkpoint(place, "")), tiny_shape);
-  overwrite(place / "blobs/1", "version https://x/spec/v1\noid sha256:0\nsize 3\n");
+  overwrite(place / "blobs/1", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n");
   expect_refused([&] { read_shape(find_checkpoint(place, "")); }, {"model.safetensors is a Git LFS pointer"});
   fs::remove(place / "blobs/1");
   expect_refused([&] { find_checkpoint(place, ""); }, {"model.safetensors is a link to ../../blobs/1"});

@@ -163,11 +163,11 @@ TEST_F(EvalProgram, ScoresAnyText) {
 
 TEST_F(EvalProgram, ASeparatorEndsTheDocumentsOfATextAndOtherwiseItsNameIsSaid) {
   write_file(folder / "a.txt", "A line of text.<|endoftext|>\nA number more.");
-  const Outcome apart = run("chars --text a.txt --each --set 'data.separator=\"<|endoftext|>\"'");
+  const Outcome apart = run("chars --text a.txt --each --set 'data.separator=<|endoftext|>'");
   EXPECT_EQ(apart.code, 0) << apart.err;
   EXPECT_TRUE(contains(apart.out, "in 2 documents\n"));
   const Outcome piped =
-      run_command(folder.path(), "inkling-eval chars --text - --set 'data.separator=\"<|endoftext|>\"' < a.txt");
+      run_command(folder.path(), "inkling-eval chars --text - --set 'data.separator=<|endoftext|>' < a.txt");
   EXPECT_TRUE(contains(piped.out, "in 2 documents\n")) << piped.err;
   expect_refused("chars --text a.txt", "a.txt:1: ");
   write_file(folder / "b.txt", "A line of text.</s>");

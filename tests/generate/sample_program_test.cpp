@@ -298,7 +298,7 @@ TEST_F(SampleProgram, AFolderThatIsNoModelIsRefused) {
   create_folders(*files / "empty");
   expect_refused("empty", {"empty", "config.json"});
   expect_refused("nowhere", {"nowhere"});
-  expect_refused(".", {"error: . is neither a run's folder", "; the runs in it: ./run\n"});
+  expect_refused(".", {"error: . is neither a run's folder", "; the runs in it: ./run; the models in it: ./"});
   create_folders(*files / "untrained/checkpoints");
   expect_refused("untrained",
                  {"untrained has no checkpoint yet that can be used; train it first: inkling-train CONFIG\n"});

@@ -53,7 +53,8 @@ TEST(ForeignTokenizer, BeginsAndEndsTextsAsItsFolderSays) {
 
 TEST(ForeignTokenizer, ThatIsNotWhatItsNameSaysIsCalledWhatItIs) {
   const TemporaryFolder folder;
-  const std::string pointer = "version https://x/spec/v1\noid sha256:0\nsize 3\n", page = "<!doctype html>";
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n",
+                    page = "<!doctype html>";
   const auto refusal = [&](const std::string& place) { return input_error([&] { load_tokenizer(folder / place); }); };
   folder.write("json/tokenizer.json", pointer);
   EXPECT_TRUE(contains(refusal("json"), "tokenizer.json is a Git LFS pointer"));
@@ -190,7 +191,7 @@ TEST(ForeignTokenizer, OfVocabularyAndMergesThatAnotherFamilyCutsOtherwiseIsRefu
   const std::string message = refusal_of(folder);
   EXPECT_TRUE(contains(message, "tokenizer_config.json: tokenizer_class is \"Qwen2Tokenizer\", and must be"))
       << message;
-  EXPECT_TRUE(contains(message, str("T.from_pretrained('", folder.path().string(), "').save_pretrained("))) << message;
+  EXPECT_TRUE(contains(message, str(".save_pretrained(sys.argv[1])' ", folder.path().string()))) << message;
   const TokenizerConfig by_file{.kind = TokenizerKind::bpe, .from = (folder / "vocab.json").string()};
   const ReadParts nothing = [](const char*, const PartLength&, const TakePart&) {};
   EXPECT_TRUE(contains(input_error([&] { build_tokenizer(by_file, nothing, false); }), "tokenizer_class"));
@@ -201,6 +202,8 @@ TEST(ForeignTokenizer, OfVocabularyAndMergesThatAnotherFamilyCutsOtherwiseIsRefu
     folder.write("config.json", other);
     EXPECT_TRUE(contains(refusal_of(folder), "config.json: model_type is")) << other;
   }
+  folder.write("config.json", R"({"model_type": "opt"})");
+  EXPECT_EQ(refusal_of(folder), "") << "which has GPT-2's tokenizer";
   folder.write("config.json", R"({"tokenizer_class": "Qwen2TokenizerFast"})");
   EXPECT_TRUE(contains(refusal_of(folder), "config.json: tokenizer_class is"));
   folder.write("tokenizer.json", print_bpe_json(with_specials()));
