@@ -57,7 +57,8 @@ void add_flags(CLI::App& app, Flags& flags) {
   };
   add_model_flags(app, flags.model);
   several(app.add_option("--prompt", flags.prompts, "text to go on from; - reads standard input"), "TEXT");
-  several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text"), "FILE");
+  several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text, without its last new line"),
+          "FILE");
   add_count(app, "--count", settings.count, 1, "samples for each prompt");
   add_count(app, "--max-tokens", settings.max_tokens, 1, "tokens to generate at most");
   add_number(app, "--temperature", sampling.temperature, "0 takes the likeliest token, 1 is as the model says");
@@ -68,7 +69,7 @@ void add_flags(CLI::App& app, Flags& flags) {
              "make tokens of the context less likely; 1 is off");
   several(app.add_option("--stop", settings.stops, "end before this text, or special token"), "TEXT");
   add_count(app, "--seed", settings.seed, 0, "another seed, another text");
-  app.add_flag("--special", flags.special, "names of special tokens in a prompt are these tokens, not text");
+  app.add_flag("--special", flags.special, "names of special tokens in a prompt are tokens");
   app.add_flag("--ignore-end", settings.ignore_end, "go on, after a new line, where the model ends a document");
   app.add_flag("--json", flags.json, "one JSON object a line: prompt, text, tokens and more");
   app.add_flag("--no-cache", flags.no_cache, "encode the context for each token, to check the cache");
@@ -97,9 +98,8 @@ int sample(int argc, char** argv) {
       "inkling-sample");
   app.footer(
       "Example:\n  inkling-sample runs/shakespeare --prompt \"O Romeo\" --count 3 --seed 7\n\n"
-      "A prompt ends before the last new line of its file. The order is repetition\n"
-      "penalty, temperature, top-k, top-p, min-p; the model's generation_config.json\n"
-      "says what is left out. Sample n of a prompt depends on the seed and n alone.\n"
+      "The order is repetition penalty, temperature, top-k, top-p, min-p; what is left\n"
+      "out the model's generation_config.json says. Sample n depends on the seed and n.\n"
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it,\n"
       "4 the answers are not numbers, 130 interrupted.");
   Flags flags;
