@@ -241,7 +241,7 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run) {
 }
 
 fs::path find_checkpoint(const fs::path& asked, const std::string& which) {
-  const fs::path place = model_folder(asked);
+  fs::path place = model_folder(asked);
   restore_replaced(place);
   refuse_broken_links(place);
   if (is_there(place / "config.json")) {
