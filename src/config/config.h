@@ -233,7 +233,7 @@ enum class Kernels { fused, reference };
 struct RuntimeConfig {
   std::optional<DeviceChoice> device = {};
   std::optional<Dtype> dtype = {};
-  std::optional<std::int64_t> threads = {};  // auto: one per physical core
+  std::optional<std::int64_t> threads = {};  // auto: what base/thread_choice.h allows
   std::optional<Kernels> kernels = {};
   std::optional<double> memory_limit_gib = {};  // auto: what train/fit.h makes of what is free
   bool deterministic = true;
