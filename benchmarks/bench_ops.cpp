@@ -24,7 +24,7 @@
 #include "backend/heads.h"
 #include "config/config.h"
 #include "model/model.h"
-#include "ops/operations.h"
+#include "model/operations.h"
 #include "optim/optimizer.h"
 #include "program.h"
 #include "results.h"

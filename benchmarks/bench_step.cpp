@@ -10,15 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "config/config.h"
-#include "doctor/random_tokens.h"
+#include "doctor/speed.h"
 #include "operation_times.h"
 #include "program.h"
 #include "results.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/device.h"
-#include "runtime/device_facts.h"
 #include "runtime/speed.h"
-#include "runtime/system_memory.h"
 #include "train/fit.h"
 #include "train/memory.h"
 #include "train/trainer.h"

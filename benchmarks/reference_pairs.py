@@ -1,7 +1,7 @@
 """Pairs of prompts for benchmarks/attends and benchmarks/silenced, and what inkling-attend says of them. Both prompts of
 a pair are the same but for a word, after which one of two nouns follows that both have named.
 
-The words come from the grammars that the models were trained on (src/grammar/grammar.h describes their language). Since
+The words come from the grammars that the models were trained on (src/data/grammar.h describes their language). Since
 each noun of a pair is the right one once, whoever always takes the first noun, or the nearest, or the one that was named
 more often, is right in exactly half of the prompts.
 """

@@ -3,7 +3,8 @@
 # Its headers are reached as "NAME/file.h" through a folder of links that holds this floor alone.
 function(inkling_floor name)
   cmake_parse_arguments(FLOOR "" "" "BELOW;SYSTEM;HIDDEN" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp ${CMAKE_SOURCE_DIR}/src/${name}/cpu/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/(cuda_[a-z_]*|all_loops)\\.cpp$")  # which are compiled otherwise: src/CMakeLists.txt
   set(links ${CMAKE_BINARY_DIR}/floors/${name})
   file(MAKE_DIRECTORY ${links})
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/${name} ${links}/${name} SYMBOLIC)

@@ -1,6 +1,5 @@
 // inkling-doctor [CONFIG ...]: what this machine is, what training takes on it, and how to mend what is wrong.
 #include "doctor/doctor.h"
-#include "doctor/print.h"
 #include "program.h"
 
 int main(int argc, char** argv) {

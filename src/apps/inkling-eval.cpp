@@ -8,7 +8,7 @@
 #include "data/dataset.h"
 #include "data/windows.h"
 #include "evaluate/documents.h"
-#include "evaluate/print.h"
+#include "evaluate/print_evaluation.h"
 #include "evaluate/validation.h"
 #include "model_flags.h"
 #include "program.h"

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "launch/torch_folder.h"
+#include "library/torch_folder.h"
 
 namespace {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "attend/attend.h"
 #include "attend/attended_text.h"
-#include "attend/head_choice.h"
 
 namespace inkling {
 

@@ -1,4 +1,4 @@
-// src/attend/page as one text, which CMake compiles in (cmake/text_source.cmake).
+// page.html with its style and scripts as one text, which CMake compiles in (cmake/text_source.cmake).
 #pragma once
 
 #include <string_view>

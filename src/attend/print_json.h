@@ -4,8 +4,8 @@
 #include <iosfwd>
 #include <optional>
 
+#include "attend/attend.h"
 #include "attend/attended_text.h"
-#include "attend/head_choice.h"
 
 namespace inkling {
 

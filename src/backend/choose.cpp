@@ -2,9 +2,9 @@
 
 #include <dlfcn.h>
 
-#include "backend/cpu/backend.h"
+#include "backend/cpu_backend.h"
 #include "base/error.h"
-#include "base/own_folder.h"
+#include "base/paths.h"
 #include "base/strings.h"
 
 namespace inkling {

@@ -13,9 +13,9 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/file_errors.h"
 #include "base/stop_signals.h"
 #include "base/strings.h"
+#include "base/system_files.h"
 
 namespace inkling {
 

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file_errors.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "base/system_files.h"
 
 namespace inkling {
 

@@ -1,6 +1,6 @@
-// What is at a path and in a folder. Where that cannot be told, these functions throw what throw_read_error() of
-// base/file_errors.h throws: a path that cannot be looked at never passes for a missing one, nor a folder for an empty
-// one.
+// What is at a path and in a folder, where the program itself lies, and the hidden names under which files grow. Where
+// it cannot be told what is at a path, these functions throw what throw_read_error() throws: a path that cannot be
+// looked at never passes for a missing one, nor a folder for an empty one.
 #pragma once
 
 #include <filesystem>
@@ -37,5 +37,38 @@ bool is_file_name(std::string_view name);
 // The path in the same folder whose name is nearest to that of `path`, which does not exist, among the names that end
 // in `extension`: for "did you mean". None if no name is near, or if the folder cannot be read.
 std::optional<std::filesystem::path> nearest_beside(const std::filesystem::path& path, std::string_view extension = {});
+
+// The folder of the file that this code is in: of the program, or of the library that is part of another program.
+std::filesystem::path own_folder();
+
+// share/inkling of the place where inkling is installed, which holds configs/ and data/; empty where it is not
+// installed.
+std::filesystem::path installed_share();
+
+// The hidden names under which files and folders grow until they are complete, and under which older versions wait
+// while they are replaced.
+
+// A name in the folder of `path` that no other process uses: temporary_name("runs/a.bin", 0) is runs/.a.bin.tmp-PID-0.
+std::filesystem::path temporary_name(const std::filesystem::path& path, int attempt);
+
+// Marks an open temporary file or folder as being written, until `descriptor` is closed or the process ends.
+void lock_temporary(int descriptor);
+
+// Removes a file, or a folder with all it holds, as far as that is possible. Throws nothing.
+void remove_everything(const std::filesystem::path& path);
+
+// Removes what killed writers of `path` left behind: whatever is not locked and has not been touched for a minute.
+// `remove` removes one file or folder and must not throw.
+void remove_abandoned(const std::filesystem::path& path,
+                      void (*remove)(const std::filesystem::path&) = remove_everything);
+
+// The name that the folder `path` has while another takes its place: replaced_name("runs/a") is runs/.a.replaced. What
+// has that name is complete; if `path` is missing, it is the only version.
+std::filesystem::path replaced_name(const std::filesystem::path& path);
+
+// Gives replaced_name(folder) its name back if `folder` is missing, because its writer was killed between two renames.
+// Everyone who looks for a folder that OutputFolder::replace() makes must call this first. It does no harm while a
+// writer is at work.
+void restore_replaced(const std::filesystem::path& folder);
 
 }  // namespace inkling

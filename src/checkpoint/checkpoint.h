@@ -12,7 +12,7 @@
 
 #include "config/config.h"
 #include "model/arena.h"
-#include "model/weights.h"
+#include "model/parameters.h"
 #include "optim/optimizer.h"
 #include "text/tokenizer.h"
 

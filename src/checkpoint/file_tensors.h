@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "checkpoint/model_config.h"
-#include "model/weights.h"
+#include "model/parameters.h"
 
 namespace inkling {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "formats/token_file.h"
-#include "model/weights.h"
+#include "model/parameters.h"
 
 namespace inkling {
 

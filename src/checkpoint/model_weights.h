@@ -6,7 +6,7 @@
 #include <string>
 
 #include "model/arena.h"
-#include "model/weights.h"
+#include "model/parameters.h"
 
 namespace inkling {
 

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
-#include "base/temporary_names.h"
 #include "checkpoint/check_checkpoint.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/state_file.h"

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/own_folder.h"
 #include "base/paths.h"
 #include "base/strings.h"
 #include "config/checks.h"

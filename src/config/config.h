@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "bpe/bpe_settings.h"
+#include "config/bpe_settings.h"
 #include "kernels/kernel_settings.h"
 
 namespace inkling {

@@ -15,8 +15,8 @@
 #include "data/name_counter.h"
 #include "formats/token_file.h"
 #include "text/build_tokenizer.h"
-#include "text/line_cuts.h"
-#include "text/tokenizer_errors.h"
+#include "text/text_cuts.h"
+#include "text/tokenizer_kind.h"
 
 namespace inkling {
 

@@ -15,7 +15,6 @@
 #include "base/paths.h"
 #include "base/stop_signals.h"
 #include "base/strings.h"
-#include "base/temporary_names.h"
 #include "data/ready_token_files.h"
 #include "data/validation_bound.h"
 #include "text/tokenizer.h"

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file_errors.h"
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "base/system_files.h"
 #include "data/dataset_written.h"
 
 namespace inkling {

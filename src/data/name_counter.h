@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/source_reader.h"
-#include "text/special_names.h"
+#include "text/special_tokens.h"
 #include "text/tokenizer.h"
 
 namespace inkling {

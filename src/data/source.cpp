@@ -8,14 +8,13 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "base/file_errors.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "base/system_files.h"
 #include "data/dataset_manifest.h"
 #include "formats/foreign_file.h"
-#include "formats/pickle.h"
 
 namespace inkling {
 

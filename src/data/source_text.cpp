@@ -11,8 +11,8 @@
 #include "base/progress.h"
 #include "base/stop_signals.h"
 #include "base/strings.h"
-#include "data/file_stream.h"
 #include "data/source_json.h"
+#include "data/source_reader.h"
 #include "formats/compressed_file.h"
 
 namespace inkling {

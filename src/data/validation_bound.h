@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "grammar/grammar.h"
+#include "data/grammar.h"
 #include "text/tokenizer.h"
 
 namespace inkling {

@@ -11,12 +11,12 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/own_folder.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "base/thread_choice.h"
 #include "config/config.h"
+#include "doctor/facts.h"
 #include "doctor/forecast.h"
-#include "doctor/machine.h"
 #include "doctor/speed.h"
 #include "runtime/device.h"
 

@@ -5,9 +5,8 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "doctor/random_tokens.h"
 #include "doctor/speed.h"
-#include "model/weights.h"
+#include "model/parameters.h"
 #include "optim/muon.h"
 #include "optim/optimizer.h"
 #include "train/fit.h"

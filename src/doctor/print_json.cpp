@@ -1,7 +1,7 @@
 // as_json() of print.h.
 #include <nlohmann/json.hpp>
 
-#include "doctor/print.h"
+#include "doctor/doctor.h"
 
 namespace inkling::doctor {
 namespace {

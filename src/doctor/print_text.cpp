@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/strings.h"
+#include "doctor/doctor.h"
 #include "doctor/page.h"
-#include "doctor/print.h"
 
 namespace inkling::doctor {
 namespace {

@@ -1,9 +1,12 @@
 // Measures what this machine can do, and says what `auto` makes of it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
+#include "config/config.h"
 #include "doctor/facts.h"
+#include "formats/token_file.h"
 #include "runtime/device.h"
 
 namespace inkling::doctor {
@@ -18,3 +21,17 @@ double product_flops(const Speed& speed, int threads);
 Choices explain_choices(const Runtime& runtime, const Facts& facts);
 
 }  // namespace inkling::doctor
+
+// What a run can be timed with when its data has not been made: random tokens, on which the time does not depend.
+
+namespace inkling {
+
+// The size of the vocabulary that the data would come with, as far as the settings say; 65, tiny Shakespeare's, for
+// characters, whose number the text decides.
+std::uint64_t expected_vocabulary(const DataConfig& data);
+
+// A sequence of `count` random tokens below vocab_size. Its file is in the folder for temporary files (TMPDIR), and has
+// no name any more, so nothing is left of it however the program ends. Error environment if it cannot be written.
+TokenSequence random_tokens(std::uint64_t vocab_size, std::uint64_t count);
+
+}  // namespace inkling

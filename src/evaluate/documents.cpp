@@ -11,7 +11,7 @@
 #include "base/strings.h"
 #include "data/name_counter.h"
 #include "data/source_reader.h"
-#include "evaluate/windows.h"
+#include "evaluate/score.h"
 #include "formats/foreign_file.h"
 
 namespace inkling {

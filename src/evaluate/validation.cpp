@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "base/strings.h"
-#include "evaluate/windows.h"
+#include "evaluate/score.h"
 
 namespace inkling {
 namespace {

@@ -1,13 +1,167 @@
 #include "formats/compressed_file.h"
 
+#include <zstd.h>
+#include <zstd_errors.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/strings.h"
-#include "formats/decompressor.h"
+
+// What gzip and zstd have in common: members, each beginning with a sign, whose bytes become bytes of text.
 
 namespace inkling {
+
+class Decompressor {
+ public:
+  struct Step {
+    std::size_t taken = 0, given = 0;  // bytes of the file, bytes of text
+    bool member_ended = false;
+    std::string problem = {};  // what is wrong with the file and what to do; empty if nothing is
+  };
+  static constexpr std::size_t sign_bytes = 4;
+
+  virtual ~Decompressor() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual bool is_sign(std::span<const std::byte, sign_bytes> front) const = 0;  // whether a member begins so
+  // Goes on in a member, or begins one behind its end. It takes or gives something if there is something to take and
+  // room for text.
+  virtual Step step(std::span<const std::byte> compressed, std::span<std::byte> text) = 0;
+};
+
+std::unique_ptr<Decompressor> make_gzip_decompressor();
+std::unique_ptr<Decompressor> make_zstd_decompressor();
+
+}  // namespace inkling
+
+// The one file that sees zlib.
+
+#define ZLIB_CONST  // what it reads is const
+#include <zlib.h>
+
+#include <limits>
+
+namespace inkling {
+
+namespace {
+
+class GzipDecompressor final : public Decompressor {
+ public:
+  GzipDecompressor() {
+    constexpr int largest_window = 15, gzip_only = 16;
+    if (::inflateInit2(&stream_, largest_window + gzip_only) != Z_OK) throw std::bad_alloc();
+  }
+  ~GzipDecompressor() override { ::inflateEnd(&stream_); }
+  GzipDecompressor(const GzipDecompressor&) = delete;
+  GzipDecompressor& operator=(const GzipDecompressor&) = delete;
+
+  std::string_view name() const override { return "gzip"; }
+
+  bool is_sign(std::span<const std::byte, sign_bytes> front) const override {
+    return front[0] == std::byte{0x1f} && front[1] == std::byte{0x8b} && front[2] == std::byte{Z_DEFLATED};
+  }
+
+  Step step(std::span<const std::byte> compressed, std::span<std::byte> text) override {
+    stream_.next_in = reinterpret_cast<const Bytef*>(compressed.data());
+    stream_.avail_in = limited(compressed.size());
+    stream_.next_out = reinterpret_cast<Bytef*>(text.data());
+    stream_.avail_out = limited(text.size());
+    const int result = ::inflate(&stream_, Z_NO_FLUSH);
+    Step step{.taken = limited(compressed.size()) - stream_.avail_in,
+              .given = limited(text.size()) - stream_.avail_out};
+    if (result == Z_MEM_ERROR) throw std::bad_alloc();
+    if (result == Z_STREAM_END) {
+      step.member_ended = true;
+      ::inflateReset(&stream_);
+    } else if (result != Z_OK && result != Z_BUF_ERROR) {  // the latter: nothing to take or no room
+      step.problem = str("is damaged (zlib says: ", stream_.msg == nullptr ? "no more" : stream_.msg,
+                         "); fetch it or compress it again");
+    }
+    return step;
+  }
+
+ private:
+  static uInt limited(std::size_t bytes) {
+    return static_cast<uInt>(std::min<std::size_t>(bytes, std::numeric_limits<uInt>::max()));
+  }
+
+  z_stream stream_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Decompressor> make_gzip_decompressor() { return std::make_unique<GzipDecompressor>(); }
+
+}  // namespace inkling
+
+namespace inkling {
+
+// The one file that sees zstd.
+
+namespace {
+
+// 128 MiB. A frame may ask for gigabytes, which the program zstd gives it only if told so.
+constexpr int largest_window_log = 27;
+
+std::string zstd_problem(std::size_t code) {
+  switch (ZSTD_getErrorCode(code)) {
+    case ZSTD_error_memory_allocation:
+      throw std::bad_alloc();
+    case ZSTD_error_frameParameter_windowTooLarge:
+      return str("takes a window of more than ", std::uint64_t{1} << (largest_window_log - 20),
+                 " MiB to decompress, and inkling gives it no more; compress it again with zstd --long=",
+                 largest_window_log, " at most");
+    case ZSTD_error_dictionary_wrong:
+      return "was compressed with a dictionary, which it does not hold; compress it again without one";
+    default:
+      return str("is damaged (zstd says: ", ZSTD_getErrorName(code), "); fetch it or compress it again");
+  }
+}
+
+class ZstdDecompressor final : public Decompressor {
+ public:
+  ZstdDecompressor() : context_(ZSTD_createDCtx()) {
+    if (!context_) throw std::bad_alloc();
+    ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, largest_window_log);
+  }
+
+  std::string_view name() const override { return "zstd"; }
+
+  // The library may read frames of before 2016 too, whose code nobody looks after: they have other signs.
+  bool is_sign(std::span<const std::byte, sign_bytes> front) const override {
+    std::uint32_t sign = 0;
+    std::memcpy(&sign, front.data(), sizeof sign);
+    return sign == ZSTD_MAGICNUMBER || (sign & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+  }
+
+  Step step(std::span<const std::byte> compressed, std::span<std::byte> text) override {
+    ZSTD_inBuffer in{compressed.data(), compressed.size(), 0};
+    ZSTD_outBuffer out{text.data(), text.size(), 0};
+    const std::size_t result = ZSTD_decompressStream(context_.get(), &out, &in);
+    if (ZSTD_isError(result) != 0) return {.problem = zstd_problem(result)};
+    return {.taken = in.pos, .given = out.pos, .member_ended = result == 0};
+  }
+
+ private:
+  struct Free {
+    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+  };
+  std::unique_ptr<ZSTD_DCtx, Free> context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Decompressor> make_zstd_decompressor() { return std::make_unique<ZstdDecompressor>(); }
 
 namespace {
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,5 +51,33 @@ std::string values_event(double wall_time, std::int64_t step, const SummaryValue
 // of that step itself those in front of the first whose first tag begins with one of `last_tags`. The steps in it do
 // not fall, but for those of the version, which counts as 0, and of a restart, which counts as the step before its own.
 std::uint64_t events_up_to(const InputFile& file, std::int64_t step, std::span<const std::string_view> last_tags = {});
+
+// TFRecord, in which TensorBoard reads events (tensorflow/core/lib/io/record_writer.h). A record is, with numbers
+// little-endian:
+//
+//   uint64  length of the data in bytes
+//   uint32  masked CRC-32C of these 8 bytes
+//   bytes   the data
+//   uint32  masked CRC-32C of the data
+//
+// A file is records one after the other, without a header, so that it can be cut off after any of them.
+
+// Returns CRC-32C (Castagnoli; RFC 3720, appendix B.4), and TFRecord's mask of it: turned right by 15 bits, plus a
+// constant, because a CRC of data that hold their own CRC says little.
+std::uint32_t crc32c(std::string_view bytes);
+std::uint32_t masked_crc32c(std::string_view bytes);
+
+// Returns the record that holds `data`.
+std::string record_of(std::string_view data);
+
+// A record in a file, by its bytes.
+struct RecordPlace {
+  std::uint64_t data = 0, length = 0;
+  std::uint64_t end() const { return data + length + sizeof(std::uint32_t); }
+};
+
+// Returns where the data lie of the record that begins at `offset`; none at the end of the file, and where it ends
+// within the record or the length is damaged. The data are not read.
+std::optional<RecordPlace> find_record(const InputFile& file, std::uint64_t offset);
 
 }  // namespace inkling

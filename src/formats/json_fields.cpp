@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "formats/json_text.h"
-#include "formats/stand_in.h"
+#include "formats/model_place.h"
 
 namespace inkling {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace inkling {
 
@@ -22,5 +23,11 @@ void refuse_broken_links(const std::filesystem::path& folder);
 // Throws Error input if the file, or a file in the folder, is a model in a form that inkling does not read (an adapter,
 // a pickle, GGUF, TensorFlow's, Flax's), or is one of the files of a folder that should have been named instead.
 void refuse_other_forms(const std::filesystem::path& place);
+
+// Files that lie under the name of another: what was saved in place of a model's file, by its first bytes.
+
+// Throws Error input, naming what the file is and how to get the right one, if `beginning` (its first bytes, 1,024 are
+// enough) is that of a Git LFS pointer, a web page, a server's answer, a GGUF or HDF5 file, or a pickle of torch.
+void refuse_stand_in(const std::filesystem::path& path, std::string_view beginning);
 
 }  // namespace inkling

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "formats/safetensors_dtypes.h"
 
 namespace inkling {
 

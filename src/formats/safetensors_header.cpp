@@ -9,9 +9,8 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "formats/json_text.h"
+#include "formats/model_place.h"
 #include "formats/safetensors.h"
-#include "formats/safetensors_dtypes.h"
-#include "formats/stand_in.h"
 
 namespace inkling {
 

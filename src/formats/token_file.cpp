@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "formats/foreign_file.h"
-#include "formats/pickle.h"
 
 namespace inkling {
 

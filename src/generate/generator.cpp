@@ -9,8 +9,7 @@
 #include "base/random.h"
 #include "base/strings.h"
 #include "generate/decoder.h"
-#include "generate/stop_filter.h"
-#include "text/stream_decoder.h"
+#include "generate/text_stream.h"
 
 namespace inkling {
 namespace {

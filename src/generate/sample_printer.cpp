@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file_errors.h"
 #include "base/strings.h"
+#include "base/system_files.h"
 
 namespace inkling {
 namespace {

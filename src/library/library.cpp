@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "launch/torch_folder.h"
 #include "library/inkling.h"
 #include "library/open_model.h"
+#include "library/torch_folder.h"
 
 namespace inkling {
 namespace {

@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "backend/heads.h"
-#include "ops/operations.h"
-#include "ops/recompute.h"
+#include "model/operations.h"
+#include "model/recompute.h"
 
 namespace inkling {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "model/model.h"
-#include "ops/operations.h"
+#include "model/operations.h"
 
 namespace inkling {
 

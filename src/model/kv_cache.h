@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "backend/heads.h"
-#include "model/weights.h"
+#include "model/parameters.h"
 
 namespace inkling {
 

@@ -10,8 +10,8 @@
 #include "backend/backend.h"
 #include "model/arena.h"
 #include "model/kv_cache.h"
-#include "model/weights.h"
-#include "ops/operations.h"
+#include "model/operations.h"
+#include "model/parameters.h"
 #include "runtime/device.h"
 
 namespace inkling {

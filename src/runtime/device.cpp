@@ -1,15 +1,22 @@
 #include "runtime/device.h"
 
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
-#include <ATen/core/Generator.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/Generator.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -17,9 +24,10 @@
 #include "base/thread_choice.h"
 #include "config/config.h"
 #include "kernels/cpu_kernels.h"
-#include "runtime/device_facts.h"
+#include "runtime/cpu_memory.h"
 
 namespace inkling {
+
 namespace {
 
 bool has_driver() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0; }
@@ -194,6 +202,61 @@ void seed_generator(at::Device device, std::uint64_t seed) {
   at::Generator generator = at::globalContext().defaultGenerator(device);
   const std::lock_guard<std::mutex> lock(generator.mutex());
   generator.set_current_seed(seed);
+}
+
+std::optional<DeviceMemory> device_memory(at::Device device) {
+  if (device.is_cpu()) return std::nullopt;
+  const auto [free, total] = c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index());
+  return DeviceMemory{free, total};
+}
+
+ComputeCapability compute_capability(at::Device device) {
+  constexpr int major = 75, minor = 76;  // cudaDevAttrComputeCapability…
+  const auto get = reinterpret_cast<int (*)(int*, int, int)>(dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
+  ComputeCapability found;
+  if (get == nullptr || get(&found.major, major, device.index()) != 0 ||
+      get(&found.minor, minor, device.index()) != 0) {
+    return {};
+  }
+  return found;
+}
+
+std::string gpu_name(at::Device device) {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW);  // which CUDA has loaded before
+  if (driver == nullptr) return "";
+  const auto get = reinterpret_cast<int (*)(char*, int, int)>(dlsym(driver, "cuDeviceGetName"));
+  char name[256] = "";
+  return get != nullptr && get(name, sizeof name - 1, device.index()) == 0 ? name : "";
+}
+
+bool reports_lack_of_memory(at::Device device) { return !device.is_cpu(); }
+
+std::uint64_t held_bytes(at::Device device) {
+  if (device.is_cpu()) return cpu_memory().max_held;
+  const auto statistics = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return static_cast<std::uint64_t>(statistics.reserved_bytes[0].peak);
+}
+
+double peak_flops(at::Device device, at::ScalarType dtype) {
+  if (!device.is_cuda() || dtype != at::kBFloat16) return 0;
+  constexpr std::array<std::pair<std::string_view, double>, 8> known = {{{"H200", 989e12},
+                                                                         {"H100 PCIe", 756e12},
+                                                                         {"H100", 989e12},
+                                                                         {"A100", 312e12},
+                                                                         {"L40S", 362e12},
+                                                                         {"RTX 4090", 165e12},
+                                                                         {"RTX 3090", 71e12},
+                                                                         {"A10", 125e12}}};
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", ignored)) {
+    std::ifstream information(entry.path() / "information");
+    std::string line;
+    std::getline(information, line);
+    for (const auto& [name, flops] : known) {
+      if (line.find(name) != std::string::npos) return flops;
+    }
+  }
+  return 0;
 }
 
 }  // namespace inkling

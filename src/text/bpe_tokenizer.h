@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "bpe/vocabulary.h"
+#include "text/bpe_vocabulary.h"
 #include "text/tokenizer.h"
 
 namespace inkling {

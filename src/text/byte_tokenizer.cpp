@@ -2,7 +2,6 @@
 
 #include "base/hash.h"
 #include "text/hugging_face_files.h"
-#include "text/tokenizer_errors.h"
 #include "text/tokenizer_kind.h"
 
 namespace inkling {

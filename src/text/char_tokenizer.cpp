@@ -6,8 +6,7 @@
 #include "base/hash.h"
 #include "base/strings.h"
 #include "text/hugging_face_files.h"
-#include "text/line_cuts.h"
-#include "text/tokenizer_errors.h"
+#include "text/text_cuts.h"
 #include "text/tokenizer_kind.h"
 
 namespace inkling {

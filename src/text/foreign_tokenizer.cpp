@@ -1,14 +1,18 @@
 #include "text/foreign_tokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/strings.h"
 #include "formats/json_fields.h"
+#include "formats/model_place.h"
 #include "text/bpe_tokenizer.h"
-#include "text/foreign_sentencepiece.h"
+#include "text/hugging_face_files.h"
 #include "text/special_tokens.h"
+#include "text/text_cuts.h"
 #include "text/tokenizer_kind.h"
 
 namespace inkling {
@@ -60,6 +64,121 @@ std::unique_ptr<Tokenizer> open_foreign_tokenizer(const fs::path& folder) {
   const fs::path json = folder / "tokenizer.json";
   const bool has_model = fs::exists(folder / sentencepiece_file_name);
   return has_model && !(fs::exists(json) && is_byte_level(json)) ? open_sentencepiece(folder) : open_bpe(folder);
+}
+
+namespace {
+
+class ForeignSentencepiece final : public Tokenizer {
+ public:
+  ForeignSentencepiece(std::unique_ptr<SentencepieceModel> model, SentencepieceRules rules)
+      : model_(std::move(model)), rules_(std::move(rules)), cuts_(model_->pieces()) {}
+
+  std::string kind() const override { return "sentencepiece"; }
+  std::uint64_t vocab_size() const override {
+    return rules_.added.empty() ? model_->pieces().size() : rules_.added.back().token + std::uint64_t{1};
+  }
+  std::optional<Token> separator() const override { return rules_.separator; }
+  std::optional<Token> first_token() const override { return rules_.first_token; }
+  std::vector<AddedToken> special_tokens() const override { return inkling::special_tokens(*model_, rules_.added); }
+  std::string_view prefix() const override { return rules_.prefix_space ? " " : ""; }
+  void check(std::string_view text) const override { model_->check(text); }
+
+  std::size_t part_length(std::string_view text, bool more_may_follow) const override {
+    return cuts_.part_length(text, more_may_follow);
+  }
+
+  void encode_part(std::string_view part, bool begins_document, std::vector<Token>& tokens) const override {
+    check(part);
+    for (bool begins = begins_document; !part.empty(); begins = false) {
+      const std::string_view stretch = part.substr(0, cuts_.stretch_length(part));
+      model_->encode(begins ? str(prefix(), stretch) : std::string(stretch), tokens);
+      part.remove_prefix(stretch.size());
+    }
+  }
+
+  std::string decode(Token token) const override {
+    require_token(token, vocab_size());
+    return token < model_->pieces().size() ? model_->pieces()[token].bytes : std::string();
+  }
+
+  void save(const std::filesystem::path& folder) const override {
+    write_file(folder / sentencepiece_file_name, model_->serialized());
+    write_description(folder, description());
+    write_hugging_face_files(folder, print_sentencepiece_tokenizer(*model_, &rules_),
+                             {name_of(rules_.first_token), name_of(rules_.separator)});
+  }
+
+  std::string hash() const override { return hash_text(print_description(description())); }
+
+ private:
+  std::optional<std::string> name_of(std::optional<Token> token) const {
+    for (const AddedToken& special : special_tokens()) {
+      if (special.token == token) return special.name;
+    }
+    return std::nullopt;
+  }
+
+  TokenizerDescription description() const {
+    return {.kind = kind(),
+            .separator = rules_.separator.has_value(),
+            .model_hash = hash_text(model_->serialized()),
+            .separator_token = rules_.separator,
+            .first_token = rules_.first_token,
+            .prefix_space = rules_.prefix_space,
+            .added_tokens = rules_.added};
+  }
+
+  std::unique_ptr<SentencepieceModel> model_;
+  SentencepieceRules rules_;
+  PieceCuts cuts_;
+};
+
+void check_rules(const SentencepieceModel& model, const SentencepieceRules& rules) {
+  const std::vector<AddedToken> special = special_tokens(model, rules.added);
+  for (const auto& [what, token] : {std::pair("separator", rules.separator), std::pair("first", rules.first_token)}) {
+    const auto is_it = [&, wanted = token](const AddedToken& one) { return one.token == wanted; };
+    if (token && std::none_of(special.begin(), special.end(), is_it)) {
+      throw Error::input(str("the ", what, " token, ", *token, ", is none that stands for no text"));
+    }
+  }
+  if (rules.prefix_space) model.check(" ");
+  std::uint64_t next = model.pieces().size();
+  for (const AddedToken& added : rules.added) {
+    if (added.token < next) {
+      throw Error::input(str("the added token ", quote(added.name), " has the number of another, ", added.token));
+    }
+    next = added.token + std::uint64_t{1};
+  }
+}
+
+}  // namespace
+
+std::vector<AddedToken> special_tokens(const SentencepieceModel& model, const std::vector<AddedToken>& added) {
+  std::vector<AddedToken> special;
+  for (std::size_t token = 0; token < model.pieces().size(); ++token) {
+    const Piece& piece = model.pieces()[token];
+    if (piece.type == PieceType::control) special.push_back({static_cast<Token>(token), piece.name});
+  }
+  special.insert(special.end(), added.begin(), added.end());
+  return special;
+}
+
+std::unique_ptr<SentencepieceModel> make_sentencepiece_model(const std::filesystem::path& folder,
+                                                             std::string serialized) {
+  refuse_stand_in(folder / sentencepiece_file_name, serialized);
+  try {
+    return std::make_unique<SentencepieceModel>(std::move(serialized));
+  } catch (const Error& error) {
+    throw Error::input(str((folder / sentencepiece_file_name).string(),
+                           ": not a sentencepiece model that inkling computes, or a damaged one: ", error.message(),
+                           "; if the file is as it was published, take another model; if not, fetch it again"));
+  }
+}
+
+std::unique_ptr<Tokenizer> make_foreign_sentencepiece(std::unique_ptr<SentencepieceModel> model,
+                                                      SentencepieceRules rules) {
+  check_rules(*model, rules);
+  return std::make_unique<ForeignSentencepiece>(std::move(model), std::move(rules));
 }
 
 }  // namespace inkling

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "formats/token_file.h"
-#include "text/foreign_sentencepiece.h"
+#include "text/foreign_tokenizer.h"
 
 namespace inkling {
 

@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "text/special_names.h"
+#include "text/special_tokens.h"
 
 namespace inkling {
 namespace {

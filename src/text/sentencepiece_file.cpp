@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "bpe/vocabulary.h"
+#include "text/bpe_vocabulary.h"
 
 namespace inkling {
 

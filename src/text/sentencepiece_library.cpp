@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "text/tokenizer_errors.h"
+#include "text/tokenizer_kind.h"
 
 namespace inkling {
 

@@ -8,7 +8,7 @@
 #include "config/checks.h"
 #include "formats/model_place.h"
 #include "text/foreign_tokenizer.h"
-#include "text/line_cuts.h"
+#include "text/text_cuts.h"
 #include "text/tokenizer_kind.h"
 
 namespace inkling {

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "bpe/vocabulary.h"
 #include "formats/token_file.h"
+#include "text/bpe_vocabulary.h"
 
 namespace inkling {
 

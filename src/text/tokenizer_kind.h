@@ -2,13 +2,17 @@
 // is.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "bpe/vocabulary.h"
+#include "formats/token_file.h"
+#include "text/bpe_vocabulary.h"
 #include "text/build_tokenizer.h"
 #include "text/tokenizer.h"
 
@@ -67,5 +71,16 @@ struct TokenizerFunctions {
   // Throws Error input naming the file where a field is missing or has an impossible value.
   std::unique_ptr<Tokenizer> (*open)(const std::filesystem::path& folder, const TokenizerDescription& description);
 };
+
+// The errors that tokenizers share, worded once.
+
+// Throws Error input naming the byte offset if `text` is not well-formed UTF-8.
+void require_utf8(std::string_view text);
+
+// Throws Error input if `token` is not below `vocab_size`.
+void require_token(Token token, std::uint64_t vocab_size);
+
+// Throws the error for characters without a token; `code_points` are distinct, in the order of the text.
+[[noreturn]] void refuse_characters(std::span<const char32_t> code_points);
 
 }  // namespace inkling

@@ -11,10 +11,10 @@
 #include <span>
 #include <string_view>
 
-#include "base/file_errors.h"
 #include "base/files.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "base/system_files.h"
 
 namespace inkling {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "runtime/device_facts.h"
-#include "runtime/system_memory.h"
+#include "runtime/cpu_memory.h"
+#include "runtime/device.h"
 #include "train/memory.h"
 
 namespace inkling {

@@ -8,7 +8,7 @@
 
 #include "backend/choose.h"
 #include "base/strings.h"
-#include "model/weights.h"
+#include "model/parameters.h"
 #include "optim/optimizer.h"
 
 namespace inkling {

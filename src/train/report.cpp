@@ -10,11 +10,11 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/file_errors.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "base/system_files.h"
 #include "base/terminal_text.h"
 #include "formats/json_fields.h"
 

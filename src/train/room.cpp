@@ -5,7 +5,7 @@
 
 #include "base/disk_room.h"
 #include "base/strings.h"
-#include "model/weights.h"
+#include "model/parameters.h"
 #include "optim/optimizer.h"
 
 namespace inkling {

@@ -10,11 +10,11 @@
 #include <ctime>
 
 #include "base/error.h"
-#include "base/file_errors.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "base/system_files.h"
 #include "config/resolved.h"
 #include "optim/schedule.h"
 #include "train/event_files.h"

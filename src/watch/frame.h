@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "watch/run_files.h"
+#include "watch/run_log.h"
 #include "watch/text_lines.h"
 
 namespace inkling {

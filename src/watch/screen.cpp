@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/file_errors.h"
 #include "base/strings.h"
+#include "base/system_files.h"
 
 namespace inkling {
 namespace {

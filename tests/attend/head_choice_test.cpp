@@ -1,5 +1,5 @@
 // A head as people name it.
-#include "attend/head_choice.h"
+#include "attend/attend.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "attend/attend.h"
 #include "attend/attended_text.h"
-#include "attend/head_choice.h"
 
 namespace inkling {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "attend/head_choice.h"
+#include "attend/attend.h"
 #include "attend/page.h"
 #include "attend/picture.h"
 #include "tests/attend/invented_text.h"

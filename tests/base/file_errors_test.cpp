@@ -1,4 +1,4 @@
-#include "base/file_errors.h"
+#include "base/system_files.h"
 
 #include <gtest/gtest.h>
 

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_errors.h"
-#include "base/temporary_names.h"
+#include "base/paths.h"
+#include "base/system_files.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {

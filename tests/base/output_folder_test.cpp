@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/paths.h"
 #include "base/strings.h"
-#include "base/temporary_names.h"
 #include "tests/system_calls.h"
 #include "tests/temporary_folder.h"
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/backend.h"
+#include "backend/cpu_backend.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"

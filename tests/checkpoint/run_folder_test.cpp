@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "base/files.h"
-#include "base/temporary_names.h"
+#include "base/paths.h"
 #include "checkpoint/checkpoint.h"
 #include "tests/checkpoint/tiny_run.h"
 #include "tests/temporary_folder.h"

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <utility>
 
-#include "backend/cpu/backend.h"
+#include "backend/cpu_backend.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/random.h"

@@ -13,7 +13,7 @@
 #include "config/config.h"
 #include "formats/safetensors.h"
 #include "model/arena.h"
-#include "model/weights.h"
+#include "model/parameters.h"
 #include "optim/optimizer.h"
 
 namespace inkling {

@@ -1,4 +1,4 @@
-#include "data/packed_windows.h"
+#include "data/windows.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -11,10 +11,10 @@
 
 #include "base/hash.h"
 #include "base/strings.h"
-#include "data/source_plan.h"
+#include "data/source_corpus.h"
 #include "tests/compressed.h"
 #include "tests/temporary_folder.h"
-#include "text/line_cuts.h"
+#include "text/text_cuts.h"
 
 namespace inkling {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/strings.h"
 #include "doctor/doctor.h"
-#include "doctor/random_tokens.h"
+#include "doctor/speed.h"
 #include "runtime/cpu_memory.h"
 #include "tests/doctor/invented_facts.h"
 #include "train/memory.h"

@@ -1,5 +1,5 @@
 // What is found out of a machine, for machines that were invented.
-#include "doctor/machine.h"
+#include "doctor/facts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What is shown: never wider than 80 columns, and the same facts as text and as JSON.
-#include "doctor/print.h"
+#include "doctor/doctor.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "base/strings.h"
-#include "formats/record_file.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {

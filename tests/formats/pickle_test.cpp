@@ -1,5 +1,5 @@
 // Pickles are told by name or first bytes, and refused with the reason and the remedy.
-#include "formats/pickle.h"
+#include "formats/foreign_file.h"
 
 #include <gtest/gtest.h>
 

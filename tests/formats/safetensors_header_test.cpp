@@ -7,7 +7,6 @@
 
 #include "base/strings.h"
 #include "formats/safetensors.h"
-#include "formats/safetensors_dtypes.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {

@@ -10,7 +10,6 @@
 
 #include "base/random.h"
 #include "base/strings.h"
-#include "formats/safetensors_dtypes.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {

@@ -1,12 +1,11 @@
 // What lies in the place of a model's file or folder is called what it is, with what mends it.
-#include "formats/stand_in.h"
+#include "formats/model_place.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "formats/json_fields.h"
-#include "formats/model_place.h"
 #include "formats/safetensors.h"
 #include "tests/temporary_folder.h"
 

@@ -1,5 +1,5 @@
 // Stop strings in a text that arrives by pieces.
-#include "generate/stop_filter.h"
+#include "generate/text_stream.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "kernels/cpu/math.h"
+#include "kernels/math.h"
 #include "tests/kernels/on_every_instruction_set.h"
 
 namespace inkling::test {

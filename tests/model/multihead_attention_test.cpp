@@ -8,8 +8,8 @@
 
 #include <limits>
 
-#include "backend/cpu/backend.h"
-#include "ops/operations.h"
+#include "backend/cpu_backend.h"
+#include "model/operations.h"
 #include "tests/oracle/rounding.h"
 #include "tests/oracle/tensors.h"
 

@@ -16,7 +16,7 @@
 
 #include "backend/choose.h"
 #include "base/strings.h"
-#include "model/weights.h"
+#include "model/parameters.h"
 #include "optim/optimizer.h"
 #include "tests/cuda_first.h"
 #include "tests/needs_gpu.h"

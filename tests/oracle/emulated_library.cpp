@@ -4,10 +4,9 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/matmul.h>
 
+#include "backend/cuda_backend.h"
+#include "backend/cuda_products.h"
 #include "base/error.h"
-#include "cuda/backend.h"
-#include "cuda/graphs.h"
-#include "cuda/products.h"
 #include "tests/oracle/ops.h"
 
 namespace inkling {

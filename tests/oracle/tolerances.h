@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "model/model.h"
-#include "ops/operations.h"
+#include "model/operations.h"
 #include "tests/oracle/emulated_library.h"
 #include "tests/oracle/rounding.h"
 

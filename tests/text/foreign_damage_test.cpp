@@ -2,9 +2,9 @@
 #include <fstream>
 
 #include "base/random.h"
-#include "bpe/hugging_face_json.h"
-#include "bpe/trainer.h"
 #include "tests/text/sentencepiece_testing.h"
+#include "text/bpe_trainer.h"
+#include "text/hugging_face_json.h"
 
 namespace inkling {
 namespace {

@@ -1,14 +1,12 @@
 // Folders made elsewhere that hold a sentencepiece model.
-#include "text/foreign_sentencepiece.h"
+#include "text/foreign_tokenizer.h"
 
 #include <chrono>
 #include <cmath>
 
+#include "generate/text_stream.h"
 #include "tests/text/sentencepiece_testing.h"
-#include "text/foreign_tokenizer.h"
-#include "text/line_cuts.h"
-#include "text/piece_cuts.h"
-#include "text/stream_decoder.h"
+#include "text/text_cuts.h"
 
 namespace inkling {
 namespace {

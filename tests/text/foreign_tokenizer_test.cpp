@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "bpe/byte_signs.h"
-#include "bpe/files.h"
-#include "bpe/hugging_face_json.h"
-#include "bpe/trainer.h"
 #include "tests/text/text_testing.h"
+#include "text/bpe_files.h"
+#include "text/bpe_trainer.h"
+#include "text/bpe_vocabulary.h"
 #include "text/build_tokenizer.h"
+#include "text/hugging_face_json.h"
 
 namespace inkling {
 namespace {

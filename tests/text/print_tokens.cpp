@@ -24,11 +24,11 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "bpe/encoder.h"
-#include "bpe/files.h"
-#include "bpe/hugging_face_json.h"
-#include "bpe/trainer.h"
 #include "config/config.h"
+#include "text/bpe_encoder.h"
+#include "text/bpe_files.h"
+#include "text/bpe_trainer.h"
+#include "text/hugging_face_json.h"
 #include "text/tokenizer.h"
 
 namespace {

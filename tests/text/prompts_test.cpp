@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/text/sentencepiece_testing.h"
-#include "text/special_names.h"
+#include "text/special_tokens.h"
 
 namespace inkling {
 namespace {

@@ -1,4 +1,4 @@
-#include "text/stream_decoder.h"
+#include "generate/text_stream.h"
 
 #include "tests/text/text_testing.h"
 

@@ -12,7 +12,7 @@
 #include "base/strings.h"
 #include "tests/temporary_folder.h"
 #include "text/build_tokenizer.h"
-#include "text/line_cuts.h"
+#include "text/text_cuts.h"
 
 namespace inkling {
 

@@ -5,7 +5,7 @@
 #include <regex>
 #include <string>
 
-#include "model/weights.h"
+#include "model/parameters.h"
 #include "tests/train/training_folder.h"
 #include "train/room.h"
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "backend/cpu/backend.h"
+#include "backend/cpu_backend.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/optimizer_file.h"

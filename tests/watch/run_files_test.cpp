@@ -1,4 +1,4 @@
-#include "watch/run_files.h"
+#include "watch/run_log.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

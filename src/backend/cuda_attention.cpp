@@ -1,0 +1,211 @@
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_flash_attention_backward.h>
+#include <ATen/ops/_flash_attention_forward.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
+#include <ATen/ops/_softmax_backward_data.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/softmax.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "backend/cuda_backend.h"
+#include "backend/heads.h"
+
+namespace inkling::cuda {
+namespace {
+
+// [B, H, T, D] -> [B, T, H D]
+at::Tensor concatenate_heads(const at::Tensor& out) {
+  return out.transpose(1, 2).reshape({out.size(0), out.size(2), out.size(1) * out.size(3)});
+}
+
+// [B, T, H D] -> [B, H, T, D]
+at::Tensor heads_of(const at::Tensor& out, std::int64_t n_head) {
+  return out.view({out.size(0), out.size(1), n_head, -1}).transpose(1, 2);
+}
+
+// [B, H, T, D] of each query head's own copy -> the sum over those that share one, [B, n_kv_head, T, D].
+at::Tensor summed_over_groups(const at::Tensor& gradient, const AttentionForm& form) {
+  return form.group() == 1 ? gradient : gradient.unflatten(1, {form.n_kv_head, form.group()}).sum(2);
+}
+
+bool in_one_kernel(const at::Tensor& qkv, const AttentionForm& form, const at::Tensor& positions) {
+  return qkv.is_cuda() && !keeps_probabilities(qkv.scalar_type(), form, positions.defined());
+}
+
+// Whether to take FlashAttention 2 (Dao 2023), whose backward pass can be deterministic, rather than cuDNN's attention,
+// which is faster, but not deterministic, and cannot compute everything. Both take grouped queries as they are, but
+// cuDNN's in LibTorch has never been seen to do so.
+bool takes_flash(const at::Tensor& qkv, const AttentionForm& form, double dropout) {
+  return form.group() > 1 || at::globalContext().deterministicAlgorithms() || !cudnn_attends(qkv.size(1), dropout);
+}
+
+// They are called without LibTorch's autograd, whose backward pass through the views would fill and add three tensors
+// of the size of qkv.
+Attended one_kernel(const at::Tensor& qkv, const AttentionForm& form, double dropout) {
+  const auto [q, k, v] = split_heads(qkv, form);
+  at::Tensor out, logsumexp, first_queries, first_keys, random, more_random;
+  c10::SymInt queries = 0, keys = 0;
+  if (takes_flash(qkv, form, dropout)) {
+    std::tie(out, logsumexp, first_queries, first_keys, queries, keys, random, more_random, std::ignore) =
+        at::_scaled_dot_product_flash_attention(q, k, v, dropout, true);
+  } else {
+    std::tie(out, logsumexp, first_queries, first_keys, queries, keys, random, more_random, std::ignore) =
+        at::_scaled_dot_product_cudnn_attention(q, k, v, {}, true, dropout, true);
+  }
+  return {.out = concatenate_heads(out),
+          .saved = {qkv, out, logsumexp, first_queries, first_keys, random, more_random},
+          .longest_queries = queries.expect_int(),
+          .longest_keys = keys.expect_int()};
+}
+
+at::Tensor one_kernel_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
+                               double dropout) {
+  const auto& saved = forward.saved;
+  const at::Tensor& qkv = saved[0];
+  const auto [q, k, v] = split_heads(qkv, form);
+  const at::Tensor upstream = heads_of(dout, form.n_head);
+  at::Tensor dq, dk, dv;
+  if (takes_flash(qkv, form, dropout)) {
+    std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_backward(
+        upstream, q, k, v, saved[1], saved[2], saved[3], saved[4], forward.longest_queries, forward.longest_keys,
+        dropout, true, saved[5], saved[6]);
+  } else {
+    std::tie(dq, dk, dv) = at::_scaled_dot_product_cudnn_attention_backward(
+        upstream, q, k, v, saved[1], saved[2], saved[5], saved[6], {}, saved[3], saved[4], forward.longest_queries,
+        forward.longest_keys, dropout, true);
+  }
+  const at::Tensor dqkv = at::empty_like(qkv);
+  const Heads gradients = split_heads(dqkv, form);
+  gradients.queries.copy_(dq);
+  gradients.keys.copy_(dk);
+  gradients.values.copy_(dv);
+  return dqkv;
+}
+
+// Attention in a window. Dilated attention is local attention over R interleaved texts: tokens [B, T, H D] are seen as
+// [B, T / R, R H, D], with T padded to a multiple of R. What is padded lies in the future of all queries.
+std::int64_t interleaved_texts(std::int64_t time, const AttentionForm& form) {
+  return std::min(form.pattern.dilation, time);
+}
+
+at::Tensor interleaved(const at::Tensor& heads, const AttentionForm& form) {  // [B, T, any, D] -> [B, T / R, R any, D]
+  const std::int64_t texts = interleaved_texts(heads.size(1), form), missing = (texts - heads.size(1) % texts) % texts;
+  const at::Tensor padded = missing == 0 ? heads : at::constant_pad_nd(heads, {0, 0, 0, 0, 0, missing});
+  return padded.unflatten(1, {-1, texts}).flatten(2, 3);
+}
+
+at::Tensor in_order(const at::Tensor& heads, std::int64_t time, const AttentionForm& form) {  // and back
+  return heads.unflatten(2, {interleaved_texts(time, form), -1}).flatten(1, 2).narrow(1, 0, time);
+}
+
+Heads interleaved_heads(const at::Tensor& qkv, const AttentionForm& form) {
+  const at::Tensor heads = qkv.unflatten(2, {-1, form.head_size});
+  return {interleaved(heads.narrow(2, 0, form.n_head), form),
+          interleaved(heads.narrow(2, form.n_head, form.n_kv_head), form),
+          interleaved(heads.narrow(2, form.n_head + form.n_kv_head, form.n_kv_head), form)};
+}
+
+Attended windowed(const at::Tensor& qkv, const AttentionForm& form, double dropout) {
+  const auto [q, k, v] = interleaved_heads(qkv, form);
+  const auto [out, logsumexp, random, more_random, debug] = at::_flash_attention_forward(
+      q, k, v, {}, {}, q.size(1), k.size(1), dropout, true /* causal */, false, {}, form.pattern.window - 1, 0);
+  return {.out = in_order(out, qkv.size(1), form).flatten(2), .saved = {qkv, out, logsumexp, random, more_random}};
+}
+
+at::Tensor windowed_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
+                             double dropout) {
+  const auto& saved = forward.saved;
+  const at::Tensor& qkv = saved[0];
+  const auto [q, k, v] = interleaved_heads(qkv, form);
+  const at::Tensor upstream = interleaved(dout.unflatten(2, {-1, form.head_size}), form);
+  const auto [dq, dk, dv] =
+      at::_flash_attention_backward(upstream, q, k, v, saved[1], saved[2], {}, {}, q.size(1), k.size(1), dropout,
+                                    true /* causal */, saved[3], saved[4], {}, form.pattern.window - 1, 0);
+  const auto ordered = [&](const at::Tensor& gradient) { return in_order(gradient, qkv.size(1), form); };
+  return at::cat({ordered(dq), ordered(dk), ordered(dv)}, 2).flatten(2);
+}
+
+// Everything else goes by the formula, step by step, in float32; `place` has the numbers for the dropped probabilities.
+at::Tensor dropped(const at::Tensor& x, const DropoutPlace& place) {
+  return place.probability == 0.0 ? x : dropout(x, place);
+}
+
+Attended composed(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& place,
+                  const at::Tensor& positions) {
+  const at::Tensor exact = qkv.to(at::kFloat);
+  const auto [q, shared_k, shared_v] = split_heads(exact, form);
+  const at::Tensor k = for_each_query(shared_k, q), v = for_each_query(shared_v, q);
+  const at::Tensor hidden = hidden_keys(q.size(2), form.pattern, q.options(), positions);
+  const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)).div(std::sqrt(static_cast<double>(q.size(3))));
+  const at::Tensor probabilities = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<float>::infinity()), -1);
+  const at::Tensor out = at::matmul(dropped(probabilities, place), v);
+  return {.out = concatenate_heads(out).to(qkv.scalar_type()), .saved = {qkv, probabilities}};
+}
+
+at::Tensor composed_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
+                             const DropoutPlace& place) {
+  const at::Tensor exact = forward.saved[0].to(at::kFloat), &probabilities = forward.saved[1];
+  const auto [q, shared_k, shared_v] = split_heads(exact, form);
+  const at::Tensor k = for_each_query(shared_k, q), v = for_each_query(shared_v, q);
+  const at::Tensor upstream = heads_of(dout.to(at::kFloat), form.n_head);
+  const at::Tensor dprobabilities = dropped(at::matmul(upstream, v.transpose(-2, -1)), place);
+  const at::Tensor dscores = at::_softmax_backward_data(dprobabilities, probabilities, -1, at::kFloat)
+                                 .div(std::sqrt(static_cast<double>(q.size(3))));
+  const at::Tensor dqkv = at::empty_like(forward.saved[0]);
+  const Heads gradients = split_heads(dqkv, form);
+  gradients.queries.copy_(at::matmul(dscores, k));
+  gradients.keys.copy_(summed_over_groups(at::matmul(dscores.transpose(-2, -1), q), form));
+  const at::Tensor dv = at::matmul(dropped(probabilities, place).transpose(-2, -1), upstream);
+  gradients.values.copy_(summed_over_groups(dv, form));
+  return dqkv;
+}
+
+}  // namespace
+
+// FlashAttention and cuDNN take bfloat16 and these sizes of heads, and no mask of documents. A recorded step could give
+// FlashAttention their lengths, filled up to a fixed number with empty ones; that has not been tried.
+bool keeps_probabilities(at::ScalarType dtype, const AttentionForm& form, bool has_positions) {
+  return has_positions || dtype != at::kBFloat16 || form.head_size % 8 != 0 || form.head_size > 128;
+}
+
+bool cudnn_attends(std::int64_t time, double dropout) {
+  const double sixteenths = 16 * dropout;
+  return time > 1 && sixteenths == std::floor(sixteenths);
+}
+
+at::Tensor rotate(const at::Tensor& qkv, const AttentionForm& form, const Rotation& rotation, bool back) {
+  const at::Tensor in = qkv.contiguous(), out = at::empty_like(in);
+  with_kernels(in, [&](const auto& kernels, auto element) {
+    using Element = decltype(element);
+    kernels.rotate(elements<Element>(in), elements<Element>(out), floats(rotation.cosines), floats(rotation.sines),
+                   rotation.cosines.size(0), back ? -1.0f : 1.0f, in.numel() / form.packed(), form.packed(),
+                   form.n_head + form.n_kv_head, form.head_size, current_stream());
+  });
+  return out;
+}
+
+Attended attention(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout,
+                   const at::Tensor& positions) {
+  if (!in_one_kernel(qkv, form, positions)) return composed(qkv, form, dropout, positions);
+  return form.pattern.is_full() ? one_kernel(qkv, form, dropout.probability) : windowed(qkv, form, dropout.probability);
+}
+
+at::Tensor attention_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
+                              const DropoutPlace& dropout, const at::Tensor& positions) {
+  if (!in_one_kernel(forward.saved[0], form, positions)) return composed_backward(dout, forward, form, dropout);
+  return form.pattern.is_full() ? one_kernel_backward(dout, forward, form, dropout.probability)
+                                : windowed_backward(dout, forward, form, dropout.probability);
+}
+
+}  // namespace inkling::cuda

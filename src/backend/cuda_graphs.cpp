@@ -1,0 +1,65 @@
+#include "backend/cuda_backend.h"
+
+#include <ATen/core/CachingHostAllocator.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+
+namespace inkling::cuda {
+namespace {
+
+void try_to(const std::function<void()>& end) {
+  try {
+    end();
+  } catch (const std::exception&) {  // a second error must not hide the first
+  }
+}
+
+// After an error the stream must not stay in capture, and later allocations must not go to the graph's memory. Where
+// CUDA has given the capture up, capture_end() throws before it releases that memory; both allocators, the device's and
+// that of pinned memory, would then ask a graph that is gone.
+void end_capture(at::cuda::CUDAGraph& graph, at::cuda::MempoolId_t pool) {
+  try_to([&] { graph.capture_end(); });
+  try_to([&] {  // it throws where this was done
+    const c10::DeviceIndex device = c10::cuda::current_device();
+    c10::cuda::CUDACachingAllocator::endAllocateToPool(device, pool);
+    c10::cuda::CUDACachingAllocator::releasePool(device, pool);
+  });
+  try_to([&] {
+    at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(pool);
+    at::getHostAllocator(at::kCUDA)->release_pool(pool);
+  });
+}
+
+}  // namespace
+
+Stream current_stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
+
+// With LibTorch's graphs memory comes from the caching allocator, and dropout inside attention draws new numbers each
+// time.
+std::function<void()> record(int family, const std::function<void()>& work) {
+  static std::map<int, std::weak_ptr<at::cuda::MempoolId_t>> pools;  // LibTorch forgets a pool with its last graph
+  auto pool = pools[family].lock();
+  if (!pool) pools[family] = pool = std::make_shared<at::cuda::MempoolId_t>(at::cuda::graph_pool_handle());
+  // Recordings have memory of their own: what the allocator keeps from work done before goes back first.
+  c10::cuda::device_synchronize();
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  const auto graph = std::make_shared<at::cuda::CUDAGraph>();
+  graph->capture_begin(*pool);
+  try {
+    work();
+    graph->capture_end();
+  } catch (...) {
+    end_capture(*graph, *pool);
+    throw;
+  }
+  return [graph, pool] { graph->replay(); };
+}
+
+}  // namespace inkling::cuda
