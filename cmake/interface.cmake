@@ -14,7 +14,7 @@ foreach(program ${programs})
   add_custom_command(OUTPUT ${interface} COMMAND ${program} --interface > ${interface} DEPENDS ${program} VERBATIM)
   list(APPEND interfaces ${interface})
 endforeach()
-file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/scripts/interface/*.py)
+file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/scripts/interface/*)
 add_custom_command(OUTPUT ${share}/man/man5/inkling-config.5
                    COMMAND ${CMAKE_COMMAND} -E rm -rf ${share}/man ${share}/bash-completion ${share}/zsh ${share}/fish
                    COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_SOURCE_DIR}/scripts/interface ${share} ${schema} ${interfaces}
