@@ -1,7 +1,7 @@
 # libtorch: LibTorch's CPU half, from the torch package's folder. Its CUDA half (libtorch_cuda.so, 2 GB with what it
 # needs) is loaded by runtime/device.cpp when a run asks for a GPU, so that a CPU run starts a second earlier.
 if(NOT EXISTS ${INKLING_TORCH}/lib/libtorch_cpu.so)
-  message(FATAL_ERROR "no LibTorch in INKLING_TORCH='${INKLING_TORCH}': build with scripts/build, which installs it")
+  message(FATAL_ERROR "no LibTorch in INKLING_TORCH='${INKLING_TORCH}': without it scripts/environment installs one")
 endif()
 file(STRINGS ${INKLING_TORCH}/version.py INKLING_TORCH_VERSION REGEX "^__version__")
 string(REGEX REPLACE ".*'([0-9.]+).*" "\\1" INKLING_TORCH_VERSION "${INKLING_TORCH_VERSION}")
