@@ -1,5 +1,6 @@
 // The main() of every test program: GoogleTest's own, after a test that failed the line that repeats it, and exit code
-// 3 where the processor does not have the instruction set that INKLING_INSTRUCTION_SET names.
+// 3 where the processor does not have the instruction set that INKLING_INSTRUCTION_SET names. rapidcheck's properties
+// are tried with twenty drawn examples, and with a hundred where INKLING_NIGHTLY is set (scripts/test --nightly).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -47,7 +48,8 @@ int main(int argc, char** argv) {
     return static_cast<int>(error.kind());
   }
 #endif
-  ::setenv("RC_PARAMS", ("seed=" + std::to_string(std::random_device()())).c_str(), 0);
+  const std::string examples = std::getenv("INKLING_NIGHTLY") ? "100" : "20";
+  ::setenv("RC_PARAMS", ("seed=" + std::to_string(std::random_device()()) + " max_success=" + examples).c_str(), 0);
   testing::UnitTest::GetInstance()->listeners().Append(new RepeatLine(argv[0]));
   return RUN_ALL_TESTS();
 }

@@ -1,5 +1,6 @@
 """Models that are of no family of transformers, drawn from all settings: what modeling_inkling.py in their folders computes
 against inkling."""
+import os
 import random
 import shutil
 
@@ -8,7 +9,7 @@ from comparison import Comparison, is_own, open_with_transformers, read_config
 from safetensors.torch import load_file, save_file
 
 SEED = 1
-MODELS = 50
+MODELS = 50 if os.environ.get("INKLING_NIGHTLY") else 5
 BLOCK_SIZE = 48
 SETTINGS = {
     "n_layer": [1, 2, 3], "n_embd": [24, 32], "n_head": [2, 4], "n_kv_head": [1, 2, 4], "head_size": ["auto", 7, 10],

@@ -1,6 +1,7 @@
 """What scripts/check-tokenizers runs: BIN GPT2 [STRINGS | speed TEXT...], where BIN holds inkling's programs and GPT2 the
 tokenizer files of GPT-2."""
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -216,7 +217,7 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         if words[:1] == ["speed"]:
             return speed(Path(bin), Path(gpt2), words[1:], Path(work))
-        return check(Path(bin), Path(gpt2), int(words[0]) if words else 100_000, Path(work))
+        return check(Path(bin), Path(gpt2), int(words[0]) if words else 30_000 if os.environ.get("INKLING_NIGHTLY") else 3_000, Path(work))
 
 
 sys.exit(main())
