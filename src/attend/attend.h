@@ -14,6 +14,19 @@
 
 namespace inkling {
 
+// One head of a model, as people name it: layer and head, both counted from 0, with a dot between them.
+struct HeadChoice {
+  std::size_t layer = 0, head = 0;
+  bool operator==(const HeadChoice&) const = default;
+};
+
+// Returns "2.5".
+std::string head_text(HeadChoice choice);
+
+// Reads it again, for a model of so many layers and heads. Throws Error input naming `flag` for anything else, and for
+// a head that the model does not have.
+HeadChoice read_head(std::string_view text, std::string_view flag, std::int64_t n_layer, std::int64_t n_head);
+
 struct AttendSettings {
   std::optional<HeadChoice> shown = {};  // is in full, however much that is; the model must have it (read_head())
   NamesInPrompt names = NamesInPrompt::text;
@@ -41,19 +54,5 @@ HeadChoice clearest_head(const AttendedText& text);
 // Returns the bytes of a token as UTF-8, with bytes that are no character alone as \xNN. The bytes are empty for a
 // token that stands for no text, as the one between documents.
 std::string shown_text(std::string_view bytes);
-
-// One head of a model, as people name it: layer and head, both counted from 0, with a dot between them.
-
-struct HeadChoice {
-  std::size_t layer = 0, head = 0;
-  bool operator==(const HeadChoice&) const = default;
-};
-
-// Returns "2.5".
-std::string head_text(HeadChoice choice);
-
-// Reads it again, for a model of so many layers and heads. Throws Error input naming `flag` for anything else, and for
-// a head that the model does not have.
-HeadChoice read_head(std::string_view text, std::string_view flag, std::int64_t n_layer, std::int64_t n_head);
 
 }  // namespace inkling

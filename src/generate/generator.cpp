@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "base/strings.h"
 #include "generate/decoder.h"
-#include "generate/text_stream.h"
+#include "text/text_stream.h"
 
 namespace inkling {
 namespace {

@@ -1,5 +1,5 @@
 // Stop strings in a text that arrives by pieces.
-#include "generate/text_stream.h"
+#include "text/text_stream.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "generate/text_stream.h"
+#include "text/text_stream.h"
 #include "tests/text/sentencepiece_testing.h"
 #include "text/text_cuts.h"
 

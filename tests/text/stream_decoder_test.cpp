@@ -1,4 +1,4 @@
-#include "generate/text_stream.h"
+#include "text/text_stream.h"
 
 #include "tests/text/text_testing.h"
 

@@ -1,4 +1,4 @@
-#include "generate/text_stream.h"
+#include "text/text_stream.h"
 
 #include <algorithm>
 #include <utility>
