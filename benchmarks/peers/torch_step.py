@@ -125,20 +125,6 @@ class Gpt(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
-class Gru(nn.Module):
-    """What a transformer is compared with where its parallel steps are the question: a state that goes from token to
-    token (Cho et al. 2014), in LibTorch's own layers."""
-
-    def __init__(self, a):
-        super().__init__()
-        self.tokens = nn.Embedding(a.vocab, a.width)
-        self.layers = nn.GRU(a.width, a.width, a.layers, batch_first=True)
-
-    def forward(self, tokens, targets):
-        x, _ = self.layers(self.tokens(tokens))
-        return F.cross_entropy(F.linear(x, self.tokens.weight).flatten(0, 1), targets.flatten())
-
-
 def arguments():
     parser = argparse.ArgumentParser()
     for name, default in dict(layers=4, heads=4, width=128, block=64, batch=12, vocab=65, steps=50, threads=0).items():
@@ -154,7 +140,6 @@ def arguments():
     parser.add_argument("--untied", action="store_true")
     parser.add_argument("--softcap", type=float, default=0, help="0: none")
     parser.add_argument("--bias", action="store_true")
-    parser.add_argument("--gru", action="store_true", help="a GRU of these layers and this width in place of the model")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--compile", action="store_true")
     a = parser.parse_args()
@@ -169,7 +154,7 @@ def main():
     if a.threads:
         torch.set_num_threads(a.threads)
     torch.manual_seed(1)
-    model = (Gru if a.gru else Gpt)(a).to(a.device)
+    model = Gpt(a).to(a.device)
     decayed = [p for p in model.parameters() if p.dim() >= 2]
     others = [p for p in model.parameters() if p.dim() < 2]
     groups = [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
