@@ -32,7 +32,10 @@ def curves(file, title, x_name, series, x_ticks, y_scale="linear"):
     for label, points in series.items():
         axes.plot(*zip(*points), marker="o", markersize=3, label=label)
     axes.set_xscale("log")
-    axes.set_yscale(y_scale)
+    if y_scale == "log":
+        axes.set_yscale("log", subs=[])
+        axes.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
+        axes.yaxis.set_major_formatter("{x:,g}")
     axes.set_xticks(x_ticks, [f"{tick:,}" for tick in x_ticks])
     axes.set_xticks([], minor=True)
     axes.set_xlabel(x_name, loc="right")
