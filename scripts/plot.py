@@ -3,7 +3,6 @@ import argparse
 import io
 import json
 import math
-import os
 import re
 import sys
 import warnings
@@ -13,7 +12,7 @@ from pathlib import Path
 import matplotlib
 import numpy
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 TITLES = {"loss": "loss, nats per token", "learning_rate": "learning rate", "grad_norm": "gradient norm",
           "tokens_per_second": "tokens per second", "mfu": "model FLOP/s over the device's peak",
@@ -241,11 +240,14 @@ def draw_panel(axes, runs: list[Run], metric: str, options: argparse.Namespace, 
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     axes.set_xlim(0)
-    seconds = axes.get_xlim()[1] if options.x == "time" else 0
-    unit, name = next((u for u in ((86400, "days"), (3600, "hours"), (60, "minutes")) if seconds > 2 * u[0]), (1, "seconds"))
+    unit, name, end = 1, options.x, axes.get_xlim()[1]
+    if options.x == "time":
+        unit, name = next((u for u in ((86400, "days"), (3600, "hours"), (60, "minutes")) if end > 2 * u[0]), (1, "seconds"))
+        axes.xaxis.set_major_locator(FixedLocator(MaxNLocator(6).tick_values(0, end / unit) * unit))
+        axes.set_xlim(0, end)
     axes.xaxis.set_major_formatter(EngFormatter(sep="") if options.x == "tokens" else
                                    FuncFormatter(lambda value, _: f"{value / unit:,.10g}"))
-    axes.set_xlabel(name if options.x == "time" else options.x, loc="right")
+    axes.set_xlabel(name, loc="right")
     if metric == "loss" and options.alone and options.x == "step":
         mark(axes, runs[0], ink)
 
