@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "config/config.h"
+#include "config/model_shape.h"
 #include "model/attention_steps.h"
 #include "model/broken_answer.h"
 #include "text/prompts.h"

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "config/config.h"
+#include "config/model_shape.h"
 
 namespace inkling {
 

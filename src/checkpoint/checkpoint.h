@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/resume_policy.h"
 #include "model/arena.h"
 #include "model/parameters.h"
 #include "optim/optimizer.h"

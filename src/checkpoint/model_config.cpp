@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "checkpoint/activation_names.h"
 #include "checkpoint/config_keys.h"
+#include "config/limits.h"
 #include "formats/json_fields.h"
 
 namespace inkling {

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/paths.h"
 #include "base/strings.h"
-#include "config/resolved.h"
+#include "config/resume_policy.h"
 #include "formats/json_fields.h"
 
 namespace inkling {

@@ -1,11 +1,12 @@
-#include "config/checks.h"
-
+// Checks of settings that must fit together, made when all of them are read.
 #include <initializer_list>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "config/config.h"
+#include "config/limits.h"
 #include "config/values.h"
 
 namespace inkling {

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
-#include "config/checks.h"
 #include "config/fields.h"
 #include "config/values.h"
 #include "config/yaml.h"

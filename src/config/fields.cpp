@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "config/config.h"
+#include "config/limits.h"
 
 namespace inkling {
 namespace {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/resume_policy.h"
 
 namespace inkling {
 

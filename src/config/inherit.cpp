@@ -1,7 +1,6 @@
 // complete_shape() and inherit_shape() of config.h.
 #include "base/error.h"
 #include "base/strings.h"
-#include "config/checks.h"
 #include "config/config.h"
 #include "config/fields.h"
 #include "config/values.h"

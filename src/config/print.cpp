@@ -52,19 +52,6 @@ std::string print_config(const Config& config) {
   return text;
 }
 
-std::vector<ConfigChange> compare_configs(const Config& before, const Config& after) {
-  Config old_copy = before, new_copy = after;
-  const std::vector<Setting> old_settings = all_settings(old_copy).settings;
-  const std::vector<Setting> new_settings = all_settings(new_copy).settings;
-  std::vector<ConfigChange> changes;
-  for (std::size_t i = 0; i < old_settings.size(); ++i) {
-    std::string old_value = value_as_yaml(old_settings[i]), new_value = value_as_yaml(new_settings[i]);
-    if (old_value == new_value) continue;
-    changes.push_back({old_settings[i].key, std::move(old_value), std::move(new_value), old_settings[i].on_resume});
-  }
-  return changes;
-}
-
 std::string config_reference() {
   Config defaults;
   const Settings list = all_settings(defaults);

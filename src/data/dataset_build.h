@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "config/config.h"
+#include "config/tokenizer_settings.h"
 #include "data/dataset_manifest.h"
 #include "data/source_corpus.h"
 #include "text/tokenizer.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "config/config.h"
+#include "config/model_shape.h"
 #include "model/arena.h"
 
 namespace inkling {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend/weights.h"
-#include "config/config.h"
+#include "config/model_shape.h"
 #include "model/arena.h"
 
 namespace inkling {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "config/config.h"
+#include "config/resume_policy.h"
 
 namespace inkling {
 

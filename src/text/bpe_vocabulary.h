@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/bpe_settings.h"
+#include "config/tokenizer_settings.h"
 #include "formats/token_file.h"
 
 namespace inkling {

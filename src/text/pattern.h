@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "config/bpe_settings.h"
+#include "config/tokenizer_settings.h"
 #include "text/unicode.h"
 
 namespace inkling {

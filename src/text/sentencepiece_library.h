@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/config.h"
+#include "config/tokenizer_settings.h"
 #include "formats/token_file.h"
 #include "text/sentencepiece_file.h"
 

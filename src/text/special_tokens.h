@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "config/bpe_settings.h"
+#include "config/tokenizer_settings.h"
 #include "text/bpe_vocabulary.h"
 #include "text/sentencepiece_file.h"
 

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/strings.h"
-#include "config/checks.h"
+#include "config/config.h"
 #include "formats/model_place.h"
 #include "text/foreign_tokenizer.h"
 #include "text/text_cuts.h"

@@ -15,7 +15,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "base/system_files.h"
-#include "config/resolved.h"
+#include "config/resume_policy.h"
 #include "optim/schedule.h"
 #include "train/event_files.h"
 #include "train/initial_model.h"

@@ -8,6 +8,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "config/config.h"
+#include "config/resume_policy.h"
 
 namespace inkling {
 

@@ -1,5 +1,6 @@
 // What good input gives: values, --set, printing, comparing, the reference, the shipped configs.
 #include "config/config.h"
+#include "config/resume_policy.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

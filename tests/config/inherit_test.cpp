@@ -1,6 +1,7 @@
 // What a run that starts from weights takes from them, and what it refuses.
 #include <algorithm>
 
+#include "config/resume_policy.h"
 #include "tests/config/config_testing.h"
 
 namespace inkling {

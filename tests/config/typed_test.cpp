@@ -10,7 +10,7 @@
 #include "base/strings.h"
 #include "config/config.h"
 #include "config/fields.h"
-#include "config/resolved.h"
+#include "config/resume_policy.h"
 #include "tests/config/config_testing.h"
 #include "tests/temporary_folder.h"
 

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <cmath>
 
-#include "text/text_stream.h"
 #include "tests/text/sentencepiece_testing.h"
 #include "text/text_cuts.h"
+#include "text/text_stream.h"
 
 namespace inkling {
 namespace {

@@ -24,7 +24,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "config/config.h"
+#include "config/tokenizer_settings.h"
 #include "text/bpe_encoder.h"
 #include "text/bpe_files.h"
 #include "text/bpe_trainer.h"

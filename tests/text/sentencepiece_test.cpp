@@ -1,4 +1,4 @@
-#include "config/config.h"
+#include "config/tokenizer_settings.h"
 #include "tests/text/text_testing.h"
 
 namespace inkling {

@@ -1,9 +1,10 @@
-// model.attention: what the layers of a model see, as text and as a list.
+#include "config/model_shape.h"
+
 #include <algorithm>
 #include <sstream>
 
 #include "base/strings.h"
-#include "config/config.h"
+#include "config/limits.h"
 #include "config/numbers.h"
 #include "config/values.h"
 
@@ -82,6 +83,14 @@ std::vector<AttentionPattern> GptShape::layer_patterns() const {
   for (std::size_t layer = 0; layer < static_cast<std::size_t>(n_layer); ++layer)
     all.push_back(attention(layer).pattern);
   return all;
+}
+
+GptShape GptShape::without_auto() const {
+  GptShape shape = *this;
+  shape.n_kv_head = attention().n_kv_head;
+  shape.head_size = attention().head_size;
+  shape.n_inner = inner();
+  return shape;
 }
 
 bool GptShape::is_endless() const {

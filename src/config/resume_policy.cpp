@@ -1,6 +1,7 @@
-#include "config/resolved.h"
+#include "config/resume_policy.h"
 
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "config/fields.h"
@@ -20,7 +21,34 @@ YamlNode node_of(std::string_view json) {
           {}};
 }
 
+// The settings of a model of this shape, such that two of them are the same where the models are.
+Config meaning_of(const GptShape& shape) {
+  Config config;
+  GptShape& model = config.model;
+  model = shape.without_auto();
+  model.patterns = shape.layer_patterns();
+  if (model.position != Position::rope) model.rope_theta = 0;  // nothing reads it
+  return config;
+}
+
 }  // namespace
+
+bool GptShape::operator==(const GptShape& other) const {
+  return vocab_size == other.vocab_size && compare_configs(meaning_of(*this), meaning_of(other)).empty();
+}
+
+std::vector<ConfigChange> compare_configs(const Config& before, const Config& after) {
+  Config old_copy = before, new_copy = after;
+  const std::vector<Setting> old_settings = all_settings(old_copy).settings;
+  const std::vector<Setting> new_settings = all_settings(new_copy).settings;
+  std::vector<ConfigChange> changes;
+  for (std::size_t i = 0; i < old_settings.size(); ++i) {
+    std::string old_value = value_as_yaml(old_settings[i]), new_value = value_as_yaml(new_settings[i]);
+    if (old_value == new_value) continue;
+    changes.push_back({old_settings[i].key, std::move(old_value), std::move(new_value), old_settings[i].on_resume});
+  }
+  return changes;
+}
 
 std::vector<ResolvedField> resolved_fields(const Resolved& resolved) {
   Resolved copy = resolved;
@@ -35,11 +63,7 @@ std::vector<ResolvedField> resolved_fields(const Resolved& resolved) {
 }
 
 Config without_auto(Config config, const Resolved& run) {
-  ModelConfig& model = config.model;
-  const AttentionForm heads = model.attention();
-  model.n_kv_head = heads.n_kv_head;
-  model.head_size = heads.head_size;
-  model.n_inner = model.inner();
+  static_cast<GptShape&>(config.model) = config.model.GptShape::without_auto();
   TokenizerConfig& tokenizer = config.data.tokenizer;
   const bool is_learned = tokenizer.kind == TokenizerKind::bpe && !tokenizer.from;
   if (is_learned) tokenizer.pattern = tokenizer.pattern.value_or(Pattern::gpt2);

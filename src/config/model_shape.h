@@ -1,0 +1,100 @@
+// The transformer's shape, and what else a config says of the model.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/words.h"
+#include "kernels/kernel_settings.h"
+
+namespace inkling {
+
+// An empty optional is the word auto. fields.cpp lists what every member means and what it may be.
+
+template <>
+inline constexpr Words<6> words_of<Activation>{"gelu_tanh", "gelu", "relu", "relu_squared", "swiglu", "geglu"};
+template <>
+inline constexpr Words<2> words_of<NormKind>{"layernorm", "rmsnorm"};
+
+// How a token knows where it stands: by a learned table of positions, by queries and keys that turn with it (rotary
+// position embedding, Su et al. 2021), or only by what the mask hides from it.
+enum class Position { learned, rope, none };
+template <>
+inline constexpr Words<3> words_of<Position>{"learned", "rope", "none"};
+
+// The transformer's shape. The vocabulary is the tokenizer's, not a setting.
+struct GptShape {
+  std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256, vocab_size = 0;
+  bool bias = true;
+  bool tie_embeddings = true;                  // the output head is the token table
+  std::optional<std::int64_t> n_kv_head = {};  // as many keys and values as queries
+  std::optional<std::int64_t> head_size = {};  // n_embd / n_head
+  std::optional<std::int64_t> n_inner = {};    // channels between the two layers of the MLP
+  Activation activation = Activation::gelu_tanh;
+  double logit_softcap = 0.0;  // 0: off
+  bool qk_norm = false;        // RMSNorm of each query and key, before they turn
+  Position position = Position::learned;
+  double rope_theta = 10'000;
+  NormKind norm = NormKind::layernorm;
+  double norm_epsilon = 1e-5;
+  bool norm_weights = true;     // of RMSNorms, those of qk_norm too; LayerNorms always have them
+  bool embedding_norm = false;  // a norm right behind the embeddings
+  std::int64_t conv = 0;        // positions of the convolutions behind the two norms of each block; 0: there are none
+  std::vector<AttentionPattern> patterns = {};  // repeated over the layers, as short as can be; none: all are full
+
+  bool norm_bias() const { return bias && norm == NormKind::layernorm; }
+  bool has_weights(NormKind kind) const { return norm_weights || kind == NormKind::layernorm; }
+  // The heads, which are the same in every layer; and with what they see in this one.
+  AttentionForm attention() const { return {n_head, n_kv_head.value_or(n_head), head_size.value_or(n_embd / n_head)}; }
+  AttentionForm attention(std::size_t layer) const {
+    AttentionForm form = attention();
+    if (!patterns.empty()) form.pattern = patterns[layer % patterns.size()];
+    return form;
+  }
+  // Whether text can go on without end in bounded memory: each layer sees a window that fits into the block, which it
+  // was trained to see, and no table of positions ends.
+  bool is_endless() const;
+  // For a gated MLP, which has three matrices, 8 C / 3 rounded up to a multiple of 64 gives as many weights as 4 C.
+  std::int64_t inner() const {
+    return n_inner.value_or(is_gated(activation) ? (8 * n_embd + 191) / 192 * 64 : 4 * n_embd);
+  }
+  std::int64_t widened() const { return inkling::widened(activation, inner()); }
+
+  std::vector<AttentionPattern> layer_patterns() const;  // one for each layer
+  // The same shape with numbers where `auto` stands.
+  GptShape without_auto() const;
+  // Whether they are the same model, however it is written.
+  bool operator==(const GptShape& other) const;
+};
+
+// How new weights begin: as GPT-2's do, or such that every block and the head give nothing at first, so that the first
+// steps already learn what matters (nanochat, modded-nanogpt).
+enum class Initialization { gpt2, zero_output };
+template <>
+inline constexpr Words<2> words_of<Initialization>{"gpt2", "zero_output"};
+
+struct ModelConfig : GptShape {
+  double dropout = 0.0;
+  Initialization initialization = Initialization::gpt2;
+  std::optional<std::string> init_from = {};  // a model's folder; auto: new weights
+};
+
+// Returns "full", "local 128" or "dilated 64 4", as model.attention writes it.
+std::string pattern_text(const AttentionPattern& pattern);
+std::vector<std::string> pattern_texts(const std::vector<AttentionPattern>& patterns);
+
+// Reads one of them again: what the text says, or what is wrong with it.
+struct PatternReading {
+  std::optional<AttentionPattern> value;
+  std::string problem;  // "has a window of 0, and …"
+};
+PatternReading read_pattern(std::string_view text);
+
+// Returns the shortest list that gives every layer the same when it repeats; an empty one where all are full.
+std::vector<AttentionPattern> shortest_patterns(std::vector<AttentionPattern> patterns);
+
+}  // namespace inkling
