@@ -108,11 +108,10 @@ int bench(int argc, char** argv) {
   add_runtime_flags(app, flags.model);
   if (!parse_flags(app, argc, argv)) return 0;
 
-  const RuntimeConfig runtime = runtime_settings(flags.model);
   const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
   const Config config = load_kept_config(folder / "config.yaml", {});
   if (flags.seed == config.data.grammar_seed) throw Error::input("the model was trained on the stories of this --seed");
-  const LoadedModel model = load_model(folder, resolve_flags(runtime), saved_weights(flags.model));
+  const LoadedModel model = load_model(folder, flags.model);
   const Tokenizer& tokenizer = require_tokenizer(model);
   const Grammar grammar = Grammar::load(config.data.source.front());
 

@@ -53,9 +53,9 @@ void check_flags(const Flags& flags, const Prompts& prompts) {
 
 // The numbers are there to be looked at, so they are the reference model's in full precision, whatever the device.
 LoadedModel load_reference(ModelFlags flags) {
-  flags.runtime.insert(flags.runtime.end(), {"runtime.dtype=float32", "runtime.kernels=reference"});
-  const RuntimeConfig runtime = runtime_settings(flags);
-  return load_model(find_checkpoint(flags.place, flags.checkpoint), resolve_flags(runtime), saved_weights(flags));
+  flags.runtime.dtype = Dtype::float32;
+  flags.runtime.kernels = Kernels::reference;
+  return load_model(find_checkpoint(flags.place, flags.checkpoint), flags);
 }
 
 // A page opens with the head that was asked for, or else with the one that has most to show, which is in full too.

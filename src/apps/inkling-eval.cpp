@@ -50,8 +50,7 @@ Config find_config(const Flags& flags, const fs::path& folder) {
   const fs::path path = folder / "config.yaml";
   if (is_there(path)) return load_kept_config(path, flags.overrides);
   // Texts need none of the settings but data.jsonl_field and data.raw, questions need none.
-  if (!flags.texts.empty() || !flags.choices.empty())
-    return parse_config("data: {source: none}", "flags", flags.overrides);
+  if (!flags.texts.empty() || !flags.choices.empty()) return defaults_with(flags.overrides);
   throw Error::input(str(folder.string(),
                          " holds no config.yaml, so the data to score is not known: give the settings "
                          "that name it with --config FILE"));
@@ -108,12 +107,11 @@ int evaluate(int argc, char** argv) {
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;
   check_flags(flags);
-  const RuntimeConfig runtime = runtime_settings(flags.model);
   const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
   Config config = find_config(flags, folder);
   if (config.model.init_from && holds_tokenizer(folder)) inherit_tokenizer(config, folder);
   replace_missing_tokenizer(config.data.tokenizer, folder);
-  const LoadedModel model = load_model(folder, resolve_flags(runtime), saved_weights(flags.model));
+  const LoadedModel model = load_model(folder, flags.model);
   const PrintSettings settings{.json = flags.json,
                                .each = flags.each,
                                .checkpoint = folder.string(),

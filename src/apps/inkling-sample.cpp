@@ -4,7 +4,7 @@
 #include "base/stop_signals.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/generation_config.h"
-#include "config/numbers.h"
+#include "config/yaml.h"
 #include "generate/generator.h"
 #include "generate/sample_printer.h"
 #include "model_flags.h"
@@ -107,9 +107,8 @@ int sample(int argc, char** argv) {
   if (!parse_flags(app, argc, argv)) return 0;
   flags.settings.cache = !flags.no_cache;
   check_settings(flags.settings);
-  const RuntimeConfig runtime = runtime_settings(flags.model);
   const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
-  const LoadedModel model = load_model(folder, resolve_flags(runtime), saved_weights(flags.model));
+  const LoadedModel model = load_model(folder, flags.model);
   take_defaults(app, read_generation_config(folder, model.model->shape().vocab_size), flags.settings);
   const Tokenizer& tokenizer = require_tokenizer(model);
   const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files);

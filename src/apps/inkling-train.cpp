@@ -1,7 +1,6 @@
 // inkling-train CONFIG: tokenizes the text if needed, trains, saves checkpoints and a log. Run again, it goes on where
 // it stopped.
 #include "config/config.h"
-#include "config/schema.h"
 #include "program.h"
 #include "train/initial_model.h"
 #include "train/train.h"

@@ -4,22 +4,19 @@
 
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/error.h"
-#include "checkpoint/model_weights.h"
+#include "checkpoint/load_model.h"
 #include "config/config.h"
-#include "config/schema.h"
 #include "runtime/device.h"
 
 namespace inkling {
 
 struct ModelFlags {
-  std::string place, checkpoint;     // for find_checkpoint()
-  std::string weights = "plain";     // for load_model(): "plain" or "ema"
-  std::vector<std::string> runtime;  // "runtime.device=cpu", as --set writes it
+  std::string place, checkpoint;  // for find_checkpoint()
+  std::string weights = "plain";  // for load_model(): "plain" or "ema"
+  RuntimeConfig runtime;
 };
 
 // The flags that come before a program's own.
@@ -37,11 +34,14 @@ inline SavedWeights saved_weights(const ModelFlags& flags) {
 
 // A flag for a setting of runtime.
 inline void add_runtime_flag(CLI::App& app, ModelFlags& flags, const std::string& setting, const std::string& about) {
-  const std::string path = "runtime." + setting;
-  const auto keep = [&flags, path](const std::string& value) { flags.runtime.push_back(path + "=" + value); };
-  app.add_option_function<std::string>("--" + setting, keep, about)
-      ->type_name(values_as_type(path))
-      ->group("Where it runs");
+  const std::string key = "runtime." + setting, flag = "--" + setting;
+  const auto set = [&flags, key, flag](const std::string& value) {
+    Config config;
+    config.runtime = flags.runtime;
+    set_setting(config, key, value, flag);
+    flags.runtime = config.runtime;
+  };
+  app.add_option_function<std::string>(flag, set, about)->type_name(values_as_type(key))->group("Where it runs");
 }
 
 // The flags that come after them: all, or those of a program that chooses dtype and kernels itself.
@@ -56,34 +56,9 @@ inline void add_runtime_flags(CLI::App& app, ModelFlags& flags) {
   add_runtime_flag(app, flags, "kernels", "our operations or LibTorch's");
 }
 
-// Puts a refusal of "--set runtime.threads=x" or of runtime.device into the words of the flags that were typed.
-inline Error in_words_of_flags(const Error& error) {
-  std::string message = error.message();
-  for (const std::string_view setting : {"--set runtime.", "runtime."}) {
-    for (std::size_t at = 0; (at = message.find(setting, at)) != std::string::npos;) {
-      message.replace(at, setting.size(), "--");
-    }
-  }
-  return {error.kind(), message};
-}
-
-// Throws Error input for values that runtime.* does not take.
-inline RuntimeConfig runtime_settings(const ModelFlags& flags) {
-  try {
-    // A config must name data; only the runtime section of this one is used.
-    return parse_config("data: {source: none}", "flags", flags.runtime).runtime;
-  } catch (const Error& error) {
-    throw in_words_of_flags(error);
-  }
-}
-
-// Throws what resolve_runtime() throws.
-inline Runtime resolve_flags(const RuntimeConfig& runtime) {
-  try {
-    return resolve_runtime(runtime, Use::inference);
-  } catch (const Error& error) {
-    throw in_words_of_flags(error);
-  }
+// Opens the model in `folder` where the flags say. Throws what resolve_runtime() and load_model() throw.
+inline LoadedModel load_model(const std::filesystem::path& folder, const ModelFlags& flags) {
+  return load_model(folder, resolve_runtime(flags.runtime, Use::inference), saved_weights(flags));
 }
 
 }  // namespace inkling

@@ -6,8 +6,8 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "config/config.h"
+#include "config/fields.h"
 #include "config/limits.h"
-#include "config/values.h"
 
 namespace inkling {
 namespace {
@@ -34,6 +34,11 @@ class FitChecker {
     check_steps();
     check_learning_rates();
     check_histograms();
+  }
+
+  void require_source() const {
+    if (!config_.data.source.empty()) return;
+    refuse({"data.source"}, "data.source is missing; write the text to train on, such as source: my.txt, in data:");
   }
 
   void check_model() const {
@@ -107,9 +112,7 @@ class FitChecker {
 
   void check_sources() const {
     const DataConfig& data = config_.data;
-    if (data.source.empty()) {
-      refuse({"data.source"}, "data.source is missing; write the text to train on, such as source: my.txt, in data:");
-    }
+    if (data.source.empty()) return;
     const SourceKind kind = kind_of(data, data.source.front());
     for (const auto& [key, sources] :
          {std::pair{"data.source", &data.source}, std::pair{"data.validation_source", &data.validation_source}}) {
@@ -258,6 +261,8 @@ std::optional<std::string> WrittenPlaces::find(const std::string& key) const {
   }
   return std::nullopt;
 }
+
+void require_source(const Config& config) { FitChecker(config).require_source(); }
 
 void check_fit(const Config& config) { FitChecker(config).check(); }
 

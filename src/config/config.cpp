@@ -1,9 +1,10 @@
-// From a file and --set flags to a checked Config.
+// From a file and --set flags to a checked Config, and from a Config to a file.
 #include "config/config.h"
 
 #include <algorithm>
 #include <array>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -11,7 +12,6 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "config/fields.h"
-#include "config/values.h"
 #include "config/yaml.h"
 
 namespace inkling {
@@ -70,6 +70,15 @@ std::string home_of(const Settings& list, const std::string& key) {
   return "";
 }
 
+// What a flag gives the setting; `place` stands for the flag in messages.
+YamlNode flag_value(const Setting& setting, const std::string& place, const std::string& value) {
+  const bool takes_list =
+      std::holds_alternative<TextList>(setting.allowed) || std::holds_alternative<PatternList>(setting.allowed);
+  if (takes_list && value.starts_with('[')) return parse_yaml(value, place);
+  if (value.empty()) return {YamlNode::Kind::nothing, "", place, {}, {}};
+  return {YamlNode::Kind::verbatim, value, place, {}, {}};
+}
+
 class ConfigReader {
  public:
   explicit ConfigReader(std::string_view name) : list_(all_settings(config_)) { config_.written.name = name; }
@@ -89,9 +98,15 @@ class ConfigReader {
   // To be called when a program, not the person, wrote what was read so far.
   void forget_old_words() { notes_.clear(); }
 
-  // Reads the flags, which override what was read so far, and hands the config over.
-  Config take(std::span<const std::string> flags) {
+  // Reads the flags, which override what was read so far.
+  void read_flags(std::span<const std::string> flags) {
     for (const std::string& flag : flags) read_flag(flag);
+  }
+
+  void require_source() const { inkling::require_source(config_); }
+
+  // Hands the config over.
+  Config take() {
     check_fit(config_);
     for (const std::string& note : notes_) log_info(note);
     return std::move(config_);
@@ -142,16 +157,6 @@ class ConfigReader {
           str(written_key, ": ", node.text, " is called ", setting.key, ": ", value_as_yaml(setting), " now"));
     } else if (auto note = note_of_old_word(setting, node))
       notes_.insert(std::move(*note));
-  }
-
-  YamlNode flag_value(const Setting& setting, const std::string& place, const std::string& value) const {
-    const bool takes_list =
-        std::holds_alternative<TextList>(setting.allowed) || std::holds_alternative<PatternList>(setting.allowed);
-    if (takes_list && value.starts_with('[')) {
-      return parse_yaml(value, place);
-    }
-    if (value.empty()) return {YamlNode::Kind::nothing, "", place, {}, {}};
-    return {YamlNode::Kind::verbatim, value, place, {}, {}};
   }
 
   [[noreturn]] void refuse_as_section(const YamlNode& value, const std::string& key) const {
@@ -222,6 +227,13 @@ void find_sources_beside(const fs::path& config_path, Config& config) {
   }
 }
 
+std::vector<std::string> split_key(const std::string& key) {
+  std::vector<std::string> words;
+  std::istringstream stream(key);
+  for (std::string word; std::getline(stream, word, '.');) words.push_back(word);
+  return words;
+}
+
 }  // namespace
 
 Config load_config(const fs::path& path, std::span<const std::string> overrides) {
@@ -241,13 +253,50 @@ Config load_kept_config(const fs::path& path, std::span<const std::string> overr
   ConfigReader reader(path.string());
   reader.read_file(read_small_file(path));
   reader.forget_old_words();
-  return reader.take(overrides);
+  reader.read_flags(overrides);
+  reader.require_source();
+  return reader.take();
 }
 
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides) {
   ConfigReader reader(name);
   reader.read_file(yaml);
-  return reader.take(overrides);
+  reader.read_flags(overrides);
+  reader.require_source();
+  return reader.take();
+}
+
+Config defaults_with(std::span<const std::string> overrides) {
+  ConfigReader reader("the defaults");
+  reader.read_flags(overrides);
+  return reader.take();
+}
+
+void set_setting(Config& config, const std::string& key, const std::string& value, const std::string& flag) {
+  Setting setting = *all_settings(config).find(key);
+  setting.key = flag;
+  const YamlNode node = flag_value(setting, str(flag, "=", value), value);
+  assign(setting, node);
+  if (const auto note = note_of_old_word(setting, node)) log_info(*note);
+}
+
+std::string print_config(const Config& config) {
+  Config copy = config;
+  std::string text;
+  std::vector<std::string> open;  // the sections that the last line stands in
+  for (const Setting& setting : all_settings(copy).settings) {
+    std::vector<std::string> path = split_key(setting.key);
+    const std::string name = path.back();
+    path.pop_back();
+    std::size_t common = 0;
+    while (common < path.size() && common < open.size() && path[common] == open[common]) ++common;
+    for (std::size_t depth = common; depth < path.size(); ++depth) {
+      text += std::string(2 * depth, ' ') + path[depth] + ":\n";
+    }
+    text += str(std::string(2 * path.size(), ' '), name, ": ", value_as_yaml(setting), "\n");
+    open = std::move(path);
+  }
+  return text;
 }
 
 }  // namespace inkling

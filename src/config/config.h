@@ -186,25 +186,37 @@ Config load_kept_config(const std::filesystem::path& path, std::span<const std::
 // Does the same as load_config() for a text; `name` stands for the path in messages.
 Config parse_config(std::string_view yaml, std::string_view name, std::span<const std::string> overrides);
 
+// Returns the defaults with these overrides, for a program that reads no text of the config's own. Throws as
+// load_config() does, but data.source may be missing.
+Config defaults_with(std::span<const std::string> overrides);
+
+// Gives one setting the value that a flag of its own has: ("runtime.threads", "4", "--threads"). Messages call it by
+// the flag. Throws an Error input for a value that it does not take.
+void set_setting(Config& config, const std::string& key, const std::string& value, const std::string& flag);
+
+// Throws an Error input if there is nothing to train on.
+void require_source(const Config& config);
+
 // Throws an Error input that names the place of a setting which does not fit another one.
 void check_fit(const Config& config);
 
 // Does so for the settings of model: alone, which check_fit() leaves out where model.init_from completes them.
 void check_model_fit(const Config& config);
 
-// Completes the shape of a run that starts from a model: what the person left out of model:, or wrote as auto, becomes
-// what `stored` has. Throws an Error input for settings that do not fit together.
-void complete_shape(Config& config, const GptShape& stored);
-
-// Does so where the model's weights are in `folder`. Throws an Error input with the place of a setting that says
-// otherwise than `stored`; block_size may.
-void inherit_shape(Config& config, const GptShape& stored, const std::string& folder);
-
 // Returns YAML with every setting written out. parse_config() reads the same Config from it.
 std::string print_config(const Config& config);
 
 // Returns the reference for docs/formats.md: one Markdown table for each section.
 std::string config_reference();
+
+// Returns the JSON schema (draft 2020-12) of a config file. It says of one setting what reading the file would say,
+// with its old words and its old name, and nothing of settings that must fit together. Each setting also has
+// "x-values", what it takes in words, and "x-on-resume".
+std::string config_schema();
+
+// Returns how --help names the values of a setting: "auto|float32|bfloat16", "auto|N". Words that are typed as they
+// stand are in lower case, places for others in upper case.
+std::string values_as_type(std::string_view key);
 
 // SourceKind says what the names in data.source and data.validation_source stand for.
 enum class SourceKind {

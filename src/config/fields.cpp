@@ -67,7 +67,8 @@ void set_member(Member& member, const Value& value) {
     member = find_device(std::get<std::string>(value)).value();
   } else if constexpr (std::same_as<Member, std::vector<AttentionPattern>>) {
     member.clear();
-    for (const std::string& text : std::get<std::vector<std::string>>(value)) {
+    const auto* single = std::get_if<std::string>(&value);
+    for (const std::string& text : single ? std::vector{*single} : std::get<std::vector<std::string>>(value)) {
       member.push_back(read_pattern(text).value.value());
     }
     member = shortest_patterns(std::move(member));

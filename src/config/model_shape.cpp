@@ -4,9 +4,9 @@
 #include <sstream>
 
 #include "base/strings.h"
+#include "config/fields.h"
 #include "config/limits.h"
-#include "config/numbers.h"
-#include "config/values.h"
+#include "config/yaml.h"
 
 namespace inkling {
 namespace {

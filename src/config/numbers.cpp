@@ -1,11 +1,11 @@
-#include "config/numbers.h"
-
+// The readers of numbers of yaml.h.
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 
 #include "base/strings.h"
+#include "config/yaml.h"
 
 namespace inkling {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "config/fields.h"
-#include "config/values.h"
 
 namespace inkling {
 namespace {
@@ -21,11 +21,33 @@ YamlNode node_of(std::string_view json) {
           {}};
 }
 
+Config config_of(const GptShape& shape) {
+  Config config;
+  static_cast<GptShape&>(config.model) = shape;
+  return config;
+}
+
+bool is_of_shape(const Setting& setting) {
+  if (section_of(setting.key) != "model") return false;
+  return setting.key != "model.init_from" && setting.key != "model.dropout" && setting.key != "model.initialization";
+}
+
+// Whether the person asked for a value of the shape, and not for auto.
+bool is_asked(const Config& config, const Setting& setting) {
+  return config.written.find(setting.key) && !std::holds_alternative<Auto>(setting.get());
+}
+
+// Whether the setting leaves `stored` the same model, whichever way it is written.
+bool agrees(const Setting& setting, const GptShape& stored) {
+  Config trial = config_of(stored);
+  all_settings(trial).find(setting.key)->set(setting.get());
+  return trial.model == stored;
+}
+
 // The settings of a model of this shape, such that two of them are the same where the models are.
 Config meaning_of(const GptShape& shape) {
-  Config config;
+  Config config = config_of(shape.without_auto());
   GptShape& model = config.model;
-  model = shape.without_auto();
   model.patterns = shape.layer_patterns();
   if (model.position != Position::rope) model.rope_theta = 0;  // nothing reads it
   return config;
@@ -91,6 +113,28 @@ bool set_resolved_field(Resolved& resolved, const ResolvedField& field) {
   } catch (const Error&) {
     return false;
   }
+}
+
+void complete_shape(Config& config, const GptShape& stored) {
+  Config other = config_of(stored);
+  const Settings ours = all_settings(config), theirs = all_settings(other);
+  for (const Setting& setting : ours.settings) {
+    if (is_of_shape(setting) && !is_asked(config, setting)) setting.set(theirs.find(setting.key)->get());
+  }
+  check_model_fit(config);
+}
+
+void inherit_shape(Config& config, const GptShape& stored, const std::string& folder) {
+  Config other = config_of(stored);
+  const Settings ours = all_settings(config), theirs = all_settings(other);
+  for (const Setting& setting : ours.settings) {
+    if (!is_of_shape(setting) || !is_asked(config, setting) || setting.key == "model.block_size") continue;
+    if (agrees(setting, stored)) continue;
+    throw Error::input(str(*config.written.find(setting.key), ": ", setting.key, " is ", value_as_yaml(setting),
+                           ", and the weights in ", folder, " (model.init_from) have ",
+                           value_as_yaml(*theirs.find(setting.key)), "; leave it out"));
+  }
+  complete_shape(config, stored);
 }
 
 }  // namespace inkling

@@ -1,4 +1,5 @@
-// What a run that goes on may change, and what it keeps of its first start.
+// What a run takes over from an earlier one: what of the settings may change when it goes on, what it keeps of its
+// first start, and the shape of a model that it starts from.
 #pragma once
 
 #include <cstdint>
@@ -53,5 +54,13 @@ Config without_auto(Config config, const Resolved& run);
 // Sets the member that the field names from the field's JSON. Returns false, and changes nothing, for a value that the
 // setting does not allow, and for auto.
 bool set_resolved_field(Resolved& resolved, const ResolvedField& field);
+
+// Completes the shape of a run that starts from a model: what the person left out of model:, or wrote as auto, becomes
+// what `stored` has. Throws an Error input for settings that do not fit together.
+void complete_shape(Config& config, const GptShape& stored);
+
+// Does so where the model's weights are in `folder`. Throws an Error input with the place of a setting that says
+// otherwise than `stored`; block_size may.
+void inherit_shape(Config& config, const GptShape& stored, const std::string& folder);
 
 }  // namespace inkling

@@ -1,5 +1,4 @@
-#include "config/schema.h"
-
+// The list of all settings for editors, shells and documents: the schema, the reference and the words of --help.
 #include <nlohmann/json.hpp>
 #include <variant>
 #include <vector>
@@ -7,7 +6,6 @@
 #include "base/strings.h"
 #include "config/config.h"
 #include "config/fields.h"
-#include "config/values.h"
 
 namespace inkling {
 namespace {
@@ -147,6 +145,21 @@ std::string type_of(const Text&) { return "TEXT"; }
 std::string type_of(const TextList&) { return "TEXT"; }
 std::string type_of(const PatternList&) { return "PATTERN"; }
 
+std::string default_for_reference(const Setting& setting) {
+  return setting.key == "data.source" ? "required" : "`" + value_as_yaml(setting) + "`";
+}
+
+constexpr std::string_view reference_head =
+    R"(A config is one YAML file with the sections below. A setting that is left out has its default; only `data.source`
+must be written. `--set section.key=value` overrides a setting (in a nested section `data.tokenizer.kind=byte`, several
+sources as `data.source=[a.txt,b.txt]`), and `--print-config` prints the result with every setting.
+
+"On resume" says what happens when a setting differs from the run that is resumed; to write what `auto` came to is no
+difference. *applies*: it is used from there on.
+*asks*: it changes the result, so it needs `--accept-changes`. *refused*: it means another model or other data, and
+`--fresh` starts a new run with it.
+)";
+
 }  // namespace
 
 std::string config_schema() {
@@ -169,6 +182,22 @@ std::string values_as_type(std::string_view key) {
   const Setting& setting = *list.find(std::string(key));
   const std::string type = std::visit([](const auto& allowed) { return type_of(allowed); }, setting.allowed);
   return setting.takes_auto ? "auto|" + type : type;
+}
+
+std::string config_reference() {
+  Config defaults;
+  const Settings list = all_settings(defaults);
+  std::string text(reference_head);
+  for (const Section& section : list.sections) {
+    text += str("\n### `", section.key, "`\n\n", section.about, "\n\n",
+                "| Setting | Default | Values | On resume | Meaning |\n|---|---|---|---|---|\n");
+    for (const Setting& setting : list.settings) {
+      if (section_of(setting.key) != section.key) continue;
+      text += str("| `", name_of(setting.key), "` | ", default_for_reference(setting), " | ", describe_allowed(setting),
+                  " | ", on_resume_word(setting.on_resume), " | ", setting.about, " |\n");
+    }
+  }
+  return text;
 }
 
 }  // namespace inkling

@@ -1,5 +1,4 @@
-#include "config/values.h"
-
+// The conversions of fields.h between a setting's value and what a file says.
 #include <algorithm>
 #include <optional>
 #include <variant>
@@ -7,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "config/numbers.h"
+#include "config/fields.h"
 
 namespace inkling {
 namespace {

@@ -1,6 +1,8 @@
 // A strict reader of the part of YAML that a config needs: sections, lists and one-line values, each with its place.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,5 +31,24 @@ struct YamlNode {
 // bound: duplicate keys, anchors and aliases, tags, directives, a second document, values over several lines, deep
 // nesting, control characters, more than 256 KiB.
 YamlNode parse_yaml(std::string_view text, std::string_view name);
+
+// Readers of numbers as YAML 1.2 writes them (numbers.cpp). They refuse what another reader could take for another
+// number.
+
+// A NumberReading holds either a value, or what is wrong with the text ("begins with 0 …; write 10").
+template <typename Number>
+struct NumberReading {
+  std::optional<Number> value;
+  std::string problem;
+};
+
+// Reads decimal digits with at most a minus in front.
+NumberReading<std::int64_t> read_whole_number(std::string_view text);
+
+// Reads a decimal fraction with or without exponent (3, 0.5, .5, 1e-3) that is finite and does not round to 0.
+NumberReading<double> read_real_number(std::string_view text);
+
+// Says whether a YAML reader could take this text, written without quotes, for a number, a truth value or nothing.
+bool looks_like_no_text(std::string_view text);
 
 }  // namespace inkling

@@ -14,9 +14,11 @@ namespace inkling {
 namespace {
 
 RuntimeConfig runtime_config(const LoadOptions& options) {
-  const std::vector<std::string> settings = {"runtime.device=" + options.device, "runtime.dtype=" + options.dtype,
-                                             str("runtime.threads=", options.threads ? str(*options.threads) : "auto")};
-  return parse_config("data: {source: none}", "options", settings).runtime;  // only its section runtime is used
+  Config config;
+  set_setting(config, "runtime.device", options.device, "device");
+  set_setting(config, "runtime.dtype", options.dtype, "dtype");
+  set_setting(config, "runtime.threads", options.threads ? str(*options.threads) : "auto", "threads");
+  return config.runtime;
 }
 
 SamplingSettings sampling_settings(const SampleOptions& options, const GenerationConfig& defaults) {

@@ -72,12 +72,12 @@ at::Device resolve_device(const std::optional<DeviceChoice>& wanted) {
     return at::kCPU;
   }
   if (!why_not.empty()) {
-    throw Error::environment(str("runtime.device is ", device_text(*wanted), ", but no GPU can be used: ", why_not,
-                                 "; set runtime.device to cpu or auto"));
+    throw Error::environment(str("the device ", device_text(*wanted),
+                                 " is asked for, but no GPU can be used: ", why_not, "; choose cpu or auto"));
   }
   const int index = wanted->index.value_or(0), count = static_cast<int>(at::getNumGPUs());
   if (index >= count) {
-    throw Error::environment(str("runtime.device is ", device_text(*wanted), ", but this machine has ", count,
+    throw Error::environment(str("the device ", device_text(*wanted), " is asked for, but this machine has ", count,
                                  count == 1 ? " GPU: cuda:0" : " GPUs, counted from cuda:0"));
   }
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));

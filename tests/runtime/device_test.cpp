@@ -86,7 +86,7 @@ TEST(Runtime, TrainingWithFusedKernelsInBfloat16IsRefusedSayingWhatToWrite) {
 TEST(Runtime, AGpuThatIsNotThereIsTheEnvironmentsFault) {
   const Error error = refusal({.device = DeviceChoice{.cuda = true, .index = 99}});
   EXPECT_EQ(error.kind(), ErrorKind::environment);
-  EXPECT_NE(error.message().find("runtime.device is cuda:99"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("the device cuda:99"), std::string::npos) << error.message();
   EXPECT_NE(error.message().find(why_no_cuda()), std::string::npos) << error.message();
 }
 
