@@ -11,7 +11,7 @@
 
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/load_model.h"
+#include "checkpoint/model_weights.h"
 #include "config/config.h"
 #include "data/grammar.h"
 #include "generate/decoder.h"

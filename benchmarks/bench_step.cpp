@@ -17,8 +17,7 @@
 #include "runtime/cpu_memory.h"
 #include "runtime/device.h"
 #include "runtime/speed.h"
-#include "train/fit.h"
-#include "train/memory.h"
+#include "train/resources.h"
 #include "train/trainer.h"
 
 namespace {

@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "base/paths.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/load_model.h"
+#include "checkpoint/model_weights.h"
 #include "model_flags.h"
 #include "program.h"
 #include "text/prompts.h"

@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "base/paths.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/load_model.h"
+#include "checkpoint/model_weights.h"
 #include "config/config.h"
 #include "data/dataset.h"
 #include "data/windows.h"
@@ -109,7 +109,8 @@ int evaluate(int argc, char** argv) {
   check_flags(flags);
   const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
   Config config = find_config(flags, folder);
-  if (config.model.init_from && holds_tokenizer(folder)) inherit_tokenizer(config, folder);
+  if (config.model.init_from && holds_tokenizer(folder))
+    inherit_tokenizer(config, folder, load_tokenizer(folder).get());
   replace_missing_tokenizer(config.data.tokenizer, folder);
   const LoadedModel model = load_model(folder, flags.model);
   const PrintSettings settings{.json = flags.json,

@@ -2,7 +2,7 @@
 // it stopped.
 #include "config/config.h"
 #include "program.h"
-#include "train/initial_model.h"
+#include "train/start.h"
 #include "train/train.h"
 
 int main(int argc, char** argv) {
@@ -33,6 +33,12 @@ int main(int argc, char** argv) {
     }
     options.config_path = flags.config;
     options.dry_run = flags.dry_run;
-    return inkling::train(config, options);
+    try {
+      return inkling::train(config, options);
+    } catch (const inkling::CannotGoOn& error) {
+      throw inkling::Error::input(inkling::str(error.message(),
+                                               error.lacks_consent() ? "; --accept-changes goes on all the same" : "",
+                                               "; --fresh starts over beside it, in a new folder"));
+    }
   });
 }

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "checkpoint/load_model.h"
+#include "checkpoint/model_weights.h"
 #include "config/config.h"
 #include "runtime/device.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "attend/attended_text.h"
-#include "checkpoint/load_model.h"
+#include "checkpoint/model_weights.h"
 #include "text/prompts.h"
 
 namespace inkling {

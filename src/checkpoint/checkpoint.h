@@ -8,8 +8,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "config/config.h"
 #include "config/resume_policy.h"
 #include "model/arena.h"
@@ -19,7 +21,7 @@
 
 namespace inkling {
 
-// Evaluations in a row that show overfitting until it is said (train/overfitting.h).
+// Evaluations in a row that show overfitting until it is said (train/evaluation.h).
 inline constexpr std::int64_t overfitting_seen = 3;
 
 // What state.json holds: everything the next step depends on that is not a tensor.
@@ -40,7 +42,20 @@ struct TrainingState {
 
 // The advice in the message of a run that has diverged.
 inline constexpr std::string_view diverged_advice =
-    "Try a lower optimizer.learning_rate, a longer schedule.warmup_steps or optimizer.grad_clip: 1.0, with --fresh";
+    "Start over with a lower optimizer.learning_rate, a longer schedule.warmup_steps or optimizer.grad_clip: 1.0";
+
+// An Error input of a run that cannot go on as it is: a new one can start beside it, or, where consent is all that
+// lacks, this one all the same. The program says how.
+class CannotGoOn : public Error {
+ public:
+  explicit CannotGoOn(std::string message, bool lacks_consent = false)
+      : Error(ErrorKind::input, std::move(message)), lacks_consent_(lacks_consent) {}
+
+  bool lacks_consent() const { return lacks_consent_; }
+
+ private:
+  bool lacks_consent_;
+};
 
 // Records a validation loss of the step that the state belongs to; returns whether it is the best so far, which a loss
 // that is not finite never is.

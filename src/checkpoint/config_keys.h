@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint/model_config.h"
+#include "config/model_shape.h"
 #include "formats/json_fields.h"
 
 namespace inkling {
@@ -33,5 +34,23 @@ char letter_of(Family family);  // in ConfigKey::families
 // Throws Error input naming a fixed key that has another value. Returns the keys that the family is not known to have;
 // a key that is null counts as absent.
 std::vector<std::string> check_config_keys(const JsonFields& config, Family family);
+
+// Hugging Face's names for activations.
+struct NamedActivation {
+  std::string_view name;
+  Activation activation;
+};
+// The first name of an activation is the one that is written.
+inline constexpr NamedActivation plain_activations[] = {
+    {"gelu_new", Activation::gelu_tanh},         {"gelu_pytorch_tanh", Activation::gelu_tanh},
+    {"gelu_fast", Activation::gelu_tanh},        {"gelu_accurate", Activation::gelu_tanh},
+    {"gelu_python_tanh", Activation::gelu_tanh}, {"gelu", Activation::gelu},
+    {"gelu_python", Activation::gelu},           {"relu", Activation::relu},
+    {"relu2", Activation::relu_squared}};
+// The gated ones are named by what is done to the gates.
+inline constexpr NamedActivation gated_activations[] = {{"silu", Activation::swiglu},
+                                                        {"swish", Activation::swiglu},
+                                                        {"gelu", Activation::geglu},
+                                                        {"gelu_python", Activation::geglu}};
 
 }  // namespace inkling

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "checkpoint/activation_names.h"
 #include "checkpoint/config_keys.h"
 #include "config/limits.h"
 #include "formats/json_fields.h"

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/tensor_files.h"
+#include "checkpoint/file_tensors.h"
 #include "formats/safetensors.h"
 
 namespace inkling {

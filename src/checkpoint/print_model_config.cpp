@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/strings.h"
-#include "checkpoint/activation_names.h"
+#include "checkpoint/config_keys.h"
 #include "checkpoint/model_config.h"
 
 namespace inkling {

@@ -35,4 +35,14 @@ void write_state(const std::filesystem::path& folder, const TrainingState& state
 // Accepts only what is as it was written: throws Error input naming file and field, or NewerVersion.
 StateFile read_state(const std::filesystem::path& folder);
 
+// How a checkpoint is compared with what was saved.
+enum class Look {
+  quick,    // at the size of every file, which a run can afford at each save
+  thorough  // at every byte
+};
+
+// Returns the checkpoint's state if everything else is as it was saved. Throws Error input naming the first file that
+// is not, and Error environment if it cannot be read.
+TrainingState check_files(const std::filesystem::path& folder, Look look);
+
 }  // namespace inkling

@@ -146,7 +146,7 @@ struct RuntimeConfig {
   std::optional<Dtype> dtype = {};
   std::optional<std::int64_t> threads = {};  // auto: what base/thread_choice.h allows
   std::optional<Kernels> kernels = {};
-  std::optional<double> memory_limit_gib = {};  // auto: what train/fit.h makes of what is free
+  std::optional<double> memory_limit_gib = {};  // auto: what train/resources.h makes of what is free
   bool deterministic = true;
 };
 

@@ -61,7 +61,7 @@ Job examine(const DataConfig& config, const PrepareOptions& options) {
   Corpus corpus = examine_corpus(config);
   refuse_too_many(corpus);
   refuse_single_document(config, corpus);
-  auto settings = deciding_settings(config, corpus);
+  auto settings = deciding_settings(config, corpus, options.named);
   fs::path folder = choose_folder(config, settings);
   return {config, options, std::move(corpus), std::move(settings), std::move(folder)};
 }

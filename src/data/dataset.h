@@ -20,7 +20,8 @@ struct PrepareOptions {
   bool verify = false;          // compare contents even where size, time and inode of the sources agree
   bool dry_run = false;         // check that everything could be read, write nothing
   std::uint64_t max_shard_tokens = max_tokens_per_shard;
-  std::size_t threads = 0;  // that encode; 0: as `auto` (base/thread_choice.h). The tokens are the same
+  std::size_t threads = 0;           // that encode; 0: as `auto` (base/thread_choice.h). The tokens are the same
+  const Tokenizer* named = nullptr;  // what data.tokenizer.from names, where it is open already
   // It is called with Dataset::hash before an older data set is replaced, and may refuse the new one with an Error. A
   // dry run that would have to train a vocabulary first does not call it.
   std::function<void(const std::string& hash)> check_hash = [](const std::string&) {};

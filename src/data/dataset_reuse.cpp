@@ -102,7 +102,8 @@ void check_shards(const SplitSummary& split, std::uint64_t vocab_size, const fs:
 
 }  // namespace
 
-std::map<std::string, std::string> deciding_settings(const DataConfig& config, const Corpus& corpus) {
+std::map<std::string, std::string> deciding_settings(const DataConfig& config, const Corpus& corpus,
+                                                     const Tokenizer* named) {
   std::map<std::string, std::string> settings;
   settings["encoding_version"] = encoding_version;
   settings["data.source"] = list_text(config.source);
@@ -126,7 +127,9 @@ std::map<std::string, std::string> deciding_settings(const DataConfig& config, c
   }
   settings["data.tokenizer.kind"] = word_of(config.tokenizer.kind);
   if (config.tokenizer.pattern) settings["data.tokenizer.pattern"] = word_of(*config.tokenizer.pattern);
-  if (config.tokenizer.from) settings["data.tokenizer.from"] = identify_tokenizer_source(config.tokenizer);
+  if (config.tokenizer.from) {
+    settings["data.tokenizer.from"] = named != nullptr ? named->hash() : identify_tokenizer_source(config.tokenizer);
+  }
   if (!tokenizer_learns(config.tokenizer)) return settings;
   settings["data.tokenizer.vocab_size"] = str(config.tokenizer.vocab_size);
   if (config.tokenizer.kind == TokenizerKind::sentencepiece) {

@@ -13,7 +13,8 @@
 namespace inkling {
 
 // Only the settings that decide the tokens of this corpus: changing another one makes nothing out of date.
-std::map<std::string, std::string> deciding_settings(const DataConfig& config, const Corpus& corpus);
+std::map<std::string, std::string> deciding_settings(const DataConfig& config, const Corpus& corpus,
+                                                     const Tokenizer* named = nullptr);
 
 // The folder that data.dir names; for auto data/<name of the first source>-<tokenizer>-<hash of the settings>.
 std::filesystem::path choose_folder(const DataConfig& config, const std::map<std::string, std::string>& settings);

@@ -9,10 +9,8 @@
 #include "model/parameters.h"
 #include "optim/muon.h"
 #include "optim/optimizer.h"
-#include "train/fit.h"
-#include "train/initial_model.h"
-#include "train/memory.h"
-#include "train/room.h"
+#include "train/resources.h"
+#include "train/start.h"
 
 namespace inkling::doctor {
 namespace {

@@ -19,7 +19,7 @@
 #include "doctor/forecast.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/speed.h"
-#include "train/fit.h"
+#include "train/resources.h"
 #include "train/trainer.h"
 
 namespace inkling::doctor {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/load_model.h"
+#include "checkpoint/model_weights.h"
 #include "evaluate/score.h"
 #include "formats/eval_file.h"
 #include "model/model.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/load_model.h"
+#include "checkpoint/model_weights.h"
 #include "evaluate/score.h"
 
 namespace inkling {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/load_model.h"
+#include "checkpoint/model_weights.h"
 #include "generate/sampler.h"
 #include "text/prompts.h"
 

@@ -3,7 +3,7 @@
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/generation_config.h"
-#include "checkpoint/load_model.h"
+#include "checkpoint/model_weights.h"
 #include "config/config.h"
 #include "generate/generator.h"
 #include "library/open_model.h"

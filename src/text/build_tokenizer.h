@@ -46,8 +46,9 @@ bool names_tokenizer(const Config& config);
 void require_model(const std::filesystem::path& init_from);
 
 // Makes the tokenizer of a model that the run starts from data.tokenizer.from, unless the person names another. Throws
-// Error input if the folder holds none and nobody names one, and if data.tokenizer.kind says otherwise.
-void inherit_tokenizer(Config& config, const std::filesystem::path& folder);
+// Error input if the folder holds none and nobody names one, and if data.tokenizer.kind says otherwise. `held`: what
+// the folder holds; null: none.
+void inherit_tokenizer(Config& config, const std::filesystem::path& folder, const Tokenizer* held);
 
 // Lets data.tokenizer.from be `checkpoint`, which has the same tokenizer, where what it names is gone by now.
 void replace_missing_tokenizer(TokenizerConfig& config, const std::filesystem::path& checkpoint);

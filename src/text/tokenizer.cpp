@@ -153,16 +153,16 @@ void require_model(const std::filesystem::path& init_from) {
                          "; auto means new weights"));
 }
 
-void inherit_tokenizer(Config& config, const std::filesystem::path& folder) {
+void inherit_tokenizer(Config& config, const std::filesystem::path& folder, const Tokenizer* held) {
   TokenizerConfig& tokenizer = config.data.tokenizer;
   if (tokenizer.from || source_kind(config.data) == SourceKind::token_files) return;
-  if (!holds_tokenizer(folder)) {
+  if (held == nullptr) {
     if (names_tokenizer(config)) return;
     throw Error::input(str(folder.string(),
                            " (model.init_from) holds no tokenizer; name the one that its weights were trained with in "
                            "data.tokenizer, such as {kind: bpe, from: gpt2}"));
   }
-  const std::string kind = load_tokenizer(folder)->kind();
+  const std::string kind(held->kind());
   const auto place = config.written.find("data.tokenizer.kind");
   if (place && kind != word_of(tokenizer.kind)) {
     throw Error::input(str(*place, ": data.tokenizer.kind is ", word_of(tokenizer.kind), ", and ", folder.string(),

@@ -8,15 +8,14 @@
 #include "base/strings.h"
 #include "base/thread_choice.h"
 #include "checkpoint/model_config.h"
+#include "checkpoint/model_weights.h"
 #include "config/config.h"
 #include "model/model.h"
 #include "runtime/cpu_memory.h"
 #include "text/build_tokenizer.h"
-#include "train/fit.h"
-#include "train/memory.h"
+#include "train/evaluation.h"
 #include "train/report.h"
-#include "train/room.h"
-#include "train/samples.h"
+#include "train/resources.h"
 
 namespace inkling {
 namespace {
@@ -26,8 +25,8 @@ void warn_of_threads(std::int64_t before) {
   const auto [threads, limit, ignored] = choose_threads(ThreadUse::arithmetic, find_thread_limits());
   if (threads >= before) return;
   log_warning(str("runtime.threads: auto stays ", before, ", as when the run began, and would be ", threads, " here",
-                  limit.empty() ? "" : str(" (", limit, ")"), "; --set runtime.threads=", threads,
-                  " --accept-changes goes on with other bits, and faster"));
+                  limit.empty() ? "" : str(" (", limit, ")"), "; runtime.threads: ", threads,
+                  " would go on with other bits, and faster"));
 }
 
 // `auto` settings keep the meaning they had when the run began, where this machine allows it.
@@ -76,29 +75,6 @@ Config with_micro_batch_size(const Config& asked, const GptShape& shape, const R
   return config;
 }
 
-// Prepares the data, which must be those that the run began with.
-Dataset prepare(const Config& asked, const TrainOptions& options, const std::optional<Resume>& resume,
-                const std::filesystem::path& run) {
-  const auto check_hash = [&](const std::string& hash) {
-    if (!resume || resume->state.data_hash == hash) return;
-    throw Error::input(str("the text of data.source is not what the run in ", run.string(),
-                           " was trained on; bring the old text back, or start over beside it with --fresh"));
-  };
-  DataConfig data = asked.data;
-  if (resume) replace_missing_tokenizer(data.tokenizer, resume->checkpoint);
-  return prepare_dataset(data,
-                         {.block_size = asked.model.block_size, .dry_run = options.dry_run, .check_hash = check_hash});
-}
-
-// Returns how many tokens the model has: as many as its data, or more, if it starts from one that has more.
-std::uint64_t count_tokens(const Dataset& dataset, const std::optional<InitialModel>& initial,
-                           const std::optional<Resume>& resume) {
-  if (resume) return static_cast<std::uint64_t>(read_model_config(resume->checkpoint).shape.vocab_size);
-  const std::uint64_t of_tokenizer = dataset.tokenizer ? dataset.tokenizer->vocab_size() : 0;
-  const std::uint64_t of_model = initial ? static_cast<std::uint64_t>(initial->shape.vocab_size) : 0;
-  return std::max({dataset.vocab_size, of_tokenizer, of_model});
-}
-
 // Returns "full, local 128 in turn", and what of it a person may not have meant; nothing where all layers are full.
 std::string describe_attention(const GptShape& shape) {
   const std::vector<std::string> texts = pattern_texts(shape.patterns);
@@ -121,14 +97,14 @@ bool is_finished(const Resume& resume, const TrainingConfig& asked) {
   if (state.reports_due) return false;
   if (state.step >= asked.max_steps) {
     log_info(str("this run is finished: ", state.step, " steps are done, and training.max_steps is ", asked.max_steps,
-                 ". Raise training.max_steps to go on, or give --fresh to start over"));
+                 ". Raise training.max_steps to go on, or start over beside it"));
     return true;
   }
   const auto reached = [&](std::int64_t patience) { return patience > 0 && state.evaluations_since_best >= patience; };
   if (!reached(resume.patience) || !reached(asked.stop_when.patience)) return false;
   if (asked.max_steps > resume.max_steps) return false;
   log_info(str("this run stopped early, after ", state.step, " steps: ", describe_standstill(state),
-               ". Raise training.stop_when.patience or training.max_steps to go on, or give --fresh to start over"));
+               ". Raise training.stop_when.patience or training.max_steps to go on, or start over beside it"));
   return true;
 }
 
@@ -155,42 +131,106 @@ std::string describe_optimizer(const OptimizerConfig& optimizer, const Parameter
   return words;
 }
 
+PrepareOptions prepare_options(const Config& asked, const TrainOptions& options) {
+  PrepareOptions prepare;
+  prepare.block_size = asked.model.block_size;
+  prepare.dry_run = options.dry_run;
+  return prepare;
+}
+
+// Returns how many tokens a model for the data has.
+std::uint64_t count_tokens(const Dataset& dataset) {
+  return std::max(dataset.vocab_size, dataset.tokenizer ? dataset.tokenizer->vocab_size() : 0);
+}
+
+RunPlan plan_new_run(const Config& asked, const TrainOptions& options) {
+  RunPlan plan;
+  plan.asked = asked;
+  plan.runtime = resolve_runtime(asked.runtime);
+  plan.dataset = prepare_dataset(asked.data, prepare_options(asked, options));
+  plan.shape = shape_from(asked.model, count_tokens(plan.dataset));
+  return plan;
+}
+
+// The model gives its shape and its tokenizer, unless the person names another, whose tokens must mean the same to it.
+RunPlan plan_from_weights(const Config& asked, const TrainOptions& options) {
+  RunPlan plan;
+  plan.runtime = resolve_runtime(asked.runtime);
+  InitialModel& model = plan.initial.emplace(find_initial_model(asked.model).value());
+  plan.asked = inherit_model(asked, model);
+  PrepareOptions prepare = prepare_options(plan.asked, options);
+  const bool takes_its_tokenizer = plan.asked.data.tokenizer.from == model.folder.string();
+  if (takes_its_tokenizer) prepare.named = model.tokenizer.get();
+  plan.dataset = prepare_dataset(plan.asked.data, prepare);
+  if (!plan.dataset.tokenizer) {
+    plan.dataset.tokenizer = std::move(model.tokenizer);
+  } else if (!takes_its_tokenizer) {
+    require_same_tokens(*plan.dataset.tokenizer, model);
+  }
+  const auto of_model = static_cast<std::uint64_t>(model.shape.vocab_size);
+  plan.shape = shape_from(plan.asked.model, std::max(count_tokens(plan.dataset), of_model));
+  return plan;
+}
+
+// The data must be those that the run began with, and the machine's settings stay as far as this machine allows it.
+RunPlan plan_resumed_run(Resume resume, const Config& asked, const TrainOptions& options, const fs::path& run) {
+  RunPlan plan;
+  plan.asked = asked;
+  plan.runtime = resume_runtime(asked.runtime, resume.state.resolved);
+  DataConfig data = asked.data;
+  replace_missing_tokenizer(data.tokenizer, resume.checkpoint);
+  PrepareOptions prepare = prepare_options(asked, options);
+  prepare.check_hash = [&](const std::string& hash) {
+    if (resume.state.data_hash == hash) return;
+    throw CannotGoOn(str("the text of data.source is not what the run in ", run.string(),
+                         " was trained on; bring the old text back"));
+  };
+  plan.dataset = prepare_dataset(data, prepare);
+  if (!plan.dataset.tokenizer && holds_tokenizer(resume.checkpoint)) {
+    plan.dataset.tokenizer = load_tokenizer(resume.checkpoint);
+  }
+  plan.shape = shape_from(asked.model, static_cast<std::uint64_t>(read_shape(resume.checkpoint).vocab_size));
+  plan.resume = std::move(resume);
+  return plan;
+}
+
+// Decides how documents are kept apart, and throws where the data has nothing to draw samples or documents from.
+void check_texts(RunPlan& plan, const TrainOptions& options) {
+  const Dataset& dataset = plan.dataset;
+  if (options.dry_run && dataset.train.tokens == 0) return;  // its tokenizer is trained first
+  check_sampling(plan.asked.sampling, dataset.tokenizer.get());
+  plan.separator = document_separator(plan.asked.data.documents, dataset.tokenizer.get());
+  if (!plan.separator || dataset.train.shards.empty()) return;
+  require_documents({dataset.train.shards, dataset.vocab_size, dataset.train.layout}, *plan.separator,
+                    plan.asked.data.documents);
+}
+
+DiskNeed find_disk_need(const RunPlan& plan, const fs::path& run) {
+  const std::int64_t done = plan.resume ? plan.resume->state.step : 0;
+  const std::int64_t steps = std::max<std::int64_t>(plan.config.training.max_steps - done, 0);  // reports may be left
+  return {.run_bytes = run_folder_bytes(plan.config, plan.shape, steps, bytes_below(run / "checkpoints")),
+          .token_bytes = plan.dataset.bytes_to_write,
+          .run_disk = disk_space(run),
+          .data_disk = disk_space(plan.dataset.folder)};
+}
+
 }  // namespace
 
 std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& options, const fs::path& run) {
   Config asked = written;
-  auto resume = find_resume(run, asked, options.accept_changes);
+  std::optional<Resume> resume = find_resume(run, asked, options.accept_changes);
   if (resume && is_finished(*resume, asked.training)) return std::nullopt;
   if (resume) renew_patience(*resume, asked.training);
-  const Runtime resolved =
-      resume ? resume_runtime(asked.runtime, resume->state.resolved) : resolve_runtime(asked.runtime);
-  const auto initial = resume ? std::nullopt : find_initial_model(asked.model);
-  if (initial) asked = inherit_model(asked, *initial);
-  Dataset dataset = prepare(asked, options, resume, run);
-  const bool has_its_tokenizer = initial && asked.data.tokenizer.from == initial->folder.string();
-  if (initial && dataset.tokenizer && !has_its_tokenizer) require_same_tokens(*dataset.tokenizer, *initial);
-  const fs::path model = resume ? resume->checkpoint : initial ? initial->folder : fs::path();
-  if (!dataset.tokenizer && !model.empty() && holds_tokenizer(model)) dataset.tokenizer = load_tokenizer(model);
-  const bool waits_for_tokenizer = options.dry_run && dataset.train.tokens == 0;  // which is trained first
-  if (!waits_for_tokenizer) check_sampling(asked.sampling, dataset.tokenizer.get());
-  const auto separator =
-      waits_for_tokenizer ? std::nullopt : document_separator(asked.data.documents, dataset.tokenizer.get());
-  if (separator && !dataset.train.shards.empty()) {
-    require_documents({dataset.train.shards, dataset.vocab_size, dataset.train.layout}, *separator,
-                      asked.data.documents);
-  }
+  RunPlan plan = resume                  ? plan_resumed_run(*std::move(resume), asked, options, run)
+                 : asked.model.init_from ? plan_from_weights(asked, options)
+                                         : plan_new_run(asked, options);
+  check_texts(plan, options);
   reuse_cpu_memory();
-  const GptShape shape = shape_from(asked.model, count_tokens(dataset, initial, resume));
-  const Runtime runtime = runtime_for(shape, resolved);  // refuses here where the GPU's library is missing
-  check_recompute({.dropout = asked.model.dropout, .recompute = asked.training.recompute}, runtime);
-  return RunPlan{.asked = asked,
-                 .config = with_micro_batch_size(asked, shape, runtime, resume),
-                 .resume = resume,
-                 .runtime = runtime,
-                 .initial = initial,
-                 .dataset = std::move(dataset),
-                 .shape = shape,
-                 .separator = separator};
+  plan.runtime = runtime_for(plan.shape, plan.runtime);  // refuses here where the GPU's library is missing
+  check_recompute({.dropout = plan.asked.model.dropout, .recompute = plan.asked.training.recompute}, plan.runtime);
+  plan.config = with_micro_batch_size(plan.asked, plan.shape, plan.runtime, plan.resume);
+  plan.disk = find_disk_need(plan, run);
+  return plan;
 }
 
 void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
@@ -223,7 +263,7 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
                plan.runtime.dtype_name(), ", ", word_of(plan.runtime.kernels), " kernels; ",
                describe_memory(
                    training_memory(plan.config, shape, plan.runtime, plan.config.training.micro_batch_size.value()))));
-  log_info(str("writes to ", run.string(), ": ", describe_room(plan, run)));
+  log_info(str("writes to ", run.string(), ": ", describe_room(plan.disk)));
 }
 
 }  // namespace inkling

@@ -7,8 +7,9 @@
 #include "config/config.h"
 #include "data/dataset.h"
 #include "model/model.h"
-#include "train/initial_model.h"
+#include "train/resources.h"
 #include "train/run_folder.h"
+#include "train/start.h"
 
 namespace inkling {
 
@@ -20,7 +21,8 @@ struct RunPlan {
   std::optional<InitialModel> initial;  // of a new run that starts from weights
   Dataset dataset;  // ready token files come with the tokenizer of what the run starts from, if that has one
   GptShape shape;
-  std::optional<Token> separator;  // in front of documents that are kept apart: none for data.documents: join
+  std::optional<Token> separator = {};  // in front of documents that are kept apart: none for data.documents: join
+  DiskNeed disk;
 };
 
 // Prepares the data and plans the run in folder `run`. Returns none, after saying so, if all its steps are done. Errors

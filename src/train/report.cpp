@@ -17,6 +17,7 @@
 #include "base/system_files.h"
 #include "base/terminal_text.h"
 #include "formats/json_fields.h"
+#include "train/board.h"
 
 namespace inkling {
 namespace {
@@ -65,11 +66,12 @@ void drop_reports_from_log(const std::filesystem::path& log, std::int64_t steps_
 }
 
 Report::Report(const std::filesystem::path& log, std::int64_t steps_done, std::int64_t max_steps,
-               double flops_per_token, double peak_flops)
+               double flops_per_token, double peak_flops, Board* board)
     : path_(log),
       max_steps_(max_steps),
       flops_per_token_(flops_per_token),
       peak_flops_(peak_flops),
+      board_(board),
       since_(std::chrono::steady_clock::now()) {
   drop_lines_after(log, steps_done, true);
   log_ = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
@@ -100,6 +102,7 @@ void Report::append(const std::string& json_line) {
 
 void Report::sync() {
   if (::fsync(log_) != 0) throw_write_error("write", path_, errno);
+  if (board_ != nullptr) board_->sync();
 }
 
 void Report::step_done(std::int64_t step, std::int64_t tokens) {
@@ -156,30 +159,37 @@ void Report::log_evaluation(std::int64_t step, double train_loss, const Validati
   }
   say(line + (is_best ? "  (best so far)" : ""));
   append(json.dump());
+  if (board_ != nullptr) board_->show_evaluation(step, train_loss, validation);
 }
 
-void Report::log_sample(std::int64_t step, const DrawnSample& sample, std::uint64_t seed) {
-  say(str("step ", step, "/", max_steps_, "  sample: ", for_terminal(sample.prompt + sample.text)));
-  append(Json({{"step", step}, {"sample", {{"prompt", sample.prompt}, {"text", sample.text}, {"seed", seed}}}}).dump());
+void Report::log_samples(std::int64_t step, const DrawnSamples& drawn, std::uint64_t seed) {
+  if (!drawn.why_none.empty()) say(str("step ", step, ": no sample, because ", drawn.why_none));
+  for (std::size_t i = 0; i < drawn.samples.size(); ++i) {
+    const DrawnSample& sample = drawn.samples[i];
+    say(str("step ", step, "/", max_steps_, "  sample: ", for_terminal(sample.prompt + sample.text)));
+    append(
+        Json({{"step", step}, {"sample", {{"prompt", sample.prompt}, {"text", sample.text}, {"seed", seed}}}}).dump());
+    if (board_ != nullptr) board_->show_sample(step, i + 1, sample);
+  }
 }
 
-std::string Report::log_overfitting(const TrainingState& state) {
+void Report::log_overfitting(const TrainingState& state) {
   const std::string line =
       str("overfitting: the validation loss has risen since step ", state.best_step, " (",
           format_fixed(*state.best_val_loss, 4), "), while the training loss fell; more text, a smaller model or more ",
           "model.dropout helps, and training.stop_when.patience ends such a run");
   say(str("step ", state.step, "/", max_steps_, "  ", line));
   append(Json({{"step", state.step}, {"event", "overfitting"}, {"since", state.best_step}}).dump());
-  return line;
+  if (board_ != nullptr) board_->show_event(state.step, line);
 }
 
-std::string Report::log_early_stop(const TrainingState& state) {
+void Report::log_early_stop(const TrainingState& state) {
   const std::string line = str("stops early: ", describe_standstill(state), " (training.stop_when.patience)");
   say(str("step ", state.step, "/", max_steps_, "  ", line));
   Json json = {{"step", state.step}, {"event", "stopped_early"}, {"best_step", state.best_step}};
   json["best_val_loss"] = state.best_val_loss ? Json(*state.best_val_loss) : Json();
   append(json.dump());
-  return line;
+  if (board_ != nullptr) board_->show_event(state.step, line);
 }
 
 std::string describe_standstill(const TrainingState& state) {

@@ -9,16 +9,10 @@
 
 #include "base/progress.h"
 #include "checkpoint/checkpoint.h"
-#include "train/samples.h"
+#include "train/evaluation.h"
 #include "train/trainer.h"
 
 namespace inkling {
-
-struct ValidationLoss {
-  double loss = 0;                                     // nats per token
-  std::optional<double> best_possible = std::nullopt;  // on the same text, if a grammar wrote it
-  std::optional<double> of_average = std::nullopt;     // the loss of the averaged weights, with training.ema
-};
 
 // How fast training has been since the last line.
 struct Pace {
@@ -33,6 +27,9 @@ std::string describe_standstill(const TrainingState& state);
 // has still to make the evaluation and the samples of that step will write them again.
 void drop_reports_from_log(const std::filesystem::path& log, std::int64_t steps_done);
 
+class Board;
+
+// Says what happens on the console, in log.jsonl and, where there is one, on TensorBoard's board.
 class Report {
  public:
   // While it lives, time passes that no step takes, and does not count for the pace.
@@ -50,8 +47,9 @@ class Report {
 
   // Appends to `log`, from which lines after `steps_done` are dropped first: a run that was cut off after its last
   // checkpoint makes those steps again. flops_per_token and peak_flops give the MFU; with a peak of 0 there is none.
+  // board: may be null, and must outlive it.
   Report(const std::filesystem::path& log, std::int64_t steps_done, std::int64_t max_steps, double flops_per_token,
-         double peak_flops);
+         double peak_flops, Board* board = nullptr);
   ~Report();
   Report(const Report&) = delete;
   Report& operator=(const Report&) = delete;
@@ -59,11 +57,11 @@ class Report {
   void step_done(std::int64_t step, std::int64_t tokens);  // moves the bar on a terminal
   Pace log_step(std::int64_t step, const StepResult& result, double total_seconds);
   void log_evaluation(std::int64_t step, double train_loss, const ValidationLoss& validation, bool is_best);
-  void log_sample(std::int64_t step, const DrawnSample& sample, std::uint64_t seed);
-  // What happened at a step, said and logged; each returns the line that was said.
-  std::string log_overfitting(const TrainingState& state);
-  std::string log_early_stop(const TrainingState& state);
-  void sync();                        // puts every line so far on the disk; to be called before a checkpoint
+  void log_samples(std::int64_t step, const DrawnSamples& drawn, std::uint64_t seed);
+  // What happened at a step.
+  void log_overfitting(const TrainingState& state);
+  void log_early_stop(const TrainingState& state);
+  void sync();                        // puts all that was logged on the disk; to be called before a checkpoint
   void say(const std::string& line);  // prints a plain line without breaking the bar
 
  private:
@@ -73,6 +71,7 @@ class Report {
   std::filesystem::path path_;
   std::int64_t max_steps_;
   double flops_per_token_, peak_flops_;
+  Board* board_;
   std::int64_t tokens_since_ = 0, steps_since_ = 0;
   double seconds_per_step_ = 0;
   std::chrono::steady_clock::time_point since_;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <ctime>
 
 #include "base/error.h"
@@ -15,10 +14,8 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "base/system_files.h"
-#include "config/resume_policy.h"
-#include "optim/schedule.h"
-#include "train/event_files.h"
-#include "train/initial_model.h"
+#include "formats/event_file.h"
+#include "train/board.h"
 
 namespace inkling {
 namespace {
@@ -68,16 +65,6 @@ int take_lock(int lock) {
   return 0;
 }
 
-// To write what `auto` came to is no change.
-std::vector<ConfigChange> find_changes(const Config& before, const Config& after, const Resolved& run) {
-  std::vector<ConfigChange> changes = compare_configs(before, after);
-  const std::vector<ConfigChange> meant = compare_configs(without_auto(before, run), without_auto(after, run));
-  std::erase_if(changes, [&](const ConfigChange& change) {
-    return std::none_of(meant.begin(), meant.end(), [&](const auto& other) { return other.key == change.key; });
-  });
-  return changes;
-}
-
 }  // namespace
 
 RunFolder::RunFolder(const fs::path& path, bool dry_run) : path_(path) {
@@ -98,7 +85,7 @@ void RunFolder::hold(const fs::path& lock) {
   const int code = take_lock(lock_);
   if (code == EWOULDBLOCK) {
     throw Error::input(str("another process is training in ", path_.string(), describe_holder(lock_),
-                           "; stop it first, or choose another folder with --out"));
+                           "; stop it first, or choose another folder"));
   }
   if (has_no_locks(code)) {
     log_warning(str("the file system of ", path_.string(), " has no locks (", errno_text(code),
@@ -122,65 +109,13 @@ RunFolder::~RunFolder() {
 fs::path choose_run_folder(const TrainOptions& options) {
   fs::path wanted = options.out.empty() ? fs::path("runs") / options.config_path.stem() : options.out;
   if (is_there(wanted) && !is_folder(wanted)) {
-    throw Error::input(str(wanted.string(), " is a file; name a folder with --out"));
+    throw Error::input(str(wanted.string(), " is a file; name a folder for the run"));
   }
   if (!options.fresh || is_unused(wanted)) return wanted;
   for (int number = 2;; ++number) {
     fs::path next = str(wanted.string(), "-", number);
     if (is_unused(next)) return next;
   }
-}
-
-std::optional<Resume> find_resume(const fs::path& run, Config& config, bool accept_changes) {
-  const std::optional<fs::path> newest = newest_checkpoint(run);
-  if (!newest) return std::nullopt;
-  Config before = load_kept_config(*newest / "config.yaml", {});
-  const TrainingState state = load_state(*newest);
-  // Older versions wrote the batch size where auto stands now.
-  const bool was_whole = before.training.micro_batch_size == before.training.batch_size;
-  if (state.resolved.micro_batch_size == 0 && !config.training.micro_batch_size && was_whole) {
-    before.training.micro_batch_size.reset();
-  }
-  if (config.model.init_from) config = inherit_settings(std::move(config), before);
-  check_changes(before, config, state.resolved, accept_changes);
-  if (const std::string rates = describe_new_rates(before, config, state.step); !rates.empty()) log_warning(rates);
-  return Resume{*newest, state, before.training.max_steps, before.training.stop_when.patience};
-}
-
-void check_changes(const Config& before, const Config& after, const Resolved& run, bool accept_changes) {
-  bool refused = false;
-  bool asks = false;
-  for (const ConfigChange& change : find_changes(before, after, run)) {
-    refused |= change.on_resume == OnResume::refuse;
-    asks |= change.on_resume == OnResume::ask;
-    log_info(str("changed since the checkpoint: ", change.key, ": ", change.before, " -> ", change.after,
-                 change.on_resume == OnResume::refuse ? "  (another model or other data)" : ""));
-  }
-  if (refused) {
-    throw Error::input(
-        "this run cannot go on with another model or other data (changes above); change the settings "
-        "back, or start over beside it with --fresh");
-  }
-  if (asks && !accept_changes) {
-    throw Error::input(
-        "the changes above alter the result, so the resumed run would not equal an uninterrupted one; "
-        "give --accept-changes to go on all the same, or --fresh to start over beside it");
-  }
-}
-
-std::string describe_new_rates(const Config& before, const Config& after, std::int64_t step) {
-  const std::int64_t end = before.training.max_steps;
-  if (before.schedule.decay_steps || after.schedule.decay_steps || step == 0) return "";
-  ScheduleConfig old = after.schedule;
-  old.decay_steps = end;
-  const double kept = learning_rate(step, after.optimizer, old, end);
-  const double changed = learning_rate(step, after.optimizer, after.schedule, after.training.max_steps);
-  if (kept == changed) return "";
-  const auto shown = [](double rate) { return format_shortest(std::round(rate * 1e8) / 1e8); };
-  return str("step ", format_count(static_cast<std::uint64_t>(step) + 1), " has the learning rate ", shown(changed),
-             ", and would have had ", shown(kept), ": the schedule ends at training.max_steps, and is stretched from ",
-             end, " to ", after.training.max_steps, " steps with it; --set schedule.decay_steps=", end,
-             " keeps the old one");
 }
 
 }  // namespace inkling

@@ -1,14 +1,7 @@
-// Where a run lives, and what it goes on from.
+// Where a run lives: its folder, which one process alone holds.
 #pragma once
 
 #include <filesystem>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "checkpoint/checkpoint.h"
-#include "config/config.h"
-#include "config/resume_policy.h"
 
 namespace inkling {
 
@@ -42,28 +35,8 @@ class RunFolder {
   bool holds_ = false;
 };
 
-// Returns the folder a run would use: --out or runs/<name>; with --fresh the first of it, <name>-2, <name>-3, … that
+// Returns the folder a run would use: `out` or runs/<name>; for a fresh one the first of it, <name>-2, <name>-3, … that
 // does not exist or holds no step of a run. Throws Error input if it is a file.
 std::filesystem::path choose_run_folder(const TrainOptions& options);
-
-// What a run goes on from.
-struct Resume {
-  std::filesystem::path checkpoint;
-  TrainingState state;
-  std::int64_t max_steps = 0, patience = 0;  // of the settings that it was saved with
-};
-
-// Returns none for a new run; `config` is completed by the checkpoint's settings (train/initial_model.h). Throws the
-// errors of newest_checkpoint() and check_changes().
-std::optional<Resume> find_resume(const std::filesystem::path& run, Config& config, bool accept_changes);
-
-// Compares the settings of the newest checkpoint with those asked for: lists every change on stderr, and throws Error
-// input where one needs consent that is not given (--accept-changes) or cannot apply at all (--fresh). `run` is what
-// the run made of `auto`.
-void check_changes(const Config& before, const Config& after, const Resolved& run, bool accept_changes);
-
-// Returns what to tell of a run that goes on after `step` steps where training.max_steps, which the end of its schedule
-// follows, is another one now, so that its next step has another learning rate; "" where it has the same.
-std::string describe_new_rates(const Config& before, const Config& after, std::int64_t step);
 
 }  // namespace inkling

@@ -14,18 +14,13 @@
 #include "base/strings.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/optimizer_file.h"
-#include "evaluate/validation.h"
-#include "runtime/cpu_memory.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
 #include "train/board.h"
-#include "train/fit.h"
-#include "train/memory.h"
-#include "train/overfitting.h"
+#include "train/evaluation.h"
 #include "train/plan.h"
 #include "train/report.h"
-#include "train/room.h"
-#include "train/samples.h"
+#include "train/resources.h"
 #include "train/trainer.h"
 
 namespace inkling {
@@ -55,13 +50,13 @@ class Run {
         folder_(folder),
         begun_(begun),
         train_tokens_(plan.dataset.train.shards, plan.dataset.vocab_size, plan.dataset.train.layout),
-        validation_tokens_(plan.dataset.validation.shards, plan.dataset.vocab_size, plan.dataset.validation.layout),
         windows_(train_tokens_, {.order = config_.data.order,
                                  .seed = config_.training.seed,
                                  .block_size = static_cast<std::uint64_t>(config_.model.block_size),
                                  .documents = config_.data.documents,
                                  .separator = plan.separator}),
-        trainer_(config_, plan.shape, plan.runtime, plan.separator) {
+        trainer_(config_, plan.shape, plan.runtime, plan.separator),
+        evaluator_(plan, train_tokens_, trainer_) {
     if (windows_.packed() != nullptr) log_info(describe_packing(*windows_.packed()));
     if (plan.resume) {
       go_on_from(*plan.resume);
@@ -78,7 +73,7 @@ class Run {
     if (state_.reports_due) drop_reports_from_log(folder.path() / "log.jsonl", state_.step);
     open_board();
     report_.emplace(folder.path() / "log.jsonl", state_.step, config_.training.max_steps, flops_per_token(plan.shape),
-                    peak_flops(plan.runtime.device, plan.runtime.dtype));
+                    peak_flops(plan.runtime.device, plan.runtime.dtype), board_ ? &*board_ : nullptr);
   }
 
   // Returns the exit code. Signals are answered in order from then on, also when this has returned.
@@ -240,67 +235,29 @@ class Run {
   // off.
   bool evaluate() {
     const Report::Pause pause = pause_of_pace();
-    give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
-    ValidationLoss validation = validation_loss();
-    if (WeightAverage* const average = trainer_.average()) {
-      const AveragedWeights averaged(*average);
-      validation.of_average = validation_loss().loss;
-    }
+    const auto [train_loss, validation] = evaluator_.evaluate();
     const bool best = note_validation_loss(state_, validation.loss);
-    const double train_loss = trainer_.estimate_loss(train_tokens_);
-    give_back_cpu_memory();
     report_->log_evaluation(state_.step, train_loss, validation, best);
-    if (board_) board_->show_evaluation(state_.step, train_loss, validation);
-    if (note_overfitting(state_, train_loss, validation.loss)) show_event(report_->log_overfitting(state_));
+    if (note_overfitting(state_, train_loss, validation.loss)) report_->log_overfitting(state_);
     return best;
-  }
-
-  void show_event(const std::string& line) {
-    if (board_) board_->show_event(state_.step, line);
   }
 
   // Whether training stops before its last step, which is said then.
   bool stops_early() {
     const std::int64_t patience = config_.training.stop_when.patience;
     if (patience == 0 || state_.evaluations_since_best < patience) return false;
-    show_event(report_->log_early_stop(state_));
+    report_->log_early_stop(state_);
     return true;
   }
 
-  // A model that cannot write yet, or for whose texts there is no memory left, goes on training. Throws Stopped where a
-  // stop cuts the samples off.
+  // Throws Stopped where a stop cuts the samples off.
   void sample() {
     const SamplingConfig& sampling = config_.sampling;
     if (sampling.interval == 0) return;
     leave_if_stopped();
     const Report::Pause pause = pause_of_pace();
     const Writer writer = {.model = trainer_.model(), .runtime = plan_.runtime, .tokenizer = *plan_.dataset.tokenizer};
-    try {
-      const auto samples = draw_samples(sampling, writer);
-      for (std::size_t i = 0; i < samples.size(); ++i) {
-        report_->log_sample(state_.step, samples[i], sampling.seed);
-        if (board_) board_->show_sample(state_.step, i + 1, samples[i]);
-      }
-    } catch (const OutOfMemory& error) {
-      report_->say(str("step ", state_.step, ": no sample, because ", error.message()));
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::input && error.kind() != ErrorKind::diverged) throw;
-      report_->say(str("step ", state_.step, ": no sample, because ", error.message()));
-    } catch (const c10::OutOfMemoryError&) {
-      report_->say(
-          str("step ", state_.step, ": no sample, because the GPU's memory is too small for it beside training"));
-    }
-  }
-
-  // Returns the loss on as many stories or windows as evaluation.batches batches hold: on whole stories, whose best
-  // possible loss is known, where the data has them.
-  ValidationLoss validation_loss() {
-    if (!plan_.dataset.bound_file) return {.loss = trainer_.estimate_loss(validation_tokens_)};
-    const auto stories = static_cast<std::uint64_t>(config_.evaluation.batches * config_.training.batch_size);
-    const Evaluation evaluation =
-        evaluate_validation(trainer_.model(), plan_.runtime, plan_.dataset, stories, {}, plan_.separator);
-    if (!evaluation.bound) return {.loss = evaluation.loss};
-    return {.loss = evaluation.loss, .best_possible = evaluation.bound->best_possible};
+    report_->log_samples(state_.step, draw_samples(sampling, writer), sampling.seed);
   }
 
   std::string best_so_far() const {
@@ -310,7 +267,7 @@ class Run {
 
   void save() {
     const Report::Pause pause = pause_of_pace();
-    sync_logs();
+    report_->sync();
     save_checkpoint(checkpoint_folder(folder_.path(), state_.step), plan_.asked, plan_.shape, trainer_.arena(),
                     trainer_.optimizer(), state_, plan_.dataset.tokenizer.get(),
                     trainer_.average() != nullptr ? trainer_.average()->values() : at::Tensor());
@@ -322,26 +279,22 @@ class Run {
     const fs::path checkpoint = checkpoint_folder(folder_.path(), state_.step);
     if (!is_there(checkpoint / "state.json")) return save();  // somebody has moved it away meanwhile
     const Report::Pause pause = pause_of_pace();
-    sync_logs();
+    report_->sync();
     save_state(checkpoint, state_);
     prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
-  }
-
-  void sync_logs() {
-    report_->sync();
-    if (board_) board_->sync();
   }
 
   const RunPlan& plan_;
   const Config& config_;
   const RunFolder& folder_;
   const Clock::time_point begun_;
-  TokenSequence train_tokens_, validation_tokens_;
+  TokenSequence train_tokens_;
   TrainingWindows windows_;
   Trainer trainer_;
+  Evaluator evaluator_;
   TrainingState state_;
-  std::optional<Report> report_;
   std::optional<Board> board_;
+  std::optional<Report> report_;  // on the board too
 };
 
 }  // namespace
@@ -354,7 +307,7 @@ int train(const Config& asked, const TrainOptions& options) {
   const std::optional<RunPlan> plan = plan_run(asked, options, folder.path());
   if (!plan) return 0;
   log_plan(*plan, folder.path());
-  const std::string lack = describe_lack_of_room(*plan, folder.path());
+  const std::string lack = describe_lack_of_room(plan->disk, plan->config.checkpoint.keep);
   if (options.dry_run) {
     if (!lack.empty()) throw Error::environment(str("dry run: nothing was written; ", lack));
     log_info("dry run: all is well, nothing was written");

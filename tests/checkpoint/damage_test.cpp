@@ -6,10 +6,10 @@
 
 #include "base/files.h"
 #include "base/strings.h"
-#include "checkpoint/check_checkpoint.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/optimizer_file.h"
+#include "checkpoint/state_file.h"
 #include "tests/checkpoint/tiny_run.h"
 #include "tests/temporary_folder.h"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/load_model.h"
+#include "checkpoint/model_weights.h"
 #include "formats/token_file.h"
 #include "generate/decoder.h"
 #include "model/attention_steps.h"

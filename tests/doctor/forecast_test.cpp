@@ -8,7 +8,7 @@
 #include "doctor/speed.h"
 #include "runtime/cpu_memory.h"
 #include "tests/doctor/invented_facts.h"
-#include "train/memory.h"
+#include "train/resources.h"
 
 namespace inkling::doctor {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "checkpoint/load_model.h"
+#include "checkpoint/model_weights.h"
 #include "tests/model/small_model.h"
 #include "text/build_tokenizer.h"
 

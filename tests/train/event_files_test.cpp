@@ -1,5 +1,5 @@
 // A run's event files from one start to the next. scripts/check-tensorboard has TensorBoard read them.
-#include "train/event_files.h"
+#include "train/board.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "train/histogram.h"
+#include "train/board.h"
 
 #include <gtest/gtest.h>
 

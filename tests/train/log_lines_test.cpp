@@ -33,7 +33,7 @@ TEST(LogLines, OfASampleHoldItWholeAndTheTerminalWhatCannotSteerIt) {
   testing::internal::CaptureStderr();
   {
     Report report(log, 0, 20, 0, 0);
-    report.log_sample(3, {"One\n", "two \x1b[2J\"three\"\n\n"}, 7);
+    report.log_samples(3, {.samples = {{"One\n", "two \x1b[2J\"three\"\n\n"}}}, 7);
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "step 3/20  sample: One\n    two �[2J\"three\"\n");
   EXPECT_EQ(

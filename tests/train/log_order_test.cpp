@@ -9,7 +9,7 @@
 #include "base/paths.h"
 #include "tests/system_calls.h"
 #include "tests/train/training_folder.h"
-#include "train/event_files.h"
+#include "train/board.h"
 #include "train/train.h"
 
 namespace inkling {

@@ -7,7 +7,7 @@
 
 #include "model/parameters.h"
 #include "tests/train/training_folder.h"
-#include "train/room.h"
+#include "train/resources.h"
 
 namespace inkling {
 namespace {

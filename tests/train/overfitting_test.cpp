@@ -1,5 +1,5 @@
 // What is named overfitting, and how often.
-#include "train/overfitting.h"
+#include "train/evaluation.h"
 
 #include <gtest/gtest.h>
 

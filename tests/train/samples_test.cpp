@@ -1,5 +1,5 @@
 // Samples that are drawn while a model trains.
-#include "train/samples.h"
+#include "train/evaluation.h"
 
 #include <gtest/gtest.h>
 
