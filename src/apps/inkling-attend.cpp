@@ -129,7 +129,7 @@ int attend_to(int argc, char** argv) {
   Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;
-  const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files);
+  const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files, "--prompt");
   check_flags(flags, prompts);
   const LoadedModel model = load_reference(flags.model);
   const GptShape& shape = model.model->shape();

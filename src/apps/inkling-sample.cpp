@@ -111,7 +111,7 @@ int sample(int argc, char** argv) {
   const LoadedModel model = load_model(folder, flags.model);
   take_defaults(app, read_generation_config(folder, model.model->shape().vocab_size), flags.settings);
   const Tokenizer& tokenizer = require_tokenizer(model);
-  const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files);
+  const Prompts prompts = read_prompts(flags.prompts, flags.prompt_files, "--prompt");
   flags.settings.names = flags.special ? NamesInPrompt::tokens : NamesInPrompt::text;
   if (!flags.special) hint_at_names(tokenizer, prompts, "--special");
   check_prompts(prompts, [&](const std::string& text) { encode_prompt(tokenizer, text, flags.settings.names); });

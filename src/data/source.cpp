@@ -33,7 +33,7 @@ bool is_hidden(const fs::path& path) { return path.filename().string().starts_wi
 
 // What to do about a path that does not exist.
 std::string missing_remedy(const fs::path& path, std::string_view setting) {
-  const std::string another = str(", or give --set ", setting, "=PATH");
+  const std::string another = str(", or name another at ", setting);
   if (path.filename() == "shakespeare.txt") return str("scripts/fetch-shakespeare fetches it", another);
   if (const auto nearest = nearest_beside(path)) return str("did you mean ", nearest->string(), "?");
   if (path.is_absolute()) return str("write the path of a text file or of a folder of them", another);

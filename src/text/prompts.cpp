@@ -67,7 +67,8 @@ void hint_at_names(const Tokenizer& tokenizer, const Prompts& prompts, std::stri
   }
 }
 
-Prompts read_prompts(const std::vector<std::string>& given, const std::vector<std::string>& files) {
+Prompts read_prompts(const std::vector<std::string>& given, const std::vector<std::string>& files,
+                     const std::string& flag) {
   Prompts prompts;
   const auto add = [&](std::string text, std::string origin) {
     prompts.texts.push_back(std::move(text));
@@ -77,11 +78,11 @@ Prompts read_prompts(const std::vector<std::string>& given, const std::vector<st
     if (prompt == "-")
       add(read_standard_input(), "standard input");
     else
-      add(prompt, "--prompt");
+      add(prompt, flag);
   }
   for (const std::string& file : files) add(without_last_newline(read_small_file_or_pipe(file)), file);
   if (prompts.texts.empty() && ::isatty(STDIN_FILENO) == 0) add(read_standard_input(), "standard input");
-  if (prompts.texts.empty()) add("", "--prompt");
+  if (prompts.texts.empty()) add("", flag);
   return prompts;
 }
 
@@ -110,7 +111,7 @@ std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view pr
     if (!needs_new_line) throw;
     throw Error::input(
         "the prompt is empty, and the vocabulary has neither a separator nor a new line to begin with: "
-        "give --prompt");
+        "write a prompt");
   }
   return tokens;
 }

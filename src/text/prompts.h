@@ -12,13 +12,14 @@ namespace inkling {
 
 struct Prompts {
   std::vector<std::string> texts;
-  std::vector<std::string> origins;  // of each, for messages: "--prompt", "standard input", a file's name
+  std::vector<std::string> origins;  // of each, for messages: a flag, "standard input", a file's name
 };
 
-// Returns the prompts that were given ("-" stands for standard input), then those in files, each without one new line
-// at its end. If there is neither, it is standard input if that is not a terminal, else one empty prompt. Throws Error
-// input for a file that cannot be read or for more than 64 MiB.
-Prompts read_prompts(const std::vector<std::string>& given, const std::vector<std::string>& files);
+// Returns the prompts that were given by `flag`, such as "--prompt" ("-" stands for standard input), then those in
+// files, each without one new line at its end. If there is neither, it is standard input if that is not a terminal,
+// else one empty prompt. Throws Error input for a file that cannot be read or for more than 64 MiB.
+Prompts read_prompts(const std::vector<std::string>& given, const std::vector<std::string>& files,
+                     const std::string& flag);
 
 // Calls `check` with each prompt, and puts the prompt's origin in front of an Error that it throws.
 void check_prompts(const Prompts& prompts, const std::function<void(const std::string& text)>& check);

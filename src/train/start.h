@@ -48,8 +48,8 @@ struct Resume {
   std::int64_t max_steps = 0, patience = 0;  // of the settings that it was saved with
 };
 
-// Returns none for a new run; `config` is completed by the checkpoint's settings too where it began with a model. Throws the
-// errors of newest_checkpoint() and check_changes().
+// Returns none for a new run; `config` is completed by the checkpoint's settings too where it began with a model.
+// Throws the errors of newest_checkpoint() and check_changes().
 std::optional<Resume> find_resume(const std::filesystem::path& run, Config& config, bool accept_changes);
 
 // Compares the settings of the newest checkpoint with those asked for: lists every change on stderr, and throws Error

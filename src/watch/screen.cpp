@@ -31,7 +31,7 @@ constexpr const char* give_screen_back = "\033[?7h\033[?25h\033[?1049l";
 }  // namespace
 
 Screen::Screen() {
-  if (::isatty(STDOUT_FILENO) != 1) throw Error::environment("standard output is no terminal; give --once");
+  if (::isatty(STDOUT_FILENO) != 1) throw Error::environment("standard output is no terminal");
   const sigset_t signals = answered_signals();
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   signals_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -31,7 +31,7 @@ TEST(EncodePrompt, WithNeitherAnEmptyPromptIsRefused) {
   const auto tokenizer = builder.finish(false);
   const auto error = error_of([&] { encode_prompt(*tokenizer, ""); });
   ASSERT_TRUE(error);
-  EXPECT_NE(error->message().find("give --prompt"), std::string::npos) << error->message();
+  EXPECT_NE(error->message().find("write a prompt"), std::string::npos) << error->message();
 }
 
 TEST(EncodePrompt, CharactersOutsideTheVocabularyAreNamed) {
