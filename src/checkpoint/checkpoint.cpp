@@ -217,6 +217,20 @@ void remove_leftovers(const fs::path& checkpoints) {
   for (const std::string& step : steps) remove_abandoned(checkpoints / step);
 }
 
+// Refuses to write what could not be loaded.
+void check_run(const ParameterArena& arena, const Optimizer& optimizer, const TrainingState& state) {
+  if (const auto name = tensor_not_finite(arena)) {
+    throw Error(ErrorKind::diverged,
+                str("training has diverged: after step ", state.step, " tensor ", quote(*name),
+                    " of the weights is not finite, so nothing was saved; earlier checkpoints are untouched. ",
+                    diverged_advice));
+  }
+  if (optimizer.steps() != state.step - state.skipped_steps) {
+    throw Error::internal(str("a run of ", state.step, " steps, ", state.skipped_steps,
+                              " of them without an update, has made ", optimizer.steps(), " updates"));
+  }
+}
+
 }  // namespace
 
 fs::path checkpoint_folder(const fs::path& run, std::int64_t step) { return run / "checkpoints" / step_name(step); }
@@ -280,24 +294,6 @@ void prune_checkpoints(const fs::path& run, const TrainingState& state, std::int
 }
 
 // save_checkpoint of checkpoint.h.
-
-namespace {
-
-// Refuses to write what could not be loaded.
-void check_run(const ParameterArena& arena, const Optimizer& optimizer, const TrainingState& state) {
-  if (const auto name = tensor_not_finite(arena)) {
-    throw Error(ErrorKind::diverged,
-                str("training has diverged: after step ", state.step, " tensor ", quote(*name),
-                    " of the weights is not finite, so nothing was saved; earlier checkpoints are untouched. ",
-                    diverged_advice));
-  }
-  if (optimizer.steps() != state.step - state.skipped_steps) {
-    throw Error::internal(str("a run of ", state.step, " steps, ", state.skipped_steps,
-                              " of them without an update, has made ", optimizer.steps(), " updates"));
-  }
-}
-
-}  // namespace
 
 void save_checkpoint(const fs::path& folder, const Config& config, const GptShape& shape, const ParameterArena& arena,
                      const Optimizer& optimizer, const TrainingState& state, const Tokenizer* tokenizer,

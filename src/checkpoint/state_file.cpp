@@ -178,39 +178,6 @@ std::vector<SavedFile> files_from(const JsonFields& fields, std::int64_t version
   return files;
 }
 
-}  // namespace
-
-void write_state(const fs::path& folder, const TrainingState& state) {
-  std::vector<SavedFile> files;
-  for (const std::string& name : names_in(folder)) {
-    files.push_back({.name = name, .size = InputFile(folder / name).size(), .hash = hash_file(folder / name)});
-  }
-  write(folder, state, files);
-}
-
-void save_state(const fs::path& folder, const TrainingState& state) { write(folder, state, read_state(folder).files); }
-
-StateFile read_state(const fs::path& folder) {
-  const JsonFields fields = open_state(folder);
-  const std::int64_t version = fields.whole("version", 1, state_version);
-  return {.version = version, .state = state_from(fields), .files = files_from(fields, version)};
-}
-
-TrainingState load_state(const fs::path& folder) { return read_state(folder).state; }
-
-bool note_validation_loss(TrainingState& state, double loss) {
-  if (!std::isfinite(loss) || (state.best_val_loss && loss >= *state.best_val_loss)) {
-    ++state.evaluations_since_best;
-    return false;
-  }
-  state.evaluations_since_best = 0;
-  state.best_val_loss = loss;
-  state.best_step = state.step;
-  return true;
-}
-
-namespace {
-
 [[noreturn]] void refuse_file(const fs::path& path, const std::string& message) {
   throw Error::input(str(path.string(), ": ", message, "; choose another checkpoint"));
 }
@@ -243,6 +210,35 @@ void check_file_of_version_1(const fs::path& path) {
 }
 
 }  // namespace
+
+void write_state(const fs::path& folder, const TrainingState& state) {
+  std::vector<SavedFile> files;
+  for (const std::string& name : names_in(folder)) {
+    files.push_back({.name = name, .size = InputFile(folder / name).size(), .hash = hash_file(folder / name)});
+  }
+  write(folder, state, files);
+}
+
+void save_state(const fs::path& folder, const TrainingState& state) { write(folder, state, read_state(folder).files); }
+
+StateFile read_state(const fs::path& folder) {
+  const JsonFields fields = open_state(folder);
+  const std::int64_t version = fields.whole("version", 1, state_version);
+  return {.version = version, .state = state_from(fields), .files = files_from(fields, version)};
+}
+
+TrainingState load_state(const fs::path& folder) { return read_state(folder).state; }
+
+bool note_validation_loss(TrainingState& state, double loss) {
+  if (!std::isfinite(loss) || (state.best_val_loss && loss >= *state.best_val_loss)) {
+    ++state.evaluations_since_best;
+    return false;
+  }
+  state.evaluations_since_best = 0;
+  state.best_val_loss = loss;
+  state.best_step = state.step;
+  return true;
+}
 
 TrainingState check_files(const fs::path& folder, Look look) {
   const StateFile saved = read_state(folder);

@@ -68,6 +68,71 @@ void add_histogram(SummaryValues& values, const std::string& tag, const at::Tens
   if (histogram) values.add_histogram(tag, *histogram);
 }
 
+// TensorBoard takes any file with "tfevents" in its name, and reads those of a folder in the order of their names.
+constexpr std::string_view name_begin = "events.out.tfevents.", name_end = ".inkling";
+constexpr std::size_t digits = 10;  // of the time in seconds since 1970, as other programs write it too
+
+double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+// Returns the number in an event file's name; none for every other name.
+std::optional<std::int64_t> number_of(std::string_view name) {
+  if (name.size() <= name_begin.size() + name_end.size()) return std::nullopt;
+  if (!name.starts_with(name_begin) || !name.ends_with(name_end)) return std::nullopt;
+  name.remove_prefix(name_begin.size());
+  name.remove_suffix(name_end.size());
+  return name.size() == digits ? whole_number(name) : std::nullopt;
+}
+
+// Returns a name that comes after those of all event files of the run, whatever the clock says.
+std::string next_name(const fs::path& run) {
+  auto number = static_cast<std::int64_t>(now());
+  for (const std::string& name : names_in(run)) {
+    if (const auto taken = number_of(name)) number = std::max(number, *taken + 1);
+  }
+  return str(name_begin, padded(static_cast<std::uint64_t>(number), digits), name_end);
+}
+
+// What Board shows behind the numbers of a step, by the beginning of its tag.
+constexpr std::array<std::string_view, 3> report_tags = {"loss/train_evaluation", "events", "sample/"};
+
+// Cuts the file off so that the shorter one is on the disk.
+void cut_off(const fs::path& path, std::uint64_t bytes) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) throw_write_error("write", path, errno);
+  const bool is_done = ::ftruncate(file, static_cast<off_t>(bytes)) == 0 && ::fsync(file) == 0;
+  const int code = errno;
+  ::close(file);
+  if (!is_done) throw_write_error("write", path, code);
+}
+
+void cut_events(const fs::path& run, std::int64_t steps_done, std::span<const std::string_view> last_tags) {
+  for (const std::string& name : names_in(run)) {
+    const fs::path path = run / name;
+    if (!is_event_file(path)) continue;
+    const InputFile file(path);
+    const std::uint64_t kept = events_up_to(file, steps_done, last_tags);
+    if (kept < file.size()) cut_off(path, kept);
+  }
+}
+
+constexpr std::size_t buckets = 64;  // TensorBoard draws 30
+
+// Fills in all but the buckets.
+Histogram summary_of(std::span<const float> numbers) {
+  Histogram all{.smallest = std::numeric_limits<double>::infinity(),
+                .largest = -std::numeric_limits<double>::infinity()};
+  for (const float number : numbers) {
+    if (!std::isfinite(number)) continue;
+    const double value = number;
+    all.smallest = std::min(all.smallest, value);
+    all.largest = std::max(all.largest, value);
+    all.count += 1;
+    all.sum += value;
+    all.sum_of_squares += value * value;
+  }
+  return all;
+}
+
 }  // namespace
 
 void Board::show_settings(std::int64_t step, const std::string& yaml) {
@@ -133,57 +198,6 @@ void Board::show_event(std::int64_t step, const std::string& line) {
   file_.append(step, values);
 }
 
-namespace {
-
-// TensorBoard takes any file with "tfevents" in its name, and reads those of a folder in the order of their names.
-constexpr std::string_view name_begin = "events.out.tfevents.", name_end = ".inkling";
-constexpr std::size_t digits = 10;  // of the time in seconds since 1970, as other programs write it too
-
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
-
-// Returns the number in an event file's name; none for every other name.
-std::optional<std::int64_t> number_of(std::string_view name) {
-  if (name.size() <= name_begin.size() + name_end.size()) return std::nullopt;
-  if (!name.starts_with(name_begin) || !name.ends_with(name_end)) return std::nullopt;
-  name.remove_prefix(name_begin.size());
-  name.remove_suffix(name_end.size());
-  return name.size() == digits ? whole_number(name) : std::nullopt;
-}
-
-// Returns a name that comes after those of all event files of the run, whatever the clock says.
-std::string next_name(const fs::path& run) {
-  auto number = static_cast<std::int64_t>(now());
-  for (const std::string& name : names_in(run)) {
-    if (const auto taken = number_of(name)) number = std::max(number, *taken + 1);
-  }
-  return str(name_begin, padded(static_cast<std::uint64_t>(number), digits), name_end);
-}
-
-// What Board shows behind the numbers of a step, by the beginning of its tag.
-constexpr std::array<std::string_view, 3> report_tags = {"loss/train_evaluation", "events", "sample/"};
-
-// Cuts the file off so that the shorter one is on the disk.
-void cut_off(const fs::path& path, std::uint64_t bytes) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (file < 0) throw_write_error("write", path, errno);
-  const bool is_done = ::ftruncate(file, static_cast<off_t>(bytes)) == 0 && ::fsync(file) == 0;
-  const int code = errno;
-  ::close(file);
-  if (!is_done) throw_write_error("write", path, code);
-}
-
-void cut_events(const fs::path& run, std::int64_t steps_done, std::span<const std::string_view> last_tags) {
-  for (const std::string& name : names_in(run)) {
-    const fs::path path = run / name;
-    if (!is_event_file(path)) continue;
-    const InputFile file(path);
-    const std::uint64_t kept = events_up_to(file, steps_done, last_tags);
-    if (kept < file.size()) cut_off(path, kept);
-  }
-}
-
-}  // namespace
-
 bool is_event_file(const fs::path& file) { return number_of(file.filename().string()).has_value(); }
 
 void drop_events_after(const fs::path& run, std::int64_t steps_done) { cut_events(run, steps_done, {}); }
@@ -219,28 +233,6 @@ void EventFile::append(std::int64_t step, const SummaryValues& values) { write(v
 void EventFile::sync() {
   if (::fsync(file_) != 0) throw_write_error("write", path_, errno);
 }
-
-namespace {
-
-constexpr std::size_t buckets = 64;  // TensorBoard draws 30
-
-// Fills in all but the buckets.
-Histogram summary_of(std::span<const float> numbers) {
-  Histogram all{.smallest = std::numeric_limits<double>::infinity(),
-                .largest = -std::numeric_limits<double>::infinity()};
-  for (const float number : numbers) {
-    if (!std::isfinite(number)) continue;
-    const double value = number;
-    all.smallest = std::min(all.smallest, value);
-    all.largest = std::max(all.largest, value);
-    all.count += 1;
-    all.sum += value;
-    all.sum_of_squares += value * value;
-  }
-  return all;
-}
-
-}  // namespace
 
 std::optional<Histogram> histogram_of(std::span<const float> numbers) {
   Histogram all = summary_of(numbers);

@@ -12,6 +12,25 @@
 #include "text/prompts.h"
 
 namespace inkling {
+namespace {
+
+std::vector<DrawnSample> draw(const SamplingConfig& sampling, const Writer& writer) {
+  const std::vector<std::string> prompts = sampling_prompts(sampling);
+  const GenerationSettings settings = {
+      .max_tokens = sampling.max_tokens, .sampling = sampling.settings, .seed = sampling.seed};
+  const auto watch = [](std::size_t, const Sample&, std::string_view, bool) { return !stop_requested(); };
+  give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
+  const std::vector<Sample> samples = generate(writer, prompts, settings, watch);
+  give_back_cpu_memory();
+  leave_if_stopped();
+  std::vector<DrawnSample> drawn;
+  for (const Sample& sample : samples) drawn.push_back({prompts[sample.prompt], sample.text});
+  return drawn;
+}
+
+constexpr double margin = 1.005;
+
+}  // namespace
 
 std::vector<std::string> sampling_prompts(const SamplingConfig& sampling) {
   return sampling.prompts.empty() ? std::vector<std::string>{""} : sampling.prompts;
@@ -34,24 +53,6 @@ void check_sampling(const SamplingConfig& sampling, const Tokenizer* tokenizer) 
     }
   }
 }
-
-namespace {
-
-std::vector<DrawnSample> draw(const SamplingConfig& sampling, const Writer& writer) {
-  const std::vector<std::string> prompts = sampling_prompts(sampling);
-  const GenerationSettings settings = {
-      .max_tokens = sampling.max_tokens, .sampling = sampling.settings, .seed = sampling.seed};
-  const auto watch = [](std::size_t, const Sample&, std::string_view, bool) { return !stop_requested(); };
-  give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
-  const std::vector<Sample> samples = generate(writer, prompts, settings, watch);
-  give_back_cpu_memory();
-  leave_if_stopped();
-  std::vector<DrawnSample> drawn;
-  for (const Sample& sample : samples) drawn.push_back({prompts[sample.prompt], sample.text});
-  return drawn;
-}
-
-}  // namespace
 
 DrawnSamples draw_samples(const SamplingConfig& sampling, const Writer& writer) {
   try {
@@ -94,12 +95,6 @@ ValidationLoss Evaluator::validation_loss() {
   if (!evaluation.bound) return {.loss = evaluation.loss};
   return {.loss = evaluation.loss, .best_possible = evaluation.bound->best_possible};
 }
-
-namespace {
-
-constexpr double margin = 1.005;
-
-}  // namespace
 
 bool note_overfitting(TrainingState& state, double train_loss, double val_loss) {
   if (state.best_step == state.step) {  // this evaluation's
