@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/optimizer_file.h"
+#include "runtime/cpu_memory.h"
 #include "runtime/device.h"
 #include "runtime/profile.h"
 #include "train/board.h"
@@ -118,10 +119,10 @@ class Run {
   // that they are due. They are made whole or, where a stop is requested or the process is killed meanwhile, by the
   // next start.
   Next finish_step(bool is_saved) {
-    const bool evaluates = is_last() || is_time(config_.evaluation.interval);
-    const bool samples = config_.sampling.interval > 0 && (is_last() || is_time(config_.sampling.interval));
+    const bool evaluates = is_last() || is_due(config_.evaluation.interval);
+    const bool samples = config_.sampling.interval > 0 && (is_last() || is_due(config_.sampling.interval));
     const bool stopping = stop_requested();  // asked once, so that what is said is what was done
-    const bool saves = !is_saved && (stopping || is_last() || is_time(config_.checkpoint.interval));
+    const bool saves = !is_saved && (stopping || is_last() || is_due(config_.checkpoint.interval));
     if (is_saved && !evaluates && !samples) {  // by other settings nothing is due; the checkpoint goes on saying so
       state_.reports_due = false;
       return Next::step;
@@ -184,7 +185,7 @@ class Run {
     log_info(str("training.ema: the average of the weights begins with those of step ", state_.step));
   }
 
-  bool is_time(std::int64_t interval) const { return interval > 0 && state_.step % interval == 0; }
+  bool is_due(std::int64_t interval) const { return interval > 0 && state_.step % interval == 0; }
 
   // Also without TensorBoard, what its files hold of steps that are made again is dropped.
   void open_board() {
@@ -196,9 +197,9 @@ class Run {
   }
 
   void report_step(bool last) {
-    const bool logged = state_.step == 1 || last || is_time(config_.logging.interval);
+    const bool logged = state_.step == 1 || last || is_due(config_.logging.interval);
     if (logged || !trainer_.runs_ahead()) read_results(logged);
-    if (!board_ || !is_time(config_.logging.histograms)) return;
+    if (!board_ || !is_due(config_.logging.histograms)) return;
     const Report::Pause pause = pause_of_pace();
     board_->show_histograms(state_.step, trainer_.arena());
   }
