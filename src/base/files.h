@@ -90,7 +90,7 @@ class OutputFolder {
   void commit();
   // Does what commit() does, but exchanges an older folder `path` for the new one in one step and then removes it.
   // Where the file system cannot exchange names, this takes two steps: a process killed between them leaves the older
-  // version under a name from which restore_replaced() of base/temporary_names.h brings it back.
+  // version under a name from which restore_replaced() of base/paths.h brings it back.
   void replace();
 
  private:

@@ -1,4 +1,4 @@
-#include "data/dataset_build.h"
+#include "data/dataset_parts.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "data/dataset_reuse.h"
+#include "data/dataset_parts.h"
 
 #include <algorithm>
 #include <cctype>
@@ -12,9 +12,6 @@
 #include "base/stop_signals.h"
 #include "base/strings.h"
 #include "config/config.h"
-#include "data/dataset_build.h"
-#include "data/dataset_written.h"
-#include "data/ready_token_files.h"
 #include "formats/token_file.h"
 #include "text/build_tokenizer.h"
 

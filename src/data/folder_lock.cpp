@@ -13,7 +13,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "base/system_files.h"
-#include "data/dataset_written.h"
+#include "data/dataset_parts.h"
 
 namespace inkling {
 

@@ -1,4 +1,4 @@
-#include "data/grammar_ambiguity.h"
+#include "data/grammar_graph.h"
 
 #include <algorithm>
 #include <string_view>

@@ -15,7 +15,6 @@
 #include "base/stop_signals.h"
 #include "base/strings.h"
 #include "data/grammar.h"
-#include "data/source_text.h"
 
 namespace inkling {
 

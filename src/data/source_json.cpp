@@ -1,4 +1,4 @@
-#include "data/source_json.h"
+#include "data/source_reader.h"
 
 #include <algorithm>
 #include <cstddef>

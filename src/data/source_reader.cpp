@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "data/source_json.h"
 #include "formats/foreign_file.h"
 #include "formats/json_text.h"
 

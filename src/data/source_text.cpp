@@ -1,4 +1,4 @@
-#include "data/source_text.h"
+#include "data/source_corpus.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,6 @@
 #include "base/progress.h"
 #include "base/stop_signals.h"
 #include "base/strings.h"
-#include "data/source_json.h"
 #include "data/source_reader.h"
 #include "formats/compressed_file.h"
 

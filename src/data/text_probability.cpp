@@ -1,4 +1,4 @@
-#include "data/text_probability.h"
+#include "data/grammar_graph.h"
 
 #include <algorithm>
 #include <cmath>

@@ -13,7 +13,7 @@ struct ActivationParts {
   float value, derivative;
 };
 
-// The same formulas as kernels/cpu/activation.h. __expf and __fdividef: a few units in the last place.
+// The same formulas as kernels/activation.h. __expf and __fdividef: a few units in the last place.
 __device__ inline ActivationParts activate(float x, Activation activation) {
   if (activation == Activation::relu) return {fmaxf(x, 0.0f), x > 0.0f ? 1.0f : 0.0f};
   if (activation == Activation::relu_squared) {

@@ -16,7 +16,6 @@
 #include "formats/json_fields.h"
 #include "formats/model_place.h"
 #include "text/bpe_vocabulary.h"
-#include "text/hugging_face_json.h"
 
 namespace inkling {
 

@@ -1,10 +1,14 @@
 // The files that byte-level BPE tokenizers are kept in, elsewhere and here.
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "formats/json_fields.h"
 #include "text/bpe_vocabulary.h"
 
 namespace inkling {
@@ -20,5 +24,37 @@ BpeVocabulary read_bpe(const std::filesystem::path& path, std::optional<Pattern>
 
 // The files that read_bpe(path) reads. Throws Error input if a folder holds none.
 std::vector<std::filesystem::path> bpe_files(const std::filesystem::path& path);
+
+// What the tokenizer.json of Hugging Face says apart from its lists of tokens and merges.
+struct HuggingFaceRules {
+  Pattern pattern = Pattern::gpt2;
+  bool words_are_tokens = false;                     // ignore_merges
+  std::optional<std::string> first_token_name = {};  // what a post-processor puts in front of every text
+};
+
+// Throws Error input naming the field for everything that would give other tokens than inkling's.
+HuggingFaceRules read_hugging_face_rules(const JsonFields& json);
+
+// The text of tokenizer.json, which read_bpe() and AutoTokenizer read.
+std::string print_bpe_json(const BpeVocabulary& vocabulary);
+
+// The parts of such a file, for every kind of tokenizer. What is null is not done.
+struct HuggingFaceTokenizer {
+  nlohmann::ordered_json added = nlohmann::ordered_json::array();  // of hugging_face_added()
+  nlohmann::ordered_json normalizer = {}, pre_tokenizer = {}, post_processor = {}, decoder = {}, model = {};
+};
+struct HuggingFaceBpe {
+  nlohmann::ordered_json vocab, merges;
+  nlohmann::ordered_json unknown = {};  // the token for characters that have none
+  bool byte_fallback = false, ignore_merges = false;
+};
+
+std::string print_hugging_face(const HuggingFaceTokenizer& tokenizer);
+nlohmann::ordered_json hugging_face_added(const AddedToken& added);
+nlohmann::ordered_json hugging_face_template(const AddedToken& first);  // puts it in front of every text
+nlohmann::ordered_json hugging_face_bpe(const HuggingFaceBpe& model);
+
+// Adds a field to an object that has none of this name. (The library's own insertion would look at all fields first.)
+void add_new_field(nlohmann::ordered_json& object, const std::string& name, const nlohmann::ordered_json& value);
 
 }  // namespace inkling

@@ -1,4 +1,4 @@
-#include "text/bpe_tokenizer.h"
+#include "text/tokenizer_kind.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -21,11 +21,9 @@
 #include "text/bpe_trainer.h"
 #include "text/build_tokenizer.h"
 #include "text/hugging_face_files.h"
-#include "text/hugging_face_json.h"
 #include "text/pattern.h"
 #include "text/special_tokens.h"
 #include "text/text_cuts.h"
-#include "text/tokenizer_kind.h"
 
 namespace inkling {
 

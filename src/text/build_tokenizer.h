@@ -4,7 +4,7 @@
 //     auto tokenizer = make_byte_tokenizer(with_separator);
 // char and sentencepiece need it:
 //     CharVocabularyBuilder builder;          // or: SentencepieceTrainer builder(config);
-//     builder.add(lines);                     // for every part of the training text, in order (text/line_cuts.h)
+//     builder.add(lines);                     // for every part of the training text, in order (text/text_cuts.h)
 //     auto tokenizer = builder.finish(with_separator);
 // build_tokenizer() does that for every kind, and is the way to a bpe. All take bounded memory however long the text
 // is, and the same lines give the same tokenizer, bit for bit.
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "text/line_sample.h"
+#include "text/text_cuts.h"
 #include "text/tokenizer.h"
 
 namespace inkling {

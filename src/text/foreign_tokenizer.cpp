@@ -9,7 +9,6 @@
 #include "base/strings.h"
 #include "formats/json_fields.h"
 #include "formats/model_place.h"
-#include "text/bpe_tokenizer.h"
 #include "text/hugging_face_files.h"
 #include "text/special_tokens.h"
 #include "text/text_cuts.h"

@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "text/hugging_face_json.h"
+#include "text/bpe_files.h"
 
 namespace inkling {
 

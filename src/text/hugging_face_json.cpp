@@ -1,4 +1,4 @@
-#include "text/hugging_face_json.h"
+#include "text/bpe_files.h"
 
 #include <string_view>
 #include <vector>

@@ -2,9 +2,17 @@
 // it, which trusts what it loads.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "config/tokenizer_settings.h"
+#include "formats/token_file.h"
 
 namespace inkling {
 
@@ -36,5 +44,54 @@ std::string sentencepiece_to_encode_by(std::string_view serialized);
 // The model with its pieces' scores rounded to multiples of 1/256. Sums of those are exact in float32 up to 65,536, so
 // that ways of equal probability to cut a line are equal in every program, and the same one of them is taken.
 std::string with_rounded_scores(std::string serialized);
+
+// The only door to the sentencepiece library: its headers are included in sentencepiece_library.cpp and nowhere else.
+
+class SentencepieceModel {
+ public:
+  // Throws Error input naming the field (text/sentencepiece_file.h) if it is not a model that inkling computes.
+  explicit SentencepieceModel(std::string serialized);
+  ~SentencepieceModel();
+  SentencepieceModel(const SentencepieceModel&) = delete;
+  SentencepieceModel& operator=(const SentencepieceModel&) = delete;
+
+  const std::string& serialized() const { return serialized_; }
+  const SentencepieceFile& file() const { return file_; }
+  const std::vector<Piece>& pieces() const { return file_.pieces; }
+
+  bool spells_bytes() const { return byte_tokens_.has_value(); }  // so that it can encode every text
+
+  // Throws Error input if `text` is not UTF-8, or holds characters that have neither a piece nor bytes to be spelled
+  // by.
+  void check(std::string_view text) const;
+
+  // Appends the tokens of `text`, which check() has accepted, without the dummy prefix. U+2581, which the library would
+  // turn into a space, is spelled in bytes, and so is a space that has no piece, which the library would turn into
+  // U+2581. It is safe to call from several threads.
+  void encode(std::string_view text, std::vector<Token>& tokens) const;
+
+ private:
+  struct Processor;
+
+  bool has_character(char32_t character) const;
+
+  std::string serialized_;
+  SentencepieceFile file_;
+  std::optional<std::array<Token, 256>> byte_tokens_;
+  std::vector<char32_t> characters_;  // that are pieces, ascending
+  std::unique_ptr<Processor> processor_;
+};
+
+// Trains on the sentences that `next` gives until it returns false. Returns a serialized model of at most
+// config.vocab_size pieces. Throws Error input in sentencepiece's own words if it refuses. It prints to stderr, and
+// where the library meets something it did not expect, it ends the process: so call it in run_in_child_process().
+std::string train_sentencepiece_model(const TokenizerConfig& config, bool with_separator,
+                                      const std::function<bool(std::string&)>& next);
+
+// The library drops longer sentences from training without a word.
+inline constexpr std::size_t max_sentence_bytes = 4192;
+
+// It also drops sentences with this sign, which stands for rare characters inside the trainer.
+inline constexpr std::string_view rare_sign = "\xe2\x96\x85";  // U+2585
 
 }  // namespace inkling

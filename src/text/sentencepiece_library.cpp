@@ -1,4 +1,4 @@
-#include "text/sentencepiece_library.h"
+#include "text/sentencepiece_file.h"
 
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>

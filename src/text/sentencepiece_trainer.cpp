@@ -13,7 +13,7 @@
 #include "text/build_tokenizer.h"
 #include "text/foreign_tokenizer.h"
 #include "text/hugging_face_files.h"
-#include "text/sentencepiece_library.h"
+#include "text/sentencepiece_file.h"
 #include "text/text_cuts.h"
 #include "text/tokenizer_kind.h"
 

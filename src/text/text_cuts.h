@@ -1,11 +1,13 @@
-// Where a text is cut into the pieces that a tokenizer encodes one by one.
+// Where a text is cut into the pieces that a tokenizer encodes one by one, and which lines it is learned from.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_set>
+#include <vector>
 
 #include "text/sentencepiece_file.h"
 
@@ -33,7 +35,6 @@ std::size_t next_lines_length(std::string_view text, bool more_may_follow = fals
 std::size_t cut_within(std::string_view text, std::size_t limit);
 
 // Where a text may be cut for a sentencepiece model that was made elsewhere, whose pieces need not stay inside lines.
-
 // Between two characters that stand side by side in no piece no token can cross, and then the tokens of both sides are
 // those of the whole: bpe merges neighbours only to pieces, so what happens on one side changes nothing on the other;
 // the best way through unigram's lattice goes through that place, and its halves are best ways of their own (but for
@@ -46,7 +47,7 @@ class PieceCuts {
   std::size_t last_cut(std::string_view text, std::size_t limit) const;
 
   // As Tokenizer::part_length(): the text up to the last such place in its first 256 KiB. Where there is none, the text
-  // is cut as a long line is (text/line_cuts.h), and that can be seen in its tokens.
+  // is cut as a long line is, and that can be seen in its tokens.
   std::size_t part_length(std::string_view text, bool more_may_follow) const;
 
   // The length of a front of a whole part that ends at such a place, which the library encodes twice as fast as the
@@ -55,6 +56,48 @@ class PieceCuts {
 
  private:
   std::unordered_set<std::uint64_t> joined_;  // neighbours within a piece, each character as its UTF-8 bytes
+};
+
+// A keyed sample of lines that fits in bounded memory, however many lines there are. Each line has a random number of
+// 64 bits, a function of (seed, line number). The lines kept are those whose number begins with k zero bits, for the
+// smallest k at which all of them fit; k grows while the text is read, so that no line is read twice and the sample
+// does not depend on where the text will end. A line counts as 4 bytes more than it has, because every line costs the
+// trainer something besides its bytes, and a text of very short lines has very many of them.
+class LineSample {
+ public:
+  LineSample(std::uint64_t seed, std::uint64_t max_bytes);
+
+  void add(std::string_view line);  // at most 4 GiB
+
+  std::size_t size() const { return lines_.size(); }  // lines
+  std::uint64_t bytes() const { return text_.size(); }
+
+  // Calls visit(line) for each line kept, in the order of the text.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    std::string_view rest = text_;
+    for (const Line& line : lines_) {
+      visit(rest.substr(0, line.length));
+      rest.remove_prefix(line.length);
+    }
+  }
+
+ private:
+  struct Line {
+    std::uint64_t number;
+    std::uint32_t length;
+  };
+  static constexpr std::uint64_t bytes_beside_a_line = 4;
+
+  void drop_half();
+  std::uint64_t taken() const { return text_.size() + bytes_beside_a_line * lines_.size(); }
+
+  std::uint64_t key_;
+  std::uint64_t max_bytes_;
+  std::uint64_t line_count_ = 0;
+  std::uint64_t threshold_ = ~std::uint64_t{0};  // kept: numbers up to this
+  std::string text_;                             // the lines one after the other
+  std::vector<Line> lines_;
 };
 
 }  // namespace inkling

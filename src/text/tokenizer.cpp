@@ -1,17 +1,166 @@
 #include "text/tokenizer.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
 #include "base/paths.h"
 #include "base/strings.h"
 #include "config/config.h"
+#include "formats/json_fields.h"
 #include "formats/model_place.h"
 #include "text/foreign_tokenizer.h"
 #include "text/text_cuts.h"
 #include "text/tokenizer_kind.h"
 
 namespace inkling {
+
+namespace {
+
+constexpr std::size_t characters_named = 10;
+
+// "é" (U+00E9)
+std::string describe(char32_t code_point) {
+  std::string character;
+  append_utf8(character, code_point);
+  return str(quote(character), " (U+", hexadecimal(code_point, 4, Letters::upper_case), ")");
+}
+
+}  // namespace
+
+void require_utf8(std::string_view text) {
+  const auto offset = find_invalid_utf8(text);
+  if (!offset) return;
+  const auto byte = static_cast<unsigned char>(text[*offset]);
+  throw Error::input(str("not UTF-8 at byte ", *offset, " (0x", hexadecimal(byte, 2, Letters::upper_case),
+                         "): convert the text (iconv -f LATIN1 -t UTF-8, say) or choose data.tokenizer.kind: byte"));
+}
+
+void require_token(Token token, std::uint64_t vocab_size) {
+  if (token < vocab_size) return;
+  throw Error::input(str("token ", token, " is not in the vocabulary, whose tokens are 0 to ", vocab_size - 1,
+                         ": were these tokens made with another tokenizer?"));
+}
+
+void refuse_characters(std::span<const char32_t> code_points) {
+  std::vector<std::string> names;
+  for (const char32_t code_point : code_points.first(std::min(code_points.size(), characters_named))) {
+    names.push_back(describe(code_point));
+  }
+  std::string more;
+  if (code_points.size() > characters_named) more = str(" and ", code_points.size() - characters_named, " more");
+  throw Error::input(str("no token for ", join(names, ", "), more,
+                         ": the text this vocabulary was made from does not have ",
+                         code_points.size() == 1 ? "it; leave it out" : "them; leave them out",
+                         ", or train with data.tokenizer.kind: sentencepiece or byte, which can spell everything"));
+}
+
+// inkling_tokenizer.json, from text/tokenizer_kind.h.
+
+namespace {
+
+constexpr const char* file_name = "inkling_tokenizer.json";
+constexpr const char* older_name = "tokenizer.json";  // which is Hugging Face's name for something else
+constexpr const char* format_name = "inkling-tokenizer";
+constexpr std::int64_t format_version = 1;
+constexpr std::string_view remedy = "prepare the data again, or take the folder from a backup";
+
+using Json = nlohmann::ordered_json;
+
+Token read_token(const JsonFields& json, std::string_view name) {
+  return static_cast<Token>(json.count(name, ~Token{0}));
+}
+
+// Ascending.
+std::vector<AddedToken> read_added(const JsonFields& json) {
+  std::vector<AddedToken> added;
+  for (const auto& [name, token] : json.counts(largest_token)) added.push_back({static_cast<Token>(token), name});
+  std::sort(added.begin(), added.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
+  return added;
+}
+
+}  // namespace
+
+fs::path description_path(const fs::path& folder) {
+  return fs::exists(folder / file_name) || !fs::exists(folder / older_name) ? folder / file_name : folder / older_name;
+}
+
+bool holds_description(const fs::path& folder) {
+  if (is_there(folder / file_name)) return true;
+  if (!fs::is_regular_file(folder / older_name)) return is_there(folder / older_name);
+  // A line of an older description comes first; Hugging Face's file can be long.
+  std::array<char, 64> front{};
+  const std::size_t count = InputFile(folder / older_name).read_some(0, std::as_writable_bytes(std::span(front)));
+  return std::string_view(front.data(), count).find(format_name) != std::string_view::npos;
+}
+
+void write_description(const fs::path& folder, const TokenizerDescription& description) {
+  write_file(folder / file_name, print_description(description));
+}
+
+void refuse_tokenizer(const fs::path& path, const std::string& why) {
+  throw Error::input(str(path.string(), ": not a tokenizer of inkling, or a damaged one: ", why, "; ", remedy));
+}
+
+std::string print_description(const TokenizerDescription& fields) {
+  Json json = {
+      {"format", format_name}, {"version", format_version}, {"kind", fields.kind}, {"separator", fields.separator}};
+  if (fields.characters) json["characters"] = *fields.characters;
+  if (fields.model_hash) json["model_hash"] = *fields.model_hash;
+  if (fields.separator_token) json["separator_token"] = *fields.separator_token;
+  if (fields.first_token != fields.separator_token) {
+    json["first_token"] = fields.first_token ? Json(*fields.first_token) : Json(nullptr);
+  }
+  if (fields.prefix_space) json["prefix_space"] = *fields.prefix_space;
+  for (const AddedToken& added : fields.added_tokens) json["added_tokens"][added.name] = added.token;
+  return json.dump(2) + "\n";
+}
+
+TokenizerDescription read_description(const fs::path& folder) {
+  const fs::path path = description_path(folder);
+  if (!fs::exists(path)) {
+    throw Error::input(str(folder.string(),
+                           ": holds no tokenizer (inkling_tokenizer.json is missing): name a folder that ",
+                           "inkling-prepare or inkling-train has written"));
+  }
+  const JsonFields json(path, std::string(remedy));
+  if (json.optional_text("format") != format_name) refuse_tokenizer(path, str("\"format\" is not ", format_name));
+  const std::int64_t version = json.whole("version", 1);
+  if (version != format_version) {
+    throw Error::input(str(path.string(), ": version ", version,
+                           " of the tokenizer format; this inkling reads version ", format_version,
+                           ": use the inkling that wrote it"));
+  }
+  TokenizerDescription fields;
+  fields.kind = json.text("kind");
+  fields.separator = json.flag("separator");
+  fields.characters = json.optional_text("characters");
+  fields.model_hash = json.optional_text("model_hash");
+  if (json.has("separator_token")) fields.separator_token = read_token(json, "separator_token");
+  if (!json.is_null("first_token")) {
+    fields.first_token = json.has("first_token") ? read_token(json, "first_token") : fields.separator_token;
+  }
+  fields.prefix_space = json.optional_flag("prefix_space");
+  if (json.has("added_tokens")) fields.added_tokens = read_added(json.section("added_tokens"));
+  json.refuse_unknown({"format", "version", "kind", "separator", "characters", "model_hash", "separator_token",
+                       "first_token", "prefix_space", "added_tokens"});
+  return fields;
+}
+
+std::string read_described_file(const fs::path& folder, const char* name, const TokenizerDescription& description) {
+  if (!description.model_hash) refuse_tokenizer(description_path(folder), "\"model_hash\" is missing");
+  std::string text = read_small_file(folder / name);
+  if (hash_text(text) == *description.model_hash) return text;
+  refuse_tokenizer(folder / name, "it is not the file that inkling_tokenizer.json was written with");
+}
 
 // A line for each kind, in the order of TokenizerKind.
 extern const TokenizerFunctions byte_tokenizer, char_tokenizer, sentencepiece_tokenizer, bpe_tokenizer;

@@ -83,4 +83,10 @@ void require_token(Token token, std::uint64_t vocab_size);
 // Throws the error for characters without a token; `code_points` are distinct, in the order of the text.
 [[noreturn]] void refuse_characters(std::span<const char32_t> code_points);
 
+// The tokenizer of kind bpe.
+
+// From a vocabulary made elsewhere: prompts begin with its first_token, if it has one. Throws Error input where it
+// cannot encode every text.
+std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeVocabulary vocabulary, std::optional<Token> separator);
+
 }  // namespace inkling

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "data/dataset.h"
 #include "data/dataset_manifest.h"
-#include "data/source_text.h"
+#include "data/source_corpus.h"
 #include "tests/compressed.h"
 #include "tests/temporary_folder.h"
 

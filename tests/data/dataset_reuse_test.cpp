@@ -1,4 +1,4 @@
-#include "data/dataset_reuse.h"
+#include "data/dataset_parts.h"
 
 #include <gtest/gtest.h>
 #include <sys/file.h>

@@ -1,5 +1,5 @@
 // When inkling-prepare replaces a data set, it removes what it wrote, and nothing that belongs to a person.
-#include "data/dataset_written.h"
+#include "data/dataset_parts.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 namespace inkling {
 namespace {
 
-constexpr std::size_t block_size = 256;
+constexpr std::size_t story_size = 256;
 
 class Fables : public testing::Test {
  protected:
@@ -42,7 +42,7 @@ TEST_F(Fables, AreRichAndFitIntoABlock) {
             << format_fixed(grammar().entropy() / (grammar().mean_length() + 1), 4)
             << " nats per character, separators counted\n";
   EXPECT_GE(grammar().production_count(), 150u);
-  EXPECT_LE(grammar().longest() + 1, block_size);  // the separator too
+  EXPECT_LE(grammar().longest() + 1, story_size);  // the separator too
 }
 
 TEST_F(Fables, HaveNoRareProductions) {

@@ -1,6 +1,5 @@
 // Reading the files of tokenizers: what was written comes back, what is damaged is refused.
 #include "text/bpe_files.h"
-#include "text/hugging_face_json.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

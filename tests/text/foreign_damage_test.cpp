@@ -3,8 +3,8 @@
 
 #include "base/random.h"
 #include "tests/text/sentencepiece_testing.h"
+#include "text/bpe_files.h"
 #include "text/bpe_trainer.h"
-#include "text/hugging_face_json.h"
 
 namespace inkling {
 namespace {

@@ -8,7 +8,6 @@
 #include "text/bpe_trainer.h"
 #include "text/bpe_vocabulary.h"
 #include "text/build_tokenizer.h"
-#include "text/hugging_face_json.h"
 
 namespace inkling {
 namespace {

@@ -1,4 +1,4 @@
-#include "text/line_sample.h"
+#include "text/text_cuts.h"
 
 #include "tests/text/text_testing.h"
 

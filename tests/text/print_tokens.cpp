@@ -28,7 +28,6 @@
 #include "text/bpe_encoder.h"
 #include "text/bpe_files.h"
 #include "text/bpe_trainer.h"
-#include "text/hugging_face_json.h"
 #include "text/tokenizer.h"
 
 namespace {
