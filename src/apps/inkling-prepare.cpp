@@ -47,7 +47,10 @@ int prepare(int argc, char** argv) {
   if (!parse_flags(app, argc, argv)) return 0;
 
   Config config = load_config(flags.config, flags.overrides);
-  if (config.model.init_from) inherit_tokenizer(config, find_model(*config.model.init_from));
+  if (config.model.init_from) {
+    const std::filesystem::path model = find_model(*config.model.init_from);
+    inherit_tokenizer(config, model, holds_tokenizer(model) ? load_tokenizer(model).get() : nullptr);
+  }
   if (flags.print_config) {
     if (config.model.init_from) {
       throw Error::input("the shape comes from model.init_from; inkling-train --print-config shows it");
