@@ -319,7 +319,7 @@ TEST_F(Damage, DivergedRunSaysSoInsteadOfSaving) {
     const std::optional<Error> error = error_of([&] { run_.save(folder()); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->kind(), ErrorKind::diverged);
-    for (const char* part : {"h.0.ln_2.weight", "not finite", "step 3", "learning_rate", "--fresh"}) {
+    for (const char* part : {"h.0.ln_2.weight", "not finite", "step 3", "learning_rate", "Start over"}) {
       EXPECT_TRUE(contains(error->message(), part));
     }
   }

@@ -168,7 +168,7 @@ TEST_F(RunFolder, RunWithNothingButDamageIsNotTakenForANewOne) {
   expect_refused(
       [&] { newest_checkpoint(place()); },
       {place().string() + " has checkpoints, and none can be used", "step-000010/config.yaml: it has 0 bytes",
-       "step-000020/model.safetensors: its bytes are not those that were saved", "--fresh", "older"});
+       "step-000020/model.safetensors: its bytes are not those that were saved", "older"});
 }
 
 TEST_F(RunFolder, NewestThatIsAsItWasSavedIsTakenAndTheOthersAreToldOf) {
@@ -189,7 +189,7 @@ TEST_F(RunFolder, CheckpointOfANewerVersionIsRefusedAsSuchAndNotPassedOver) {
   const auto refusal = error_of([&] { newest_checkpoint(place()); });
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->kind(), ErrorKind::input);
-  for (const char* part : {"step-000020", "newer inkling", "version 3", "update", "--fresh"}) {
+  for (const char* part : {"step-000020", "newer inkling", "version 3", "update", "move its folder away"}) {
     EXPECT_TRUE(contains(refusal->message(), part));
   }
   EXPECT_FALSE(contains(refusal->message(), "amaged"));

@@ -130,7 +130,7 @@ TEST_F(TrainProgram, MoreStepsTellTheNewRateAndTheSettingThatKeepsTheOldOne) {
   EXPECT_TRUE(
       contains(stretched.err, str("step 11 has the learning rate ", format_shortest(std::round(rate * 1e8) / 1e8),
                                   ", and would have had 1e-04: ")));
-  EXPECT_TRUE(contains(stretched.err, "--set schedule.decay_steps=10 keeps the old one"));
+  EXPECT_TRUE(contains(stretched.err, "schedule.decay_steps: 10 keeps the old one"));
   const Outcome kept = train({more, "--set schedule.decay_steps=10"});
   EXPECT_EQ(kept.code, 0) << kept.err;
   EXPECT_EQ(kept.err.find("has the learning rate"), std::string::npos) << kept.err;
