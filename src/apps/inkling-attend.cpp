@@ -53,8 +53,8 @@ void check_flags(const Flags& flags, const Prompts& prompts) {
 
 // The numbers are there to be looked at, so they are the reference model's in full precision, whatever the device.
 LoadedModel load_reference(ModelFlags flags) {
-  flags.runtime.dtype = Dtype::float32;
-  flags.runtime.kernels = Kernels::reference;
+  set_runtime(flags, "dtype", "float32");
+  set_runtime(flags, "kernels", "reference");
   return load_model(find_checkpoint(flags.place, flags.checkpoint), flags);
 }
 

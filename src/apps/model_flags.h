@@ -32,16 +32,20 @@ inline SavedWeights saved_weights(const ModelFlags& flags) {
   return flags.weights == "ema" ? SavedWeights::ema : SavedWeights::plain;
 }
 
+// Gives a setting of runtime the value of the flag that is called as the setting is.
+inline void set_runtime(ModelFlags& flags, const std::string& setting, const std::string& value) {
+  Config config;
+  config.runtime = flags.runtime;
+  set_setting(config, "runtime." + setting, value, "--" + setting);
+  flags.runtime = config.runtime;
+}
+
 // A flag for a setting of runtime.
 inline void add_runtime_flag(CLI::App& app, ModelFlags& flags, const std::string& setting, const std::string& about) {
-  const std::string key = "runtime." + setting, flag = "--" + setting;
-  const auto set = [&flags, key, flag](const std::string& value) {
-    Config config;
-    config.runtime = flags.runtime;
-    set_setting(config, key, value, flag);
-    flags.runtime = config.runtime;
-  };
-  app.add_option_function<std::string>(flag, set, about)->type_name(values_as_type(key))->group("Where it runs");
+  const auto set = [&flags, setting](const std::string& value) { set_runtime(flags, setting, value); };
+  app.add_option_function<std::string>("--" + setting, set, about)
+      ->type_name(values_as_type("runtime." + setting))
+      ->group("Where it runs");
 }
 
 // The flags that come after them: all, or those of a program that chooses dtype and kernels itself.

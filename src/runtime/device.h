@@ -72,7 +72,7 @@ struct DeviceMemory {
   std::uint64_t free = 0, total = 0;  // bytes
 };
 
-// Returns the memory of a GPU; none for the CPU, where train/fit asks the system.
+// Returns the memory of a GPU; none for the CPU, where train/resources asks the system.
 std::optional<DeviceMemory> device_memory(at::Device device);
 
 // The compute capability of a GPU: 9 and 0 for Hopper. Zeros where CUDA does not say, or is not loaded.
