@@ -1,11 +1,11 @@
-// inkling-doctor [CONFIG ...]: what this machine is, what training takes on it, and how to mend what is wrong.
+// inkling-doctor [CONFIG ...]: what this machine is, what training takes on it, and how to fix what is wrong.
 #include "doctor/doctor.h"
 #include "program.h"
 
 int main(int argc, char** argv) {
   return inkling::run_program([&] {
     CLI::App app(
-        "Says what this machine is, what training takes on it, and how to mend what\nis wrong. Ends with 3 if training "
+        "Says what this machine is, what training takes on it, and how to fix what\nis wrong. Ends with 3 if training "
         "cannot work here.",
         "inkling-doctor");
     inkling::doctor::Examination examination;

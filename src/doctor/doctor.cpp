@@ -17,7 +17,6 @@
 #include "config/config.h"
 #include "doctor/facts.h"
 #include "doctor/forecast.h"
-#include "doctor/speed.h"
 #include "runtime/device.h"
 
 namespace inkling::doctor {

@@ -1,4 +1,4 @@
-// Examines this machine: finds all facts, and estimates or times the configurations.
+// Examines this machine, says what is wrong with it, and shows both: what the program inkling-doctor is made of.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "doctor/facts.h"
-#include "doctor/judge.h"
 
 namespace inkling::doctor {
 
@@ -24,12 +23,26 @@ std::vector<std::string> shipped_configs(const std::filesystem::path& program);
 // Throws Error input for a configuration that cannot be read; what the machine lacks is a fact.
 Facts examine(const Examination& examination);
 
-// Shows facts and problems: as text that fits into 80 columns, or as one JSON object with the same facts.
+enum class Severity {
+  cannot,   // training cannot work before it is solved
+  warning,  // it works, but slowly or not as one may expect
+};
 
-// Every line has at most 80 columns, whatever the facts hold. A command that is longer goes on behind a backslash.
+struct Problem {
+  Severity severity = Severity::warning;
+  std::string name;     // "disk_full": stays the same for programs that read it
+  std::string text;     // a sentence
+  std::string command;  // for a shell: it solves the problem, or shows what has to be decided
+};
+
+// Returns what is wrong, as the facts alone say; what makes training impossible comes first.
+std::vector<Problem> judge(const Facts& facts);
+
+// Returns a text whose lines have at most 80 columns, whatever the facts hold. A command that is longer goes on behind
+// a backslash.
 std::string as_text(const Facts& facts, const std::vector<Problem>& problems);
 
-// The object that docs/formats.md describes, over several lines.
+// Returns the same facts as the JSON object that docs/formats.md describes, over several lines.
 std::string as_json(const Facts& facts, const std::vector<Problem>& problems);
 
 }  // namespace inkling::doctor

@@ -1,6 +1,5 @@
-// What inkling-doctor knows of a machine, as plain values: machine.h, speed.h and forecast.h find them out, judge.h
-// says what is wrong with them, print.h shows them. Sizes are in bytes, times in seconds; an empty text or optional is
-// something that the machine does not say.
+// What inkling-doctor knows of a machine, as plain values, and the functions that find out what the machine is. Sizes
+// are in bytes, times in seconds; an empty text or optional is something that the machine does not say.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +35,6 @@ struct Processor {
   std::vector<CacheSize> caches = {};      // of data, one for each level
   std::optional<double> clock_limit = {};  // share of the fastest clock that is allowed, where it is less than all
   std::uint64_t fastest_clock = 0;         // kHz, where clock_limit is known
-  bool is_turbo_off = false;               // by somebody's choice
-  std::string governor = {};               // where it keeps the clock low: "powersave"
-  bool is_on_battery = false;
 };
 
 struct InstructionSets {
@@ -165,8 +161,7 @@ struct Facts {
   std::vector<Forecast> forecasts = {};
 };
 
-// Finds out what a machine is and has, without computing anything. `files` holds /proc, /sys, /dev and /etc; a test
-// invents them. Nothing here throws: what a machine does not say is left empty.
+// The functions below compute nothing and throw nothing. `files` holds /proc, /sys, /dev and /etc; a test invents them.
 
 System find_system(const SystemFiles& files);
 

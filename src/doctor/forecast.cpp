@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "doctor/speed.h"
 #include "model/parameters.h"
 #include "optim/muon.h"
 #include "optim/optimizer.h"

@@ -1,4 +1,4 @@
-// find_disk() of machine.h.
+// Finds out what a machine consists of: its processor, disks and GPUs.
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -44,29 +44,6 @@ std::string kind_of(const SystemFiles& files, const std::filesystem::path& path)
   return kind;
 }
 
-}  // namespace
-
-Disk find_disk(const SystemFiles& files, const std::string& use, const std::filesystem::path& path) {
-  const DiskSpace space = disk_space(path);
-  const std::filesystem::path& folder = space.folder;
-  Disk disk{
-      .use = use, .path = folder.string(), .kind = kind_of(files, folder), .total = space.total, .free = space.free};
-  struct statvfs found{};
-  if (::statvfs(folder.c_str(), &found) == 0) {
-    disk.free_files = found.f_favail;
-    disk.all_files = found.f_files;
-  }
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    disk.is_writable = false;
-    disk.why_not = errno_text(errno);
-  }
-  return disk;
-}
-
-// find_system() and find_processor(), find_instruction_sets() of machine.h.
-
-namespace {
-
 const std::filesystem::path first_cpu = "sys/devices/system/cpu/cpu0";
 
 // "32768K", "1M" -> bytes.
@@ -98,14 +75,7 @@ std::vector<CacheSize> find_caches(const SystemFiles& files) {
   return caches;
 }
 
-// Drivers that choose the clock by themselves have a governor called powersave too, which keeps nothing low.
-bool keeps_clock_low(const SystemFiles& files) {
-  const std::filesystem::path clock = first_cpu / "cpufreq";
-  const std::string driver = files.line(clock / "scaling_driver");
-  const bool chooses_itself = driver.starts_with("intel_pstate") || driver.starts_with("amd-pstate-epp");
-  return files.line(clock / "scaling_governor") == "powersave" && !chooses_itself;
-}
-
+// The clock that the system allows, where it is less than the fastest one.
 void find_clock(const SystemFiles& files, Processor& processor) {
   const std::filesystem::path clock = first_cpu / "cpufreq";
   const auto allowed = files.number(clock / "scaling_max_freq"), fastest = files.number(clock / "cpuinfo_max_freq");
@@ -113,19 +83,49 @@ void find_clock(const SystemFiles& files, Processor& processor) {
     processor.clock_limit = static_cast<double>(*allowed) / static_cast<double>(*fastest);
     processor.fastest_clock = *fastest;
   }
-  processor.is_turbo_off = files.number("sys/devices/system/cpu/intel_pstate/no_turbo") == 1U;
-  if (keeps_clock_low(files)) processor.governor = "powersave";
-  bool has_mains = false, is_plugged_in = false;
-  for (const std::string& name : files.names("sys/class/power_supply")) {
-    const std::filesystem::path supply = std::filesystem::path("sys/class/power_supply") / name;
-    if (files.line(supply / "type") != "Mains") continue;
-    has_mains = true;
-    is_plugged_in = is_plugged_in || files.number(supply / "online") == 1U;
+}
+
+std::string maker_of(const std::string& vendor) {
+  return vendor == "0x10de" ? "NVIDIA" : vendor == "0x1002" ? "AMD" : vendor == "0x8086" ? "Intel" : "";
+}
+
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 …" -> "535.104.05"
+std::string version_in(const std::string& line) {
+  std::istringstream words(line);
+  for (std::string word; words >> word;) {
+    const bool is_version = word.find('.') != std::string::npos &&
+                            word.find_first_not_of("0123456789.") == std::string::npos && word.front() != '.';
+    if (is_version) return word;
   }
-  processor.is_on_battery = has_mains && !is_plugged_in;
+  return "";
+}
+
+// The group that owns the device's file, if this process may not open it.
+std::string locking_group(const std::filesystem::path& file) {
+  struct stat status{};
+  if (::stat(file.c_str(), &status) != 0 || ::access(file.c_str(), R_OK | W_OK) == 0) return "";
+  const group* const owner = ::getgrgid(status.st_gid);
+  return owner == nullptr ? str(status.st_gid) : owner->gr_name;
 }
 
 }  // namespace
+
+Disk find_disk(const SystemFiles& files, const std::string& use, const std::filesystem::path& path) {
+  const DiskSpace space = disk_space(path);
+  const std::filesystem::path& folder = space.folder;
+  Disk disk{
+      .use = use, .path = folder.string(), .kind = kind_of(files, folder), .total = space.total, .free = space.free};
+  struct statvfs found{};
+  if (::statvfs(folder.c_str(), &found) == 0) {
+    disk.free_files = found.f_favail;
+    disk.all_files = found.f_files;
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    disk.is_writable = false;
+    disk.why_not = errno_text(errno);
+  }
+  return disk;
+}
 
 System find_system(const SystemFiles& files) {
   const std::string like = files.field("etc/os-release", "ID_LIKE"), id = files.field("etc/os-release", "ID");
@@ -159,35 +159,6 @@ InstructionSets find_instruction_sets() {
   }
   return sets;
 }
-
-// find_graphics() and find_gpus() of machine.h.
-
-namespace {
-
-std::string maker_of(const std::string& vendor) {
-  return vendor == "0x10de" ? "NVIDIA" : vendor == "0x1002" ? "AMD" : vendor == "0x8086" ? "Intel" : "";
-}
-
-// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 …" -> "535.104.05"
-std::string version_in(const std::string& line) {
-  std::istringstream words(line);
-  for (std::string word; words >> word;) {
-    const bool is_version = word.find('.') != std::string::npos &&
-                            word.find_first_not_of("0123456789.") == std::string::npos && word.front() != '.';
-    if (is_version) return word;
-  }
-  return "";
-}
-
-// The group that owns the device's file, if this process may not open it.
-std::string locking_group(const std::filesystem::path& file) {
-  struct stat status{};
-  if (::stat(file.c_str(), &status) != 0 || ::access(file.c_str(), R_OK | W_OK) == 0) return "";
-  const group* const owner = ::getgrgid(status.st_gid);
-  return owner == nullptr ? str(status.st_gid) : owner->gr_name;
-}
-
-}  // namespace
 
 Graphics find_graphics(const SystemFiles& files) {
   Graphics graphics;

@@ -1,4 +1,4 @@
-// as_json() of print.h.
+// Shows facts and problems as one JSON object.
 #include <nlohmann/json.hpp>
 
 #include "doctor/doctor.h"
@@ -36,10 +36,7 @@ Json json_of(const Processor& processor) {
       {"quota", or_null(processor.quota)},
       {"caches", list_of(processor.caches,
                          [](const CacheSize& cache) { return Json{{"level", cache.level}, {"bytes", cache.bytes}}; })},
-      {"clock_limit", or_null(processor.clock_limit)},
-      {"turbo_off", processor.is_turbo_off},
-      {"governor", processor.governor},
-      {"on_battery", processor.is_on_battery}};
+      {"clock_limit", or_null(processor.clock_limit)}};
 }
 
 Json json_of(const InstructionSets& sets) {

@@ -1,4 +1,4 @@
-// find_libraries() and find_environment() of machine.h.
+// Finds out what software a machine has: the libraries of this process, its environment, and what else runs.
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -79,59 +79,6 @@ const char* users_value(const char* name) {
   return *before == '\0' ? nullptr : before;
 }
 
-}  // namespace
-
-Libraries find_libraries(const SystemFiles& files) {
-  Libraries libraries;
-  libraries.torch_built = TORCH_VERSION;
-  const std::vector<std::string> torch = loaded_paths(files, {"libtorch_cpu.so"});
-  if (!torch.empty()) {
-    const std::filesystem::path folder = std::filesystem::path(torch.front()).parent_path();
-    libraries.torch_folder = folder.string();
-    libraries.torch_loaded = version_of_torch(files, folder);
-    libraries.from_library_path = names_folder(users_value("LD_LIBRARY_PATH"), libraries.torch_folder);
-  }
-  libraries.openmp = loaded_paths(files, {"libgomp", "libiomp", "libomp"});
-  const std::filesystem::path cuda = cuda_library_path();
-  const bool has_cuda = files.has(cuda), has_torch_cuda = files.has(libraries.torch_folder + "/libtorch_cuda.so");
-  libraries.all = {{"inkling", INKLING_VERSION},
-                   {"LibTorch", libraries.torch_loaded.empty() ? libraries.torch_built : libraries.torch_loaded,
-                    libraries.torch_folder},
-                   {"MKL", version_behind(at::get_mkl_version(), "Version ")},
-                   {"oneDNN", version_behind(at::get_mkldnn_version(), " v")},
-                   {"sentencepiece", INKLING_SENTENCEPIECE_VERSION},
-                   {"glibc", gnu_get_libc_version()},
-                   {"LibTorch's CUDA half", has_torch_cuda ? "there" : "none"},
-                   {"inkling's CUDA half", has_cuda ? "there" : "none", has_cuda ? "" : cuda.string()}};
-  return libraries;
-}
-
-Environment find_environment() {
-  constexpr std::array known = {
-      "INKLING_INSTRUCTION_SET", "OMP_NUM_THREADS",     "OMP_THREAD_LIMIT",   "OMP_DYNAMIC",
-      "OMP_PROC_BIND",           "OMP_PLACES",          "OMP_WAIT_POLICY",    "GOMP_CPU_AFFINITY",
-      "GOMP_SPINCOUNT",          "MKL_NUM_THREADS",     "MKL_DYNAMIC",        "MKL_CBWR",
-      "MKL_ENABLE_INSTRUCTIONS", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "CUDA_VISIBLE_DEVICES",
-      "CUDA_LAUNCH_BLOCKING",    "LD_LIBRARY_PATH",     "LD_PRELOAD"};
-  Environment environment;
-  for (const char* name : known) {
-    if (const char* const value = users_value(name)) environment.variables.push_back({name, value});
-  }
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* const value = std::getenv(name);
-    if (value == nullptr || *value == '\0') continue;
-    environment.locale = value;
-    break;
-  }
-  environment.address_space = limit_of(RLIMIT_AS);
-  environment.file_size = limit_of(RLIMIT_FSIZE);
-  return environment;
-}
-
-// read_load() and find_load() of machine.h.
-
-namespace {
-
 constexpr double least_share = 0.05;  // of a core; what takes less is in nobody's way
 
 bool is_number(const std::string& name) {
@@ -198,6 +145,53 @@ bool may_signal(const SystemFiles& files, int process) {
 }
 
 }  // namespace
+
+Libraries find_libraries(const SystemFiles& files) {
+  Libraries libraries;
+  libraries.torch_built = TORCH_VERSION;
+  const std::vector<std::string> torch = loaded_paths(files, {"libtorch_cpu.so"});
+  if (!torch.empty()) {
+    const std::filesystem::path folder = std::filesystem::path(torch.front()).parent_path();
+    libraries.torch_folder = folder.string();
+    libraries.torch_loaded = version_of_torch(files, folder);
+    libraries.from_library_path = names_folder(users_value("LD_LIBRARY_PATH"), libraries.torch_folder);
+  }
+  libraries.openmp = loaded_paths(files, {"libgomp", "libiomp", "libomp"});
+  const std::filesystem::path cuda = cuda_library_path();
+  const bool has_cuda = files.has(cuda), has_torch_cuda = files.has(libraries.torch_folder + "/libtorch_cuda.so");
+  libraries.all = {{"inkling", INKLING_VERSION},
+                   {"LibTorch", libraries.torch_loaded.empty() ? libraries.torch_built : libraries.torch_loaded,
+                    libraries.torch_folder},
+                   {"MKL", version_behind(at::get_mkl_version(), "Version ")},
+                   {"oneDNN", version_behind(at::get_mkldnn_version(), " v")},
+                   {"sentencepiece", INKLING_SENTENCEPIECE_VERSION},
+                   {"glibc", gnu_get_libc_version()},
+                   {"LibTorch's CUDA half", has_torch_cuda ? "there" : "none"},
+                   {"inkling's CUDA half", has_cuda ? "there" : "none", has_cuda ? "" : cuda.string()}};
+  return libraries;
+}
+
+Environment find_environment() {
+  constexpr std::array known = {
+      "INKLING_INSTRUCTION_SET", "OMP_NUM_THREADS",     "OMP_THREAD_LIMIT",   "OMP_DYNAMIC",
+      "OMP_PROC_BIND",           "OMP_PLACES",          "OMP_WAIT_POLICY",    "GOMP_CPU_AFFINITY",
+      "GOMP_SPINCOUNT",          "MKL_NUM_THREADS",     "MKL_DYNAMIC",        "MKL_CBWR",
+      "MKL_ENABLE_INSTRUCTIONS", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "CUDA_VISIBLE_DEVICES",
+      "CUDA_LAUNCH_BLOCKING",    "LD_LIBRARY_PATH",     "LD_PRELOAD"};
+  Environment environment;
+  for (const char* name : known) {
+    if (const char* const value = users_value(name)) environment.variables.push_back({name, value});
+  }
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* const value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    environment.locale = value;
+    break;
+  }
+  environment.address_space = limit_of(RLIMIT_AS);
+  environment.file_size = limit_of(RLIMIT_FSIZE);
+  return environment;
+}
 
 LoadReading read_load(const SystemFiles& files) {
   LoadReading reading;

@@ -5,7 +5,6 @@
 
 #include "base/strings.h"
 #include "doctor/doctor.h"
-#include "doctor/speed.h"
 #include "runtime/cpu_memory.h"
 #include "tests/doctor/invented_facts.h"
 #include "train/resources.h"

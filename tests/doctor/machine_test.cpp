@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
-#include "doctor/speed.h"
+#include "doctor/forecast.h"
 #include "tests/doctor/invented_facts.h"
 #include "tests/doctor/invented_machine.h"
 
@@ -36,8 +36,6 @@ TEST(Machine, ALaptopTellsItsProcessorCachesAndClock) {
   machine.says(cpu + "cache/index3/type", "Unified\n").says(cpu + "cache/index3/level", "3\n");
   machine.says(cpu + "cache/index3/size", "3M\n");
   machine.says(cpu + "cpufreq/scaling_max_freq", "1450000\n").says(cpu + "cpufreq/cpuinfo_max_freq", "2900000\n");
-  machine.says(cpu + "cpufreq/scaling_governor", "powersave\n").says(cpu + "cpufreq/scaling_driver", "acpi-cpufreq\n");
-  machine.says("sys/class/power_supply/AC/type", "Mains\n").says("sys/class/power_supply/AC/online", "0\n");
   machine.says("etc/os-release", "NAME=Mint\nPRETTY_NAME=\"Linux Mint 22\"\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n");
   machine.says("proc/version", "Linux version 6.8.0-45-generic (buildd@host) (gcc 13) #45\n");
   const Processor processor = find_processor(machine.files());
@@ -49,20 +47,11 @@ TEST(Machine, ALaptopTellsItsProcessorCachesAndClock) {
   EXPECT_EQ(processor.caches[1].bytes, 3U << 20);
   EXPECT_EQ(processor.clock_limit, 0.5);
   EXPECT_EQ(processor.fastest_clock, 2900000U);
-  EXPECT_EQ(processor.governor, "powersave");
-  EXPECT_TRUE(processor.is_on_battery);
   const System system = find_system(machine.files());
   EXPECT_EQ(system.distribution, "Linux Mint 22");
   EXPECT_EQ(system.family, "ubuntu");
   EXPECT_EQ(system.kernel, "6.8.0-45-generic");
   EXPECT_FALSE(system.is_virtual);
-}
-
-TEST(Machine, AGovernorThatChoosesItselfIsNoLimit) {
-  const InventedMachine machine;
-  const std::string clock = "sys/devices/system/cpu/cpu0/cpufreq/";
-  machine.says(clock + "scaling_governor", "powersave\n").says(clock + "scaling_driver", "intel_pstate\n");
-  EXPECT_EQ(find_processor(machine.files()).governor, "");
 }
 
 TEST(Machine, TheLeastOfNestedQuotasCounts) {

@@ -1,4 +1,4 @@
-#include "doctor/speed.h"
+// Measures what this machine can do, and times steps of a run on random tokens.
 
 #include <ATen/Parallel.h>
 
@@ -25,7 +25,7 @@
 namespace inkling::doctor {
 namespace {
 
-constexpr double most_seconds = 0.3;  // for each number of threads
+constexpr double product_seconds = 0.3;  // for each number of threads
 
 // Several times the largest cache, but no more than a sixteenth of what is free.
 std::int64_t bytes_to_read(const Facts& facts) {
@@ -68,46 +68,6 @@ std::string why_kernels(const Graphics& graphics) {
                                : "fused CUDA kernels are used where asked for: runtime.kernels=fused";
 }
 
-}  // namespace
-
-Speed measure_speed(const Runtime& runtime, const Facts& facts) {
-  Speed speed{.dtype = runtime.dtype_name(), .device = runtime.device.str()};
-  const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
-  const bool has_threads = facts.graphics.gpus.empty();
-  for (const int threads : has_threads ? thread_counts(runtime.threads) : std::set{runtime.threads}) {
-    at::set_num_threads(threads);
-    speed.products.push_back({threads, matrix_product_peak(options, most_seconds)});
-  }
-  if (has_threads) speed.thread_start = thread_start_seconds(most_seconds / 2);
-  speed.memory = bandwidth(runtime.device, has_threads ? bytes_to_read(facts) : std::int64_t{512} << 20);
-  return speed;
-}
-
-double product_flops(const Speed& speed, int threads) {
-  const auto nearest = std::min_element(
-      speed.products.begin(), speed.products.end(),
-      [&](const auto& a, const auto& b) { return std::abs(a.threads - threads) < std::abs(b.threads - threads); });
-  if (nearest == speed.products.end()) return 0.0;
-  const bool on_gpu = speed.products.size() == 1;
-  return on_gpu ? nearest->flops : nearest->flops * std::min(1.0, static_cast<double>(threads) / nearest->threads);
-}
-
-Choices explain_choices(const Runtime& runtime, const Facts& facts) {
-  const std::uint64_t limit = memory_limit({}, runtime.device);
-  return {.all = {{"device", runtime.device.str(), why_device(facts.graphics)},
-                  {"dtype", runtime.dtype_name(), why_dtype(facts.graphics)},
-                  {"kernels", std::string(word_of(runtime.kernels)), why_kernels(facts.graphics)},
-                  {"threads", str(runtime.threads), why_threads(runtime, facts.processor)},
-                  {"memory_limit", format_bytes(limit),
-                   facts.graphics.gpus.empty() ? "four fifths of the memory that is free now"
-                                               : "what is free on the GPU now"}}};
-}
-
-}  // namespace inkling::doctor
-
-namespace inkling {
-namespace {
-
 // Removed with all it holds at the end of the scope.
 struct PassingFolder {
   std::filesystem::path path;
@@ -125,41 +85,6 @@ struct PassingFolder {
   PassingFolder(const PassingFolder&) = delete;
   PassingFolder& operator=(const PassingFolder&) = delete;
 };
-
-}  // namespace
-
-std::uint64_t expected_vocabulary(const DataConfig& data) {
-  if (data.vocab_size > 0) return data.vocab_size;
-  if (data.tokenizer.from == "gpt2") return 50257;
-  switch (data.tokenizer.kind) {
-    case TokenizerKind::byte:
-      return 256;
-    case TokenizerKind::sentencepiece:
-    case TokenizerKind::bpe:
-      return data.tokenizer.vocab_size;
-    case TokenizerKind::character:
-      break;
-  }
-  return 65;
-}
-
-TokenSequence random_tokens(std::uint64_t vocab_size, std::uint64_t count) {
-  const PassingFolder folder;
-  const std::filesystem::path path = folder.path / "tokens.bin";
-  TokenShardWriter writer(path, token_width_for(vocab_size));
-  std::vector<Token> tokens(count);
-  for (std::uint64_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>(random_below(1, i, vocab_size));
-  writer.append(tokens);
-  writer.commit();
-  return TokenSequence({path}, vocab_size);
-}
-
-}  // namespace inkling
-
-// measure_run() of forecast.h.
-
-namespace inkling::doctor {
-namespace {
 
 constexpr std::size_t fewest_steps = 3, most_steps = 200;
 
@@ -200,6 +125,65 @@ std::vector<double> time_steps(const Config& config, const ExpectedRun& run, dou
 }
 
 }  // namespace
+
+Speed measure_speed(const Runtime& runtime, const Facts& facts) {
+  Speed speed{.dtype = runtime.dtype_name(), .device = runtime.device.str()};
+  const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
+  const bool has_threads = facts.graphics.gpus.empty();
+  for (const int threads : has_threads ? thread_counts(runtime.threads) : std::set{runtime.threads}) {
+    at::set_num_threads(threads);
+    speed.products.push_back({threads, matrix_product_peak(options, product_seconds)});
+  }
+  if (has_threads) speed.thread_start = thread_start_seconds(product_seconds / 2);
+  speed.memory = bandwidth(runtime.device, has_threads ? bytes_to_read(facts) : std::int64_t{512} << 20);
+  return speed;
+}
+
+double product_flops(const Speed& speed, int threads) {
+  const auto nearest = std::min_element(
+      speed.products.begin(), speed.products.end(),
+      [&](const auto& a, const auto& b) { return std::abs(a.threads - threads) < std::abs(b.threads - threads); });
+  if (nearest == speed.products.end()) return 0.0;
+  const bool on_gpu = speed.products.size() == 1;
+  return on_gpu ? nearest->flops : nearest->flops * std::min(1.0, static_cast<double>(threads) / nearest->threads);
+}
+
+Choices explain_choices(const Runtime& runtime, const Facts& facts) {
+  const std::uint64_t limit = memory_limit({}, runtime.device);
+  return {.all = {{"device", runtime.device.str(), why_device(facts.graphics)},
+                  {"dtype", runtime.dtype_name(), why_dtype(facts.graphics)},
+                  {"kernels", std::string(word_of(runtime.kernels)), why_kernels(facts.graphics)},
+                  {"threads", str(runtime.threads), why_threads(runtime, facts.processor)},
+                  {"memory_limit", format_bytes(limit),
+                   facts.graphics.gpus.empty() ? "four fifths of the memory that is free now"
+                                               : "what is free on the GPU now"}}};
+}
+
+std::uint64_t expected_vocabulary(const DataConfig& data) {
+  if (data.vocab_size > 0) return data.vocab_size;
+  if (data.tokenizer.from == "gpt2") return 50257;
+  switch (data.tokenizer.kind) {
+    case TokenizerKind::byte:
+      return 256;
+    case TokenizerKind::sentencepiece:
+    case TokenizerKind::bpe:
+      return data.tokenizer.vocab_size;
+    case TokenizerKind::character:
+      break;
+  }
+  return 65;
+}
+
+TokenSequence random_tokens(std::uint64_t vocab_size, std::uint64_t count) {
+  const PassingFolder folder;
+  const std::filesystem::path path = folder.path / "tokens.bin";
+  TokenShardWriter writer(path, token_width_for(vocab_size));
+  std::vector<Token> tokens(count);
+  for (std::uint64_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>(random_below(1, i, vocab_size));
+  writer.append(tokens);
+  writer.commit();
+  return TokenSequence({path}, vocab_size);
+}
 
 void measure_run(const ExpectedRun& run, Forecast& forecast, double most_seconds) {
   resolve_runtime(run.config.runtime);  // its number of threads, for all of the process
