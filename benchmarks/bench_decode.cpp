@@ -10,7 +10,7 @@
 #include "operation_times.h"
 #include "program.h"
 #include "results.h"
-#include "runtime/speed.h"
+#include "runtime/timing.h"
 
 namespace {
 

@@ -29,7 +29,7 @@
 #include "program.h"
 #include "results.h"
 #include "runtime/cpu_memory.h"
-#include "runtime/speed.h"
+#include "runtime/timing.h"
 
 namespace {
 

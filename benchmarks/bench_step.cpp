@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "config/config.h"
-#include "doctor/speed.h"
+#include "doctor/forecast.h"
 #include "operation_times.h"
 #include "program.h"
 #include "results.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/device.h"
-#include "runtime/speed.h"
+#include "runtime/timing.h"
 #include "train/resources.h"
 #include "train/trainer.h"
 

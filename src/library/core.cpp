@@ -1,4 +1,14 @@
 // libinkling_core.so: the half of the library that needs LibTorch.
+#include <ATen/Parallel.h>
+#include <c10/core/StreamGuard.h>
+#include <omp.h>
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <vector>
+
 #include "base/error.h"
 #include "base/strings.h"
 #include "checkpoint/checkpoint.h"
@@ -8,10 +18,106 @@
 #include "generate/generator.h"
 #include "library/open_model.h"
 #include "runtime/device.h"
-#include "runtime/scoped_runtime.h"
+#include "runtime/parallel.h"
 
 namespace inkling {
 namespace {
+
+// MXCSR: all exceptions masked and none seen, rounding to nearest, denormal results (0x8000) and operands (0x40) are 0.
+constexpr unsigned rounding_mode = 0x1f80 | 0x8000 | 0x40;
+
+// Several calls may be at work, in threads of their own: what holds for the process is the host's before the first of
+// them and after the last.
+struct CallsAtWork {
+  std::mutex mutex;
+  int count = 0;
+  Determinism before;
+  int threads_before = 0;  // LibTorch's, which a thread begins with
+};
+
+CallsAtWork& calls_at_work() {
+  static CallsAtWork calls;
+  return calls;
+}
+
+// What resolve_runtime() sets for good in a program, set for the time of a call by somebody else's program.
+//
+// While it lives, the calling thread and its OpenMP threads round as a program of inkling's does, whatever the host has
+// set: tiny numbers become 0, and no exception of arithmetic is raised. LibTorch has the runtime's number of threads
+// and its determinism, and a GPU's work goes to `stream` (own_stream()). Afterwards all of this is as before, also what
+// the host has set while it was outside(). It takes microseconds, so it belongs around a call, not around a token.
+class ScopedRuntime {
+ public:
+  ScopedRuntime(const Runtime& runtime, const std::optional<c10::Stream>& stream);
+  ~ScopedRuntime() { leave(); }
+  ScopedRuntime(const ScopedRuntime&) = delete;
+  ScopedRuntime& operator=(const ScopedRuntime&) = delete;
+
+  // Returns what `call`, a function of the host's, returns, called with what the host has set.
+  template <typename Call>
+  auto outside(const Call& call) {
+    struct Back {
+      ScopedRuntime& scope;
+      ~Back() { scope.enter(); }
+    };
+    leave();
+    const Back back{*this};
+    return call();
+  }
+
+ private:
+  void enter();
+  void leave();
+
+  int threads_;
+  Determinism determinism_;
+  std::optional<c10::Stream> stream_;
+  // The host's.
+  int threads_before_ = 0, omp_threads_before_ = 0;
+  std::vector<unsigned> modes_before_;  // of each thread
+  std::optional<c10::StreamGuard> stream_before_;
+};
+
+ScopedRuntime::ScopedRuntime(const Runtime& runtime, const std::optional<c10::Stream>& stream)
+    : threads_(runtime.threads), determinism_(determinism_of(runtime)), stream_(stream) {
+  enter();
+}
+
+void ScopedRuntime::enter() {
+  omp_threads_before_ = omp_get_max_threads();
+  threads_before_ = at::get_num_threads();  // which sets OpenMP's number where LibTorch was not used before
+  CallsAtWork& calls = calls_at_work();
+  {
+    const std::lock_guard lock(calls.mutex);
+    if (calls.count++ == 0) {
+      calls.before = determinism();
+      calls.threads_before = threads_before_;
+    }
+    set_determinism(determinism_);
+  }
+  if (threads_ != threads_before_) at::set_num_threads(threads_);
+  modes_before_.assign(static_cast<std::size_t>(threads_), _mm_getcsr());  // also of a thread that leave() alone has
+  in_all_threads([&](int thread, int) {
+    modes_before_[static_cast<std::size_t>(thread)] = _mm_getcsr();
+    _mm_setcsr(rounding_mode);
+  });
+  if (stream_) stream_before_.emplace(*stream_);
+}
+
+void ScopedRuntime::leave() {
+  stream_before_.reset();
+  in_all_threads([&](int thread, int) { _mm_setcsr(modes_before_[static_cast<std::size_t>(thread)]); });
+  if (threads_ != threads_before_) at::set_num_threads(threads_before_);
+  CallsAtWork& calls = calls_at_work();
+  {
+    const std::lock_guard lock(calls.mutex);
+    if (--calls.count == 0) {
+      set_determinism(calls.before);
+      if (threads_before_ != calls.threads_before) at::set_num_threads(calls.threads_before);
+    }
+  }
+  omp_set_num_threads(omp_threads_before_);
+}
 
 RuntimeConfig runtime_config(const LoadOptions& options) {
   Config config;

@@ -138,8 +138,8 @@ fs::path named_torch(const fs::path& named, std::string_view version) {
                                version, ", or unset INKLING_TORCH"));
 }
 
-// The one command with which LibTorch will be found.
-std::string mending_command(std::string_view version) {
+// The command that installs LibTorch where it will be found.
+std::string installing_command(std::string_view version) {
   const fs::path environment = from_environment("VIRTUAL_ENV");
   if (!environment.empty()) return str("python3 -m pip install torch==", version);
   // A virtual environment of its own works for everybody: many systems refuse pip beside their own packages.
@@ -178,7 +178,7 @@ fs::path require_torch(std::string_view who, std::string_view version, const fs:
   std::vector<std::string> places;
   for (const fs::path& folder : search.looked_in) places.push_back(folder.string());
   message += str("\n  looked in: ", places.empty() ? "no Python packages were found" : join(places, ", "));
-  message += str("\n  this mends it: ", mending_command(version));
+  message += str("\n  to install it: ", installing_command(version));
   message += "\n  or, where it is elsewhere: INKLING_TORCH=/path/to/torch";
   throw Error::environment(message);
 }

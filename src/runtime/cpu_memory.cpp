@@ -13,7 +13,6 @@
 #include "base/strings.h"
 
 namespace inkling {
-
 namespace {
 
 constexpr std::size_t alignment = 64;  // a cache line; there is as much room in front of each block for its size
@@ -98,16 +97,6 @@ class ReusingAllocator final : public c10::Allocator {
   CpuMemory memory_;
 };
 
-}  // namespace
-
-void reuse_cpu_memory() { c10::SetCPUAllocator(&ReusingAllocator::only_one(), 1); }
-
-void give_back_cpu_memory() { ReusingAllocator::only_one().give_back_kept(); }
-
-CpuMemory cpu_memory() { return ReusingAllocator::only_one().memory(); }
-
-namespace {
-
 struct GroupFiles {
   const char *limit, *used, *inactive, *active;
 };
@@ -123,6 +112,12 @@ std::optional<std::uint64_t> kibibytes(const SystemFiles& files, std::string_vie
 }
 
 }  // namespace
+
+void reuse_cpu_memory() { c10::SetCPUAllocator(&ReusingAllocator::only_one(), 1); }
+
+void give_back_cpu_memory() { ReusingAllocator::only_one().give_back_kept(); }
+
+CpuMemory cpu_memory() { return ReusingAllocator::only_one().memory(); }
 
 std::optional<std::uint64_t> SystemMemory::free() const {
   if (available && group_free) return std::min(*available, *group_free);

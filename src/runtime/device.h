@@ -47,7 +47,7 @@ std::optional<c10::Stream> own_stream(at::Device device);
 
 // For a program: returns choose_runtime(), and sets for good what such a runtime wants of the process: LibTorch's
 // thread count and determinism, that tiny numbers become 0, and on a GPU this thread's device and its own stream. (The
-// library does so for the time of a call: runtime/scoped_runtime.h.)
+// library does so for the time of a call: library/core.cpp.)
 Runtime resolve_runtime(const RuntimeConfig& config, Use use = Use::training);
 
 // LibTorch's switches of determinism, which hold for the whole process.
