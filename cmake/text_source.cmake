@@ -1,6 +1,6 @@
-# Writes OUTPUT, a C++ source in which NAME, which HEADER declares, is the text of SOURCES, so that the program needs no file
-# beside it: a file, or a page: its HTML with the style and the scripts that follow it put in.
-# Run as cmake -DSOURCES=… -DHEADER=… -DNAME=… -DOUTPUT=… -P text_source.cmake.
+# Writes OUTPUT, a C++ source in which inkling::NAME is the text of SOURCES, so that the program needs no file beside it:
+# a file, or a page: its HTML with the style and the scripts that follow it put in.
+# Run as cmake -DSOURCES=… -DNAME=… -DOUTPUT=… -P text_source.cmake.
 foreach(source IN LISTS SOURCES)
   file(READ ${source} content)
   if(source MATCHES "\\.css$")
@@ -12,6 +12,7 @@ foreach(source IN LISTS SOURCES)
   endif()
 endforeach()
 string(REPLACE "@SCRIPT@" "${scripts}" text "${text}")
-file(WRITE ${OUTPUT} "#include \"${HEADER}\"\n\nnamespace inkling {\n\nconst std::string_view ${NAME} = R\"source(")
+file(WRITE ${OUTPUT} "#include <string_view>\n\nnamespace inkling {\n\n")
+file(APPEND ${OUTPUT} "extern const std::string_view ${NAME};\nconst std::string_view ${NAME} = R\"source(")
 file(APPEND ${OUTPUT} "${text}")
 file(APPEND ${OUTPUT} ")source\";\n\n}  // namespace inkling\n")

@@ -6,9 +6,7 @@
 #include <utility>
 
 #include "attend/attend.h"
-#include "attend/page.h"
-#include "attend/picture.h"
-#include "attend/print_json.h"
+#include "attend/attended_text.h"
 #include "base/files.h"
 #include "base/paths.h"
 #include "checkpoint/checkpoint.h"
@@ -37,9 +35,9 @@ void add_flags(CLI::App& app, Flags& flags) {
   several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text; repeatable too"), "FILE");
   app.add_option("--head", flags.head, "the head to show: layer and head, counted from 0, as 1.3")->type_name("L.H");
   app.add_flag("--svg", flags.svg, "a picture of that head instead of the page");
-  app.add_flag("--json", flags.json, "all weights, or all numbers of --head, a line a prompt");
-  app.add_flag("--special", flags.special, "names of special tokens in a text are these tokens");
-  app.add_option("--out", flags.out, "write there")->type_name("FILE");
+  app.add_flag("--json", flags.json, "print all weights, or all numbers of --head, a line a prompt");
+  app.add_flag("--special", flags.special, "read names of special tokens in a text as tokens");
+  app.add_option("--out", flags.out, "the file to write")->type_name("FILE");
   add_device_flags(app, flags.model);
 }
 
@@ -124,7 +122,7 @@ int attend_to(int argc, char** argv) {
       "itself. The numbers are the reference model's, in float32; docs/formats.md,\n"
       "\"Attention\", says what the JSON holds.\n"
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it,\n"
-      "4 the answers are not numbers.");
+      "4 the model answers NaN.");
   app.get_formatter()->column_width(24);
   Flags flags;
   add_flags(app, flags);
@@ -134,7 +132,8 @@ int attend_to(int argc, char** argv) {
   const LoadedModel model = load_reference(flags.model);
   const GptShape& shape = model.model->shape();
   std::optional<HeadChoice> head;
-  if (!flags.head.empty()) head = read_head(flags.head, "--head", shape.n_layer, shape.n_head);
+  if (!flags.head.empty())
+    head = for_flag("--head", [&] { return read_head(flags.head, shape.n_layer, shape.n_head); });
   const AttendSettings settings{.shown = head,
                                 .names = flags.special ? NamesInPrompt::tokens : NamesInPrompt::text,
                                 .only_shown = head.has_value() && (flags.svg || flags.json)};

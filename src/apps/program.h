@@ -263,6 +263,16 @@ inline std::string describe_unexpected(const CLI::App& app, const std::string& a
 
 }  // namespace program_details
 
+// Calls `call`, which uses what `flag` was given. What that refuses begins with the flag's name.
+template <typename Call>
+auto for_flag(std::string_view flag, const Call& call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    throw Error(error.kind(), str(flag, ": ", error.message()));
+  }
+}
+
 // Reads the command line. Returns false if it asked for help or the like, which has then been printed and ends the
 // program with 0. Throws Error input for a flag that is unknown (naming the nearest one), a missing argument or a value
 // of the wrong type.

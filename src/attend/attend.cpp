@@ -18,7 +18,6 @@
 #include "text/prompts.h"
 
 namespace inkling {
-
 namespace {
 
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;  // of an AttendedText
@@ -109,7 +108,7 @@ std::string shown_text(std::string_view bytes) {
 
 std::vector<Token> attended_tokens(const LoadedModel& model, const std::string& prompt,
                                    const AttendSettings& settings) {
-  if (prompt.empty()) throw Error::input("the prompt is empty, so there is nothing to attend to; give --prompt TEXT");
+  if (prompt.empty()) throw Error::input("the prompt is empty, so there is nothing to attend to");
   std::vector<Token> tokens = encode_prompt(require_tokenizer(model), prompt, settings.names);
   const GptShape& shape = model.model->shape();
   if (static_cast<std::int64_t>(tokens.size()) > shape.block_size) {
@@ -166,18 +165,18 @@ HeadChoice clearest_head(const AttendedText& text) {
 
 std::string head_text(HeadChoice choice) { return str(choice.layer, '.', choice.head); }
 
-HeadChoice read_head(std::string_view text, std::string_view flag, std::int64_t n_layer, std::int64_t n_head) {
+HeadChoice read_head(std::string_view text, std::int64_t n_layer, std::int64_t n_head) {
   const std::size_t dot = text.find('.');
   const auto layer = whole_number(text.substr(0, dot));
   const auto head = dot == std::string_view::npos ? std::nullopt : whole_number(text.substr(dot + 1));
-  if (!layer || !head) {
-    throw Error::input(str(flag, " is ", quote(text), ", and must be a layer and a head, both counted from 0: ", flag,
-                           " 0.0 to ", flag, " ", n_layer - 1, ".", n_head - 1));
-  }
+  const auto shown_as = [&](std::string_view what) {
+    return Error::input(str(what, ", both counted from 0: 0.0 to ", n_layer - 1, ".", n_head - 1));
+  };
+  if (!layer || !head)
+    throw shown_as(str(quote(text), " is no head of the model, which is written as a layer and a head"));
   if (*layer < n_layer && *head < n_head) return {static_cast<std::size_t>(*layer), static_cast<std::size_t>(*head)};
-  throw Error::input(str(flag, " is ", text, ", and the model has ", n_layer, n_layer == 1 ? " layer" : " layers",
-                         " of ", n_head, n_head == 1 ? " head" : " heads", ", counted from 0: ", flag, " 0.0 to ", flag,
-                         " ", n_layer - 1, ".", n_head - 1));
+  throw shown_as(str(text, " is no head of the model, which has ", n_layer, n_layer == 1 ? " layer" : " layers", " of ",
+                     n_head, n_head == 1 ? " head" : " heads"));
 }
 
 }  // namespace inkling

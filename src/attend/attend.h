@@ -14,19 +14,6 @@
 
 namespace inkling {
 
-// One head of a model, as people name it: layer and head, both counted from 0, with a dot between them.
-struct HeadChoice {
-  std::size_t layer = 0, head = 0;
-  bool operator==(const HeadChoice&) const = default;
-};
-
-// Returns "2.5".
-std::string head_text(HeadChoice choice);
-
-// Reads it again, for a model of so many layers and heads. Throws Error input naming `flag` for anything else, and for
-// a head that the model does not have.
-HeadChoice read_head(std::string_view text, std::string_view flag, std::int64_t n_layer, std::int64_t n_head);
-
 struct AttendSettings {
   std::optional<HeadChoice> shown = {};  // is in full, however much that is; the model must have it (read_head())
   NamesInPrompt names = NamesInPrompt::text;
@@ -46,10 +33,6 @@ std::vector<Token> attended_tokens(const LoadedModel& model, const std::string& 
 // one layer, and of one head's scores. Throws what attended_tokens() throws, Error input for a model without a
 // tokenizer, and Error diverged for one whose logits are not finite.
 AttendedText attend(const LoadedModel& model, const std::string& prompt, const AttendSettings& settings = {});
-
-// Returns the head that has most to show: in which the last token takes most of one token that is neither the first nor
-// itself, which many heads look at when they have nothing to say. Reads the weights of all heads.
-HeadChoice clearest_head(const AttendedText& text);
 
 // Returns the bytes of a token as UTF-8, with bytes that are no character alone as \xNN. The bytes are empty for a
 // token that stands for no text, as the one between documents.

@@ -1,20 +1,41 @@
-#include "attend/page.h"
+// Shows attention as a page for a browser, and as JSON.
 
+#include <array>
 #include <bit>
+#include <charconv>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "attend/page_sources.h"
+#include "attend/attended_text.h"
 #include "base/hash.h"
 
 namespace inkling {
+
+// The page without numbers: page.html with its style and scripts, which CMake compiles in (cmake/text_source.cmake).
+// @DATA@ stands where the numbers belong, and @NONCE@ wherever the name of the page's own scripts belongs.
+extern const std::string_view page_sources;
+
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// What a page and a line of JSON both say of the model and the text.
+Json describe_text(const AttendedText& text) {
+  Json json{{"model", text.model},         {"prompt", text.prompt},       {"n_embd", text.n_embd},
+            {"n_kv_head", text.n_kv_head}, {"head_size", text.head_size}, {"position", text.position},
+            {"tokens", Json::array()},     {"next", Json::array()}};
+  const auto token_json = [](const AttendedToken& token) { return Json{{"id", token.id}, {"text", token.text}}; };
+  for (const AttendedToken& token : text.tokens) json["tokens"].push_back(token_json(token));
+  for (const NextToken& next : text.next) {
+    json["next"].push_back(token_json(next.token));
+    json["next"].back()["probability"] = next.probability;
+  }
+  return json;
+}
 
 std::string base64(std::span<const std::byte> bytes) {
   constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -67,30 +88,95 @@ Json head_json(const AttendedHead& head, std::size_t tokens) {
 }
 
 Json page_json(const AttendedText& text, HeadChoice shown) {
-  Json json{{"model", text.model},
-            {"prompt", text.prompt},
-            {"n_embd", text.n_embd},
-            {"n_kv_head", text.n_kv_head},
-            {"head_size", text.head_size},
-            {"position", text.position},
-            {"shown", {{"layer", shown.layer}, {"head", shown.head}}}};
-  json["tokens"] = Json::array();
-  for (const AttendedToken& token : text.tokens) json["tokens"].push_back({{"id", token.id}, {"text", token.text}});
+  Json json = describe_text(text);
+  json["shown"] = {{"layer", shown.layer}, {"head", shown.head}};
   json["layers"] = Json::array();
   for (const AttendedLayer& layer : text.layers) {
     Json heads = Json::array();
     for (const AttendedHead& head : layer.heads) heads.push_back(head_json(head, text.tokens.size()));
     json["layers"].push_back({{"pattern", layer.pattern}, {"heads", std::move(heads)}});
   }
-  json["next"] = Json::array();
-  for (const NextToken& next : text.next)
-    json["next"].push_back({{"id", next.token.id}, {"text", next.token.text}, {"probability", next.probability}});
   return json;
 }
 
 void replace_all(std::string& text, std::string_view mark, std::string_view with) {
   for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + with.size()))
     text.replace(at, mark.size(), with);
+}
+
+std::string dumped(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+void append_number(std::string& out, float value) {
+  if (!std::isfinite(value)) {  // where a token may not look
+    out += "null";
+    return;
+  }
+  std::array<char, 32> digits;
+  out.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
+}
+
+void append_row(std::string& out, std::span<const float> row) {
+  out += '[';
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (i > 0) out += ',';
+    append_number(out, row[i]);
+  }
+  out += ']';
+}
+
+enum class Rows {
+  whole,
+  up_to_their_own
+};  // a row of [T, D], or one of [T, T], behind whose own token nothing is seen
+
+// A matrix of so many rows is written row by row: all heads of a long text are more than should be one string.
+void print_matrix(std::ostream& out, std::span<const float> numbers, std::size_t rows, Rows form) {
+  const std::size_t columns = numbers.size() / rows;
+  out << '[';
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::string row = i > 0 ? "," : "";
+    append_row(row, numbers.subspan(i * columns, form == Rows::whole ? columns : i + 1));
+    out << row;
+  }
+  out << ']';
+}
+
+void print_weights(std::ostream& out, const AttendedHead& head, std::size_t tokens) {
+  out << R"("weights":)";
+  print_matrix(out, head.weights, tokens, Rows::up_to_their_own);
+}
+
+void print_one_head(std::ostream& out, const AttendedText& text, HeadChoice choice) {
+  const AttendedLayer& layer = text.layers[choice.layer];
+  const AttendedHead& head = layer.heads[choice.head];
+  const std::size_t tokens = text.tokens.size();
+  out << R"("head":{"layer":)" << choice.layer << R"(,"head":)" << choice.head << R"(,"pattern":)"
+      << dumped(layer.pattern) << ',';
+  print_weights(out, head, tokens);
+  out << R"(,"scores":)";
+  print_matrix(out, head.scores, tokens, Rows::up_to_their_own);
+  const std::array<std::pair<std::string_view, const std::vector<float>&>, 4> vectors = {
+      {{"queries", head.queries}, {"keys", head.keys}, {"values", head.values}, {"sums", head.sums}}};
+  for (const auto& [name, numbers] : vectors) {
+    out << ",\"" << name << "\":";
+    print_matrix(out, numbers, tokens, Rows::whole);
+  }
+  out << '}';
+}
+
+void print_all_heads(std::ostream& out, const AttendedText& text) {
+  out << R"("layers":[)";
+  for (std::size_t layer = 0; layer < text.layers.size(); ++layer) {
+    out << (layer > 0 ? "," : "") << R"({"pattern":)" << dumped(text.layers[layer].pattern) << R"(,"heads":[)";
+    const std::vector<AttendedHead>& heads = text.layers[layer].heads;
+    for (std::size_t head = 0; head < heads.size(); ++head) {
+      out << (head > 0 ? ",{" : "{");
+      print_weights(out, heads[head], text.tokens.size());
+      out << '}';
+    }
+    out << "]}";
+  }
+  out << ']';
 }
 
 }  // namespace
@@ -104,6 +190,18 @@ std::string attention_page(const AttendedText& text, HeadChoice shown) {
   replace_all(page, "@NONCE@", hash_text(numbers));
   const std::string_view mark = "@DATA@";
   return page.replace(page.find(mark), mark.size(), numbers);
+}
+
+void print_json(std::ostream& out, const AttendedText& text, const std::optional<HeadChoice>& only) {
+  std::string opened = dumped(describe_text(text));
+  opened.back() = ',';  // the heads follow inside the same object
+  out << opened;
+  if (only) {
+    print_one_head(out, text, *only);
+  } else {
+    print_all_heads(out, text);
+  }
+  out << "}\n";
 }
 
 }  // namespace inkling

@@ -1,11 +1,10 @@
-#include "attend/picture.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <string_view>
 #include <vector>
 
+#include "attend/attended_text.h"
 #include "base/strings.h"
 
 namespace inkling {

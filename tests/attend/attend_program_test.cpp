@@ -145,14 +145,15 @@ TEST_F(AttendProgram, EndsQuietlyWhereItsReaderHasGone) {
 }
 
 TEST_F(AttendProgram, MistakesGetPlaceAndRemedy) {
-  expect_refused("chars --json", {"the prompt is empty", "give --prompt TEXT"});  // standard input is empty
+  expect_refused("chars --json", {"--prompt: the prompt is empty"});  // standard input is empty
   expect_refused("chars --json --prompt once --prompt 'a Q'", {"--prompt: ", "Q"});
   write_file(*files / "long.txt", std::string(30, 'a'));
   expect_refused("chars --json --prompt-file long.txt",
                  {"long.txt: the prompt has 31 tokens", "at most 20", "shorter"});
   expect_refused("chars --json --prompt-file nowhere.txt", {"nowhere.txt"});
-  expect_refused("chars --json --prompt a --head 2.0", {"--head is 2.0, and the model has 2 layers of 4 heads"});
-  expect_refused("chars --json --prompt a --head 1", {"--head is \"1\"", "--head 0.0 to --head 1.3"});
+  expect_refused("chars --json --prompt a --head 2.0",
+                 {"--head: 2.0 is no head of the model, which has 2 layers of 4 heads"});
+  expect_refused("chars --json --prompt a --head 1", {"--head: \"1\" is no head", "0.0 to 1.3"});
   expect_refused("tokens --json --prompt a", {"holds no tokenizer"});
   expect_refused("nowhere --prompt a", {"nowhere"});
   expect_refused("chars --prompt a --prompt b", {"shows one text", "--json, which takes several"});

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "attend/attend.h"
 #include "attend/attended_text.h"
 
 namespace inkling {

@@ -1,4 +1,4 @@
-#include "attend/page.h"
+#include "attend/attended_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "attend/picture.h"
+#include "attend/attended_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The JSON of inkling-attend: one line, every number as it was, whatever the text holds.
-#include "attend/print_json.h"
+#include "attend/attended_text.h"
 
 #include <gtest/gtest.h>
 

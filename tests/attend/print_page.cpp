@@ -5,9 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "attend/attend.h"
-#include "attend/page.h"
-#include "attend/picture.h"
+#include "attend/attended_text.h"
 #include "tests/attend/invented_text.h"
 
 int main(int argc, char** argv) {
@@ -18,8 +16,7 @@ int main(int argc, char** argv) {
   }
   const InventedShape shape{
       .layers = std::stoul(argv[1]), .heads = std::stoul(argv[2]), .head_size = std::stoul(argv[3])};
-  const HeadChoice shown =
-      argc < 5 ? HeadChoice{} : read_head(argv[4], "LAYER.HEAD", std::stol(argv[1]), std::stol(argv[2]));
+  const HeadChoice shown = argc < 5 ? HeadChoice{} : read_head(argv[4], std::stol(argv[1]), std::stol(argv[2]));
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   const AttendedText text = invent_attention(nlohmann::json::parse(input), shape, shown);
   std::cout << (argc < 6 ? attention_page(text, shown) : head_picture(text, shown));
