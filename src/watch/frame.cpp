@@ -9,7 +9,6 @@
 #include <string>
 
 #include "base/strings.h"
-#include "watch/curve.h"
 
 namespace inkling {
 namespace {

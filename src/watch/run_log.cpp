@@ -22,7 +22,6 @@
 #include "formats/json_fields.h"
 
 namespace inkling {
-
 namespace {
 
 using Json = nlohmann::json;
@@ -44,6 +43,70 @@ std::optional<std::int64_t> step_in(const Json& line, const char* name) {
 std::string text_in(const Json& object, const char* name) {
   const auto field = object.find(name);
   return field != object.end() && field->is_string() ? field->get<std::string>() : std::string();
+}
+
+// Where the file system has no locks, a run counts as running while its log is no older than this.
+constexpr std::int64_t seconds_of_silence = 60;
+
+// The runs in a folder, the one that was written to last in front.
+std::vector<std::string> runs_in(const fs::path& folder) {
+  std::vector<std::pair<fs::file_time_type, std::string>> found;
+  std::error_code ignored;
+  for (const std::string& name : names_in(folder)) {
+    if (!is_folder(folder / name) || !is_run_folder(folder / name)) continue;
+    const fs::file_time_type time = fs::last_write_time(folder / name / "log.jsonl", ignored);
+    found.emplace_back(ignored ? fs::file_time_type::min() : time, (folder / name).string());
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> runs;
+  for (auto& [time, name] : found) runs.push_back(std::move(name));
+  return runs;
+}
+
+std::string listed(std::vector<std::string> names) {
+  constexpr std::size_t shown = 8;
+  const bool more = names.size() > shown;
+  names.resize(std::min(names.size(), shown));
+  return join(names, ", ") + (more ? ", …" : "");
+}
+
+// The whole number at training.max_steps. A newer version may have settings that this one does not know, so nothing
+// else in the file counts.
+std::optional<std::int64_t> max_steps_in(const fs::path& file) {
+  try {
+    const YamlNode root = parse_yaml(read_small_file(file), file.string());
+    const auto find = [](const YamlNode& section, std::string_view key) -> const YamlNode* {
+      for (std::size_t i = 0; i < section.keys.size(); ++i) {
+        if (section.keys[i].text == key) return &section.items[i];
+      }
+      return nullptr;
+    };
+    const YamlNode* const training = find(root, "training");
+    const YamlNode* const steps = training == nullptr ? nullptr : find(*training, "max_steps");
+    return steps == nullptr ? std::nullopt : whole_number(steps->text);
+  } catch (const Error&) {  // missing, or half of it is not what a run writes: the view goes without
+    return std::nullopt;
+  }
+}
+
+std::vector<std::int64_t> checkpoint_steps(const fs::path& run) {
+  std::vector<std::int64_t> steps;
+  for (const std::string& name : names_in(run / "checkpoints")) {
+    if (!name.starts_with("step-")) continue;
+    if (const auto step = whole_number(std::string_view(name).substr(5))) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+// Whether a checkpoint says that the last evaluation or samples are left to a later start.
+bool has_reports_due(const fs::path& run, std::int64_t step) {
+  const fs::path file = run / "checkpoints" / str("step-", padded(static_cast<std::uint64_t>(step), 6)) / "state.json";
+  try {
+    return JsonFields(file, "").optional_flag("reports_due").value_or(false);
+  } catch (const Error&) {  // removed meanwhile, or damaged: the view goes without
+    return false;
+  }
 }
 
 }  // namespace
@@ -148,74 +211,6 @@ void LogFollower::take(std::string_view bytes, RunLog& log) {
   if (begun_.size() > longest_line) too_long_ = true;
   if (too_long_) begun_.clear();
 }
-
-namespace {
-
-// Where the file system has no locks, a run counts as running while its log is no older than this.
-constexpr std::int64_t seconds_of_silence = 60;
-
-// The runs in a folder, the one that was written to last in front.
-std::vector<std::string> runs_in(const fs::path& folder) {
-  std::vector<std::pair<fs::file_time_type, std::string>> found;
-  std::error_code ignored;
-  for (const std::string& name : names_in(folder)) {
-    if (!is_folder(folder / name) || !is_run_folder(folder / name)) continue;
-    const fs::file_time_type time = fs::last_write_time(folder / name / "log.jsonl", ignored);
-    found.emplace_back(ignored ? fs::file_time_type::min() : time, (folder / name).string());
-  }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<std::string> runs;
-  for (auto& [time, name] : found) runs.push_back(std::move(name));
-  return runs;
-}
-
-std::string listed(std::vector<std::string> names) {
-  constexpr std::size_t shown = 8;
-  const bool more = names.size() > shown;
-  names.resize(std::min(names.size(), shown));
-  return join(names, ", ") + (more ? ", …" : "");
-}
-
-// The whole number at training.max_steps. A newer version may have settings that this one does not know, so nothing
-// else in the file counts.
-std::optional<std::int64_t> max_steps_in(const fs::path& file) {
-  try {
-    const YamlNode root = parse_yaml(read_small_file(file), file.string());
-    const auto find = [](const YamlNode& section, std::string_view key) -> const YamlNode* {
-      for (std::size_t i = 0; i < section.keys.size(); ++i) {
-        if (section.keys[i].text == key) return &section.items[i];
-      }
-      return nullptr;
-    };
-    const YamlNode* const training = find(root, "training");
-    const YamlNode* const steps = training == nullptr ? nullptr : find(*training, "max_steps");
-    return steps == nullptr ? std::nullopt : whole_number(steps->text);
-  } catch (const Error&) {  // missing, or half of it is not what a run writes: the view goes without
-    return std::nullopt;
-  }
-}
-
-std::vector<std::int64_t> checkpoint_steps(const fs::path& run) {
-  std::vector<std::int64_t> steps;
-  for (const std::string& name : names_in(run / "checkpoints")) {
-    if (!name.starts_with("step-")) continue;
-    if (const auto step = whole_number(std::string_view(name).substr(5))) steps.push_back(*step);
-  }
-  std::sort(steps.begin(), steps.end());
-  return steps;
-}
-
-// Whether a checkpoint says that the last evaluation or samples are left to a later start.
-bool has_reports_due(const fs::path& run, std::int64_t step) {
-  const fs::path file = run / "checkpoints" / str("step-", padded(static_cast<std::uint64_t>(step), 6)) / "state.json";
-  try {
-    return JsonFields(file, "").optional_flag("reports_due").value_or(false);
-  } catch (const Error&) {  // removed meanwhile, or damaged: the view goes without
-    return false;
-  }
-}
-
-}  // namespace
 
 bool is_run_folder(const fs::path& folder) {
   for (const char* name : {"log.jsonl", "config.yaml", ".lock", "checkpoints"}) {

@@ -10,7 +10,7 @@
 
 #include "base/strings.h"
 #include "tests/temporary_folder.h"
-#include "watch/curve.h"
+#include "watch/text_lines.h"
 
 namespace inkling {
 namespace {
