@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
     inkling::doctor::Examination examination;
     bool json = false;
     app.add_option("CONFIG", examination.configs, "YAML files (default: inkling's own)");
-    inkling::add_set_flag(app, examination.overrides, "override one setting of each; may be repeated");
+    inkling::add_set_flag(app, examination.overrides, "override one setting of each CONFIG");
     app.add_flag("--measure", examination.measure, "time real steps of each, for 5 s, on random tokens");
     app.add_flag("--json", json, "print the same as one JSON object");
     if (!inkling::parse_flags(app, argc, argv)) return 0;

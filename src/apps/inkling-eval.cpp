@@ -36,11 +36,11 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->allow_extra_args(false);
   app.add_option("--choices", flags.choices, "answer these questions: .jsonl, or llm.c's .bin")->type_name("FILE");
   app.add_option("--stride", flags.stride, "advance windows by N tokens (default: block_size)")->type_name("N");
-  app.add_flag("--each", flags.each, "also a line for each document or question");
-  app.add_flag("--strict", flags.strict, "refuse a file of which a question is unusable");
-  app.add_flag("--json", flags.json, "JSON, one object a line");
-  app.add_option("--config", flags.config, "settings whose data: is scored")->type_name("CONFIG");
-  add_set_flag(app, flags.overrides, "override one, as data.source=other.txt");
+  app.add_flag("--each", flags.each, "also print a line for each document or question");
+  app.add_flag("--strict", flags.strict, "refuse a file with a question that cannot be scored");
+  app.add_flag("--json", flags.json, "print JSON, one object a line");
+  app.add_option("--config", flags.config, "the settings that name the data to score")->type_name("CONFIG");
+  add_set_flag(app, flags.overrides, "override one of them, as data.source=other.txt");
   add_runtime_flags(app, flags.model);
 }
 
@@ -97,12 +97,12 @@ void check_flags(const Flags& flags) {
 }
 
 int evaluate(int argc, char** argv) {
-  CLI::App app("Says how well a model predicts its validation split, a text, or right answers.", "inkling-eval");
+  CLI::App app("Measures how well a model predicts its validation split, a text, or right answers.", "inkling-eval");
   app.footer(
       "Text is scored in windows of block_size, stories of a grammar one by one and\n"
       "compared with the best possible loss. docs/formats.md defines every number.\n\n"
       "Exit codes: 0 done, 1 internal error (so is a loss below the best possible),\n"
-      "2 bad input, 3 the machine cannot do it, 4 the answers are not numbers.");
+      "2 bad input, 3 the machine cannot do it, 4 the model answers NaN.");
   Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;
@@ -113,6 +113,7 @@ int evaluate(int argc, char** argv) {
     inherit_tokenizer(config, folder, load_tokenizer(folder).get());
   replace_missing_tokenizer(config.data.tokenizer, folder);
   const LoadedModel model = load_model(folder, flags.model);
+  if (flags.stride) for_flag("--stride", [&] { check_stride(*flags.stride, model.model->shape().block_size); });
   const PrintSettings settings{.json = flags.json,
                                .each = flags.each,
                                .checkpoint = folder.string(),

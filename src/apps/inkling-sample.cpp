@@ -10,6 +10,7 @@
 #include "model_flags.h"
 #include "program.h"
 #include "text/prompts.h"
+#include "text/text_stream.h"
 
 namespace {
 
@@ -39,14 +40,18 @@ CLI::Option* add_count(CLI::App& app, const std::string& name, std::uint64_t& va
   return app.add_option(name, value, about)->check(check, "")->type_name("N")->capture_default_str();
 }
 
-// Without this check CLI11 would say what it could not convert; check_settings() looks at the range.
-void add_number(CLI::App& app, const std::string& name, double& value, const std::string& about) {
+// Without this check CLI11 would say what it could not convert.
+void add_number(CLI::App& app, const std::string& name, SamplingSettings& sampling, double SamplingSettings::* member,
+                const std::string& about) {
   const auto check = [=](const std::string& text) -> std::string {
     const auto reading = read_real_number(text);
-    if (reading.value) return {};
-    throw Error::input(str(name, " is ", quote(text), ", which ", reading.problem));
+    if (!reading.value) throw Error::input(str(name, " is ", quote(text), ", which ", reading.problem));
+    SamplingSettings alone;
+    alone.*member = *reading.value;
+    for_flag(name, [&] { check_settings(alone); });
+    return {};
   };
-  app.add_option(name, value, about)->check(check, "")->type_name("X")->capture_default_str();
+  app.add_option(name, sampling.*member, about)->check(check, "")->type_name("X")->capture_default_str();
 }
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -56,22 +61,25 @@ void add_flags(CLI::App& app, Flags& flags) {
     option->type_name(type)->take_all()->allow_extra_args(false);
   };
   add_model_flags(app, flags.model);
-  several(app.add_option("--prompt", flags.prompts, "text to go on from; - reads standard input"), "TEXT");
-  several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text, without its last new line"),
+  several(app.add_option("--prompt", flags.prompts, "text to continue; - reads standard input"), "TEXT");
+  several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text, whose last line end is left out"),
           "FILE");
   add_count(app, "--count", settings.count, 1, "samples for each prompt");
-  add_count(app, "--max-tokens", settings.max_tokens, 1, "tokens to generate at most");
-  add_number(app, "--temperature", sampling.temperature, "0 takes the likeliest token, 1 is as the model says");
+  add_count(app, "--max-tokens", settings.max_tokens, 1, "tokens of each sample at most");
+  add_number(app, "--temperature", sampling, &SamplingSettings::temperature,
+             "0 always takes the likeliest token, 1 follows the model");
   add_count(app, "--top-k", sampling.top_k, 0, "choose among the N likeliest tokens; 0 is off");
-  add_number(app, "--top-p", sampling.top_p, "the likeliest tokens that reach X together; 1 is off");
-  add_number(app, "--min-p", sampling.min_p, "leave out tokens below X times the likeliest; 0 is off");
-  add_number(app, "--repetition-penalty", sampling.repetition_penalty,
+  add_number(app, "--top-p", sampling, &SamplingSettings::top_p,
+             "keep the likeliest tokens, up to a total of X; 1 is off");
+  add_number(app, "--min-p", sampling, &SamplingSettings::min_p,
+             "leave out tokens below X times the likeliest; 0 is off");
+  add_number(app, "--repetition-penalty", sampling, &SamplingSettings::repetition_penalty,
              "make tokens of the context less likely; 1 is off");
-  several(app.add_option("--stop", settings.stops, "end before this text, or special token"), "TEXT");
-  add_count(app, "--seed", settings.seed, 0, "another seed, another text");
-  app.add_flag("--special", flags.special, "names of special tokens in a prompt are tokens");
-  app.add_flag("--ignore-end", settings.ignore_end, "go on, after a new line, where the model ends a document");
-  app.add_flag("--json", flags.json, "one JSON object a line: prompt, text, tokens and more");
+  several(app.add_option("--stop", settings.stops, "end before this text or special token"), "TEXT");
+  add_count(app, "--seed", settings.seed, 0, "every seed gives another text");
+  app.add_flag("--special", flags.special, "read names of special tokens in a prompt as tokens");
+  app.add_flag("--ignore-end", settings.ignore_end, "go on in a new line where the model ends a document");
+  app.add_flag("--json", flags.json, "print JSON, one object a line: prompt, text and more");
   app.add_flag("--no-cache", flags.no_cache, "encode the context for each token, to check the cache");
   add_runtime_flags(app, flags.model);
 }
@@ -93,20 +101,21 @@ void take_defaults(const CLI::App& app, const GenerationConfig& defaults, Genera
 
 int sample(int argc, char** argv) {
   CLI::App app(
-      "Generates text that goes on from a prompt (standard input where none is given and it is not a terminal; "
-      "otherwise from the beginning of a document).",
+      "Generates text that continues a prompt. Without one it reads standard input or, at a terminal, begins a new "
+      "document.",
       "inkling-sample");
   app.footer(
       "Example:\n  inkling-sample runs/shakespeare --prompt \"O Romeo\" --count 3 --seed 7\n\n"
-      "The order is repetition penalty, temperature, top-k, top-p, min-p; what is left\n"
-      "out the model's generation_config.json says. Sample n depends on the seed and n.\n"
+      "These apply in the order repetition penalty, temperature, top-k, top-p, min-p.\n"
+      "A value that is not given comes from the model's generation_config.json, if it\n"
+      "has one. Sample n depends on the seed and n.\n"
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it,\n"
-      "4 the answers are not numbers, 130 interrupted.");
+      "4 the model answers NaN, 130 interrupted.");
   Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;
   flags.settings.cache = !flags.no_cache;
-  check_settings(flags.settings);
+  for_flag("--stop", [&] { StopFilter(flags.settings.stops); });
   const fs::path folder = find_checkpoint(flags.model.place, flags.model.checkpoint);
   const LoadedModel model = load_model(folder, flags.model);
   take_defaults(app, read_generation_config(folder, model.model->shape().vocab_size), flags.settings);

@@ -11,7 +11,7 @@ int watch_run(int argc, char** argv) {
   CLI::App app("Shows a run in the terminal while it goes on, or as it ended: curve, speed, time\nleft, last sample.",
                "inkling-watch");
   app.footer(
-      "It reads the run's files alone and never disturbs it. q or Ctrl-C ends it.\n"
+      "It only reads the run's files and never disturbs it. q or Ctrl-C ends the view.\n"
       "Where the output is no terminal it prints one picture.\n\n"
       "Example:\n  inkling-watch runs/fables\n\n"
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it.");

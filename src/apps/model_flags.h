@@ -22,8 +22,9 @@ struct ModelFlags {
 // The flags that come before a program's own.
 inline void add_model_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("RUN_OR_CHECKPOINT", flags.place, "a run folder, a checkpoint or a model folder")->required();
-  app.add_option("--checkpoint", flags.checkpoint, "which one of a run (default: best)")->type_name("best|newest|STEP");
-  app.add_option("--weights", flags.weights, "of training, or their average (default: plain)")
+  app.add_option("--checkpoint", flags.checkpoint, "which of a run's checkpoints (default: best)")
+      ->type_name("best|newest|STEP");
+  app.add_option("--weights", flags.weights, "as trained, or their moving average (default: plain)")
       ->check(CLI::IsMember({"plain", "ema"}).description(""))
       ->type_name("plain|ema");
 }
@@ -56,8 +57,8 @@ inline void add_device_flags(CLI::App& app, ModelFlags& flags) {
 
 inline void add_runtime_flags(CLI::App& app, ModelFlags& flags) {
   add_device_flags(app, flags);
-  add_runtime_flag(app, flags, "dtype", "numbers it computes in");
-  add_runtime_flag(app, flags, "kernels", "our operations or LibTorch's");
+  add_runtime_flag(app, flags, "dtype", "the numbers it computes with");
+  add_runtime_flag(app, flags, "kernels", "inkling's operations or LibTorch's");
 }
 
 // Opens the model in `folder` where the flags say. Throws what resolve_runtime() and load_model() throw.

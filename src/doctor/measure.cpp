@@ -18,7 +18,7 @@
 #include "base/system_files.h"
 #include "doctor/forecast.h"
 #include "runtime/cpu_memory.h"
-#include "runtime/speed.h"
+#include "runtime/timing.h"
 #include "train/resources.h"
 #include "train/trainer.h"
 

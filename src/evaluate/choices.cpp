@@ -19,7 +19,6 @@
 #include "formats/json_text.h"
 
 namespace inkling {
-
 namespace {
 
 Passage passage_of(const std::vector<Token>& context, const std::vector<Token>& ending, std::size_t block_size) {

@@ -149,9 +149,9 @@ void read_standard_input(bool raw, const TextVisitor& visitor, const Tokenizer& 
 void refuse_no_file(const std::string& path) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
-  if (fs::is_directory(status)) throw Error::input(str(path, " is a folder: name its files, each behind a --text"));
+  if (fs::is_directory(status)) throw Error::input(str(path, " is a folder: name the files in it"));
   if (!fs::exists(status) || fs::is_regular_file(status)) return;
-  throw Error::input(str(path, " is a pipe or a device: write --text - and feed it to the standard input"));
+  throw Error::input(str(path, " is a pipe or a device: feed it to the standard input, which is called -"));
 }
 
 void read_file(const std::string& path, const TextSettings& settings, const Tokenizer& tokenizer,

@@ -14,7 +14,7 @@ namespace inkling {
 // How a document is scored. In front stands one token that is not scored: the tokenizer's first_token(), or else its
 // separator. All tokens of the text behind it are scored, and no token for its end. A tokenizer that has neither leaves
 // the first token of each document without anything to be predicted from, so that one is not scored. A document longer
-// than the block is cut into windows (evaluate/windows.h); the context never reaches into another document.
+// than the block is cut into windows (evaluate/score.h); the context never reaches into another document.
 //
 // This is what lm-eval calls loglikelihood_rolling, but for the last window of a document that is longer than the
 // block: there lm-eval gives the tokens a whole block of context.

@@ -21,7 +21,6 @@
 #include "runtime/device.h"
 
 namespace inkling {
-
 namespace {
 
 constexpr std::int64_t max_passages_together = 64;
@@ -141,7 +140,7 @@ Ratio loss_of(const std::vector<ScoredPiece>& pieces) {
 void check_stride(std::int64_t stride, std::int64_t block_size) {
   if (stride >= 1 && stride <= block_size) return;
   throw Error::input(
-      str("--stride is ", stride, " and must be from 1 to ", block_size, ", which is the model's block_size"));
+      str("the stride is ", stride, " and must be from 1 to ", block_size, ", which is the model's block_size"));
 }
 
 WindowCutter::WindowCutter(std::int64_t block_size, std::int64_t stride)

@@ -13,7 +13,7 @@
 
 namespace inkling {
 
-// Scores `sequence` in windows of block_size (evaluate/windows.h) and returns it in pieces of block_size tokens. Takes
+// Scores `sequence` in windows of block_size (evaluate/score.h) and returns it in pieces of block_size tokens. Takes
 // at most the first `limit` windows; 0 means all. By default the windows lie back to back. (The loss of nanoGPT's
 // models is comparable when it is taken over the whole split like this.) With a separator each document is cut into
 // windows for itself: its tokens see none before the separator that it begins with, and the one behind it is scored as

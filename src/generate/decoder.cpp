@@ -14,7 +14,6 @@
 #include "runtime/device.h"
 
 namespace inkling {
-
 namespace {
 
 constexpr std::int64_t max_rows_together = 16;
@@ -53,6 +52,13 @@ class EagerDecoder final : public Decoder {
 
 at::TensorOptions cache_options(const Model& model, const Runtime& runtime) {
   return at::TensorOptions().device(runtime.device).dtype(model.backend().activation_dtype(runtime.dtype));
+}
+
+template <typename Number>
+at::Tensor copied(std::span<const Number> numbers, at::Device device) {
+  const at::Tensor host = at::empty({static_cast<std::int64_t>(numbers.size())}, at::kLong);
+  std::copy(numbers.begin(), numbers.end(), host.data_ptr<std::int64_t>());
+  return host.to(device);
 }
 
 }  // namespace
@@ -121,17 +127,6 @@ at::Tensor EagerLogits::operator()(std::span<const std::span<const Token>> texts
 void EagerLogits::remove(std::size_t row) {
   if (cached_) cached_->remove(row);
 }
-
-namespace {
-
-template <typename Number>
-at::Tensor copied(std::span<const Number> numbers, at::Device device) {
-  const at::Tensor host = at::empty({static_cast<std::int64_t>(numbers.size())}, at::kLong);
-  std::copy(numbers.begin(), numbers.end(), host.data_ptr<std::int64_t>());
-  return host.to(device);
-}
-
-}  // namespace
 
 at::Tensor to_device(std::span<const std::int64_t> numbers, at::Device device) { return copied(numbers, device); }
 at::Tensor to_device(std::span<const Token> tokens, at::Device device) { return copied(tokens, device); }

@@ -15,8 +15,6 @@
 
 namespace inkling {
 
-// The keys and values of several texts that grow at the same time, and which part of each text they belong to.
-
 // The context rule. Where a text can go on without end (GptShape::is_endless()), its context is all of it. Everywhere
 // else a text of `length` tokens (prompt included) is continued from its tokens [start, length), encoded
 // at positions 0, 1, …: all of them while they fit into block_size T; when they no longer do, the last half of the
@@ -39,6 +37,7 @@ std::span<const Token> penalized_tokens(std::span<const Token> text, const GptSh
 // Returns how many positions the contexts of texts of at most `longest` tokens have at most.
 std::int64_t longest_context(const GptShape& shape, std::int64_t longest);
 
+// The keys and values of several texts that grow at the same time, and which part of each text they belong to.
 class CachedTexts {
  public:
   // `model` must outlive this. longest: tokens that a text may reach. `options`: device and dtype of keys and values.

@@ -56,7 +56,7 @@ std::int64_t longest_text(const std::vector<std::vector<Token>>& prompts, std::u
 
 class Generation {
  public:
-  Generation(const Writer& writer, std::span<const std::string> prompts, const GenerationSettings& settings,
+  Generation(const ModelWithTokenizer& writer, std::span<const std::string> prompts, const GenerationSettings& settings,
              const Watcher& watcher)
       : tokenizer_(writer.tokenizer),
         ends_(ends_of(tokenizer_, settings)),
@@ -180,19 +180,20 @@ std::string_view finish_name(Finish finish) {
 
 void check_settings(const GenerationSettings& settings) {
   check_settings(settings.sampling);
-  if (settings.count == 0) throw Error::input("--count is 0 and must be at least 1");
-  if (settings.max_tokens == 0) throw Error::input("--max-tokens is 0 and must be at least 1");
+  if (settings.count == 0) throw Error::input("count is 0 and must be at least 1");
+  if (settings.max_tokens == 0) throw Error::input("max_tokens is 0 and must be at least 1");
   StopFilter(settings.stops);
 }
 
 std::vector<Sample> generate(const LoadedModel& model, std::span<const std::string> prompts,
                              const GenerationSettings& settings, const Watcher& watcher) {
   check_settings(settings);
-  const Writer writer = {.model = *model.model, .runtime = model.runtime, .tokenizer = require_tokenizer(model)};
+  const ModelWithTokenizer writer = {
+      .model = *model.model, .runtime = model.runtime, .tokenizer = require_tokenizer(model)};
   return Generation(writer, prompts, settings, watcher).run();
 }
 
-std::vector<Sample> generate(const Writer& writer, std::span<const std::string> prompts,
+std::vector<Sample> generate(const ModelWithTokenizer& writer, std::span<const std::string> prompts,
                              const GenerationSettings& settings, const Watcher& watcher) {
   check_settings(settings);
   return Generation(writer, prompts, settings, watcher).run();

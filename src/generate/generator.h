@@ -26,7 +26,7 @@ struct GenerationSettings {
   bool cache = true;        // false: encode the whole context for every token, to check the cache
 };
 
-// Throws Error input, naming the flag, for a value out of its range.
+// Throws Error input, naming the setting, for a value out of its range.
 void check_settings(const GenerationSettings& settings);
 
 enum class Finish {
@@ -49,8 +49,8 @@ struct Sample {
 // is of it by then; `index` is prompt * count + number. It returns false to end all samples there.
 using Watcher = std::function<bool(std::size_t index, const Sample& sample, std::string_view added, bool finished)>;
 
-// What writes: a model that was loaded, or one that is being trained.
-struct Writer {
+// A model that was loaded, or one that is being trained.
+struct ModelWithTokenizer {
   const Model& model;
   const Runtime& runtime;
   const Tokenizer& tokenizer;
@@ -62,7 +62,7 @@ struct Writer {
 // n), i). Throws Error input as check_settings() and encode_prompt() do, and without a tokenizer.
 std::vector<Sample> generate(const LoadedModel& model, std::span<const std::string> prompts,
                              const GenerationSettings& settings, const Watcher& watcher = {});
-std::vector<Sample> generate(const Writer& writer, std::span<const std::string> prompts,
+std::vector<Sample> generate(const ModelWithTokenizer& writer, std::span<const std::string> prompts,
                              const GenerationSettings& settings, const Watcher& watcher = {});
 
 }  // namespace inkling

@@ -124,8 +124,8 @@ Token draw(const Values& weights, double unit) {
   return static_cast<Token>(last_possible);
 }
 
-[[noreturn]] void refuse(std::string_view flag, double value, std::string_view allowed) {
-  throw Error::input(str(flag, " is ", value, " and must be ", allowed));
+[[noreturn]] void refuse(std::string_view name, double value, std::string_view allowed) {
+  throw Error::input(str(name, " is ", value, " and must be ", allowed));
 }
 
 }  // namespace
@@ -133,12 +133,12 @@ Token draw(const Values& weights, double unit) {
 void check_settings(const SamplingSettings& settings) {
   const auto finite = [](double value) { return std::isfinite(value); };
   if (!finite(settings.temperature) || settings.temperature < 0) {
-    refuse("--temperature", settings.temperature, "0 (always the likeliest token) or above");
+    refuse("temperature", settings.temperature, "0 (always the likeliest token) or above");
   }
-  if (!(settings.top_p > 0 && settings.top_p <= 1)) refuse("--top-p", settings.top_p, "above 0 and at most 1 (off)");
-  if (!(settings.min_p >= 0 && settings.min_p <= 1)) refuse("--min-p", settings.min_p, "from 0 (off) to 1");
+  if (!(settings.top_p > 0 && settings.top_p <= 1)) refuse("top_p", settings.top_p, "above 0 and at most 1 (off)");
+  if (!(settings.min_p >= 0 && settings.min_p <= 1)) refuse("min_p", settings.min_p, "from 0 (off) to 1");
   if (!finite(settings.repetition_penalty) || settings.repetition_penalty <= 0) {
-    refuse("--repetition-penalty", settings.repetition_penalty, "above 0; 1 is off, 1.1 is mild");
+    refuse("repetition_penalty", settings.repetition_penalty, "above 0; 1 is off, 1.1 is mild");
   }
 }
 

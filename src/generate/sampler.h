@@ -9,7 +9,7 @@
 
 namespace inkling {
 
-// Throws Error input, naming the flag, for a value out of its range (a negative temperature, top_p = 0 …).
+// Throws Error input, naming the setting, for a value out of its range (a negative temperature, top_p = 0 …).
 void check_settings(const SamplingSettings& settings);
 
 // Chooses token i with its probability under `settings`, where `unit` is uniform in [0, 1). Computed in double.

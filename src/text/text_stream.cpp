@@ -10,7 +10,8 @@ namespace inkling {
 
 StopFilter::StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) {
   for (const std::string& stop : stops_) {
-    if (stop.empty()) throw Error::input("--stop is empty: every text holds the empty string; leave the flag out");
+    if (stop.empty())
+      throw Error::input("a text to stop at is empty, and every text holds the empty one; leave it out");
   }
 }
 

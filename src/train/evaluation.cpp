@@ -14,13 +14,13 @@
 namespace inkling {
 namespace {
 
-std::vector<DrawnSample> draw(const SamplingConfig& sampling, const Writer& writer) {
+std::vector<DrawnSample> draw(const SamplingConfig& sampling, const ModelWithTokenizer& model) {
   const std::vector<std::string> prompts = sampling_prompts(sampling);
   const GenerationSettings settings = {
       .max_tokens = sampling.max_tokens, .sampling = sampling.settings, .seed = sampling.seed};
   const auto watch = [](std::size_t, const Sample&, std::string_view, bool) { return !stop_requested(); };
   give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
-  const std::vector<Sample> samples = generate(writer, prompts, settings, watch);
+  const std::vector<Sample> samples = generate(model, prompts, settings, watch);
   give_back_cpu_memory();
   leave_if_stopped();
   std::vector<DrawnSample> drawn;
@@ -54,9 +54,9 @@ void check_sampling(const SamplingConfig& sampling, const Tokenizer* tokenizer) 
   }
 }
 
-DrawnSamples draw_samples(const SamplingConfig& sampling, const Writer& writer) {
+DrawnSamples draw_samples(const SamplingConfig& sampling, const ModelWithTokenizer& model) {
   try {
-    return {.samples = draw(sampling, writer)};
+    return {.samples = draw(sampling, model)};
   } catch (const OutOfMemory& error) {
     return {.samples = {}, .why_none = error.message()};
   } catch (const Error& error) {

@@ -34,7 +34,7 @@ struct DrawnSamples {
 // Draws a sample for each prompt; throws Stopped (base/stop_signals.h) behind a token, once a stop was requested.
 // Changes nothing that training reads. Each sample is what inkling-sample writes from a checkpoint of this step with
 // these settings.
-DrawnSamples draw_samples(const SamplingConfig& sampling, const Writer& writer);
+DrawnSamples draw_samples(const SamplingConfig& sampling, const ModelWithTokenizer& model);
 
 struct ValidationLoss {
   double loss = 0;                                     // nats per token

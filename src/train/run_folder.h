@@ -10,7 +10,7 @@ struct TrainOptions {
   std::filesystem::path out;      // empty: runs/<the config file's name>
   bool fresh = false;             // start over in a new folder; the old one stays as it is
   bool accept_changes = false;    // resume although settings changed that alter the result
-  std::filesystem::path profile;  // empty, or the file for a record of some steps (runtime/profile.h)
+  std::filesystem::path profile;  // empty, or the file for a record of some steps (runtime/timing.h)
   bool dry_run = false;           // check everything, write nothing
 };
 

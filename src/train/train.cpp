@@ -16,7 +16,7 @@
 #include "checkpoint/optimizer_file.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/device.h"
-#include "runtime/profile.h"
+#include "runtime/timing.h"
 #include "train/board.h"
 #include "train/evaluation.h"
 #include "train/plan.h"
@@ -257,8 +257,9 @@ class Run {
     if (sampling.interval == 0) return;
     leave_if_stopped();
     const Report::Pause pause = pause_of_pace();
-    const Writer writer = {.model = trainer_.model(), .runtime = plan_.runtime, .tokenizer = *plan_.dataset.tokenizer};
-    report_->log_samples(state_.step, draw_samples(sampling, writer), sampling.seed);
+    const ModelWithTokenizer model = {
+        .model = trainer_.model(), .runtime = plan_.runtime, .tokenizer = *plan_.dataset.tokenizer};
+    report_->log_samples(state_.step, draw_samples(sampling, model), sampling.seed);
   }
 
   std::string best_so_far() const {

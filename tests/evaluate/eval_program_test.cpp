@@ -274,9 +274,9 @@ TEST_F(EvalProgram, ATextThatCannotBeEncodedIsRefusedByFileAndLine) {
   write_file(folder / "page.txt", "<html>\nA line of text.\n");
   expect_refused("chars --text page.txt", "page.txt is an HTML page: pandoc");
   expect_refused("chars --text - < page.txt", "is an HTML page: pandoc");
-  expect_refused("chars --text chars", "chars is a folder: name its files, each behind a --text");
+  expect_refused("chars --text chars", "chars is a folder: name the files in it");
   ASSERT_EQ(run_command(folder.path(), "mkfifo pipe").code, 0);
-  expect_refused("chars --text pipe", "pipe is a pipe or a device: write --text - and feed it");
+  expect_refused("chars --text pipe", "pipe is a pipe or a device: feed it to the standard input, which is called -");
   fs::remove(folder / "chars/inkling_tokenizer.json");
   expect_refused("chars --text text.txt", "tokenizer");
 }
@@ -294,8 +294,9 @@ TEST_F(EvalProgram, AStrideGivesMoreContext) {
   EXPECT_EQ(tokens(" --stride 5").at("tokens"), tokens("").at("tokens"));
   EXPECT_NE(tokens(" --stride 5").at("loss"), tokens("").at("loss"));
   EXPECT_EQ(tokens(" --stride 20").at("loss"), tokens("").at("loss"));
-  expect_refused("chars --stride 21", "--stride is 21 and must be from 1 to 20, which is the model's block_size");
-  expect_refused("chars --stride 0 --text text.txt", "--stride is 0 and must be from 1 to 20");
+  expect_refused("chars --stride 21",
+                 "--stride: the stride is 21 and must be from 1 to 20, which is the model's block_size");
+  expect_refused("chars --stride 0 --text text.txt", "--stride: the stride is 0 and must be from 1 to 20");
 }
 
 TEST_F(EvalProgram, HelpFitsAScreen) {

@@ -107,7 +107,7 @@ TEST(ScoreWindows, AStrideOutOfItsRangeIsRefused) {
   const TokenSequence sequence({write_shard(folder / "tokens", test::random_tokens(30, 41))}, 41);
   for (const std::int64_t stride : {-1, 0, 21}) {
     const std::string message = input_error([&] { score_windows(*model.model, runtime, sequence, 0, stride); });
-    EXPECT_TRUE(contains(message, str("--stride is ", stride, " and must be from 1 to 20"))) << message;
+    EXPECT_TRUE(contains(message, str("the stride is ", stride, " and must be from 1 to 20"))) << message;
   }
 }
 
@@ -206,7 +206,7 @@ TEST(EvaluateValidation, AStrideOutOfItsRangeIsRefusedEvenWhereStoriesNeedNone) 
   for (const std::int64_t stride : {-5, 0, 65}) {
     const std::string message =
         input_error([&] { evaluate_validation(*model.model, runtime, fables.dataset, 0, stride); });
-    EXPECT_TRUE(contains(message, str("--stride is ", stride, " and must be from 1 to 64"))) << message;
+    EXPECT_TRUE(contains(message, str("the stride is ", stride, " and must be from 1 to 64"))) << message;
   }
   EXPECT_TRUE(evaluate_validation(*model.model, runtime, fables.dataset, 0, 64).bound);
 }

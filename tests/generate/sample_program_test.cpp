@@ -249,7 +249,7 @@ TEST_F(SampleProgram, AnInterruptionThatTheParentIgnoresEndsNothing) {
 }
 
 TEST_F(SampleProgram, BadFlagsAreRefusedWithTheirNames) {
-  expect_refused("chars --temperature -1", {"--temperature is -1", "0"});
+  expect_refused("chars --temperature -1", {"--temperature: temperature is -1 and must be 0"});
   expect_refused("chars --temperature warm", {"--temperature is \"warm\", which is not a number\n"});
   expect_refused("chars --temperature nan", {"--temperature"});
   expect_refused("chars --top-p 0", {"--top-p"});

@@ -134,17 +134,17 @@ TEST(Sampler, SettingsThatMeanNothingAreRefusedByTheirFlag) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
   const std::vector<std::pair<SamplingSettings, std::string>> refused = {
-      {{.temperature = -0.1}, "--temperature"},
-      {{.temperature = nan}, "--temperature"},
-      {{.temperature = infinity}, "--temperature"},
-      {{.top_p = 0}, "--top-p"},
-      {{.top_p = 1.01}, "--top-p"},
-      {{.top_p = nan}, "--top-p"},
-      {{.min_p = -0.01}, "--min-p"},
-      {{.min_p = 1.01}, "--min-p"},
-      {{.min_p = nan}, "--min-p"},
-      {{.repetition_penalty = 0}, "--repetition-penalty"},
-      {{.repetition_penalty = nan}, "--repetition-penalty"}};
+      {{.temperature = -0.1}, "temperature is"},
+      {{.temperature = nan}, "temperature is"},
+      {{.temperature = infinity}, "temperature is"},
+      {{.top_p = 0}, "top_p is"},
+      {{.top_p = 1.01}, "top_p is"},
+      {{.top_p = nan}, "top_p is"},
+      {{.min_p = -0.01}, "min_p is"},
+      {{.min_p = 1.01}, "min_p is"},
+      {{.min_p = nan}, "min_p is"},
+      {{.repetition_penalty = 0}, "repetition_penalty is"},
+      {{.repetition_penalty = nan}, "repetition_penalty is"}};
   for (const auto& [settings, flag] : refused) {
     const auto error = error_of([&, &bad = settings] { check_settings(bad); });
     ASSERT_TRUE(error) << flag;

@@ -67,7 +67,7 @@ TEST(StopFilter, AnEmptyStopStringIsRefused) {
   const auto error = error_of([] { StopFilter({"a", ""}); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->kind(), ErrorKind::input);
-  EXPECT_NE(error->message().find("--stop"), std::string::npos);
+  EXPECT_NE(error->message().find("is empty"), std::string::npos);
 }
 
 // The definition: cut the text after each character and see which beginning first ends in a stop string.
