@@ -12,7 +12,7 @@ namespace {
 using namespace inkling;
 
 void describe_split(std::string_view name, const SplitSummary& split) {
-  if (split.tokens == 0) return log_info(str(name, ": how many tokens shows when the tokenizer is trained"));
+  if (split.tokens == 0) return log_info(str(name, ": the number of tokens is known once the tokenizer is trained"));
   std::string line = str(name, ": ", format_count(split.tokens), " tokens");
   if (split.bytes > 0) line += str(" from ", format_bytes(split.bytes), " of text");
   if (split.documents > 1) line += str(" in ", format_count(split.documents), " documents");

@@ -19,7 +19,7 @@ enum class SavedWeights { plain, ema };
 // Whether a checkpoint has an average of its weights.
 bool holds_average(const std::filesystem::path& folder);
 
-// Writes the tensors of the model's family in float32. What the family has and the model not is written as zeros
+// Writes the tensors of the model's family in float32. What the family has but the model lacks is written as zeros
 // (biases) or ones (weights of norms). A tied output head is not written, because it is the token embedding. values:
 // [layout.size()].
 void write_model_weights(const std::filesystem::path& path, const GptShape& shape, const ParameterLayout& layout,

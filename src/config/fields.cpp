@@ -158,7 +158,7 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("n_head", c.n_head, whole(1, most_heads), refuse, "Attention heads in each block.");
   f.add("n_kv_head", c.n_kv_head, whole(1, most_heads), refuse, "Heads of keys and values, each shared by as many query heads; divides `n_head`. Fewer make generating cheaper; `auto` is `n_head`.");
   f.add("head_size", c.head_size, whole(1, widest), refuse, "Channels of a head; `auto` is `n_embd` / `n_head`, which must divide then.");
-  f.add("n_embd", c.n_embd, whole(1, widest), refuse, "Numbers that stand for one token inside the model (channels).");
+  f.add("n_embd", c.n_embd, whole(1, widest), refuse, "Width of the embedding: how many channels a token has inside the model.");
   f.add("block_size", c.block_size, whole(2, longest_block), refuse, "Tokens the model sees at once (context).");
   f.add("dropout", c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");
   f.add("bias", c.bias, TrueOrFalse{}, refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them. RMSNorm has none.");
@@ -191,8 +191,8 @@ void fields(Fields& f, OptimizerConfig& c) {
   f.add("embedding_learning_rate", c.embedding_learning_rate, above(0, 10), ask, "The same for the tables of tokens and positions, also where the head is the table; `auto` is `learning_rate`. All rates follow one schedule.");
   f.add("head_learning_rate", c.head_learning_rate, above(0, 10), ask, "The same for an output head of its own (`model.tie_embeddings: false`).");
   f.add("vector_learning_rate", c.vector_learning_rate, above(0, 10), ask, "The same for norms, biases and convolutions.");
-  f.add("beta1", c.beta1, real(0, largest_beta), ask, "Memory of the mean gradient.");
-  f.add("beta2", c.beta2, real(0, largest_beta), ask, "Memory of the mean squared gradient; 0.99 suits small batches.");
+  f.add("beta1", c.beta1, real(0, largest_beta), ask, "Decay rate of the first moment, the running mean of the gradient.");
+  f.add("beta2", c.beta2, real(0, largest_beta), ask, "Decay rate of the second moment, the running mean of the squared gradient; 0.99 suits small batches.");
   f.add("epsilon", c.epsilon, above(0, 1), ask, "Added to the divisor, against division by zero.");
   f.add("weight_decay", c.weight_decay, real(0, 10), ask, "Pull towards zero of what AdamW updates; norms, biases and convolutions are left alone.");
   f.add("grad_clip", c.grad_clip, real(0, 1000), ask, "Largest global norm of the gradient; 0 does not clip.");
@@ -247,7 +247,7 @@ void fields(Fields& f, SamplingConfig& c) {
   f.add("interval", c.interval, whole(0, 1'000'000'000), free, "Steps between two times that the model writes, on the console, in `log.jsonl` and for TensorBoard; 0 is never.");
   f.add("prompts", c.prompts, TextList{"a text", true}, free, "What it goes on from, one sample for each; `[]` is one from the beginning of a document.");
   f.add("max_tokens", c.max_tokens, whole(1, 1'000'000), free, "Tokens of a sample at most, the prompt not counted.");
-  f.add("temperature", c.settings.temperature, real(0, 1000), free, "0 always takes the likeliest token, 1 is as the model says.");
+  f.add("temperature", c.settings.temperature, real(0, 1000), free, "0 always takes the likeliest token, 1 follows the model.");
   f.add("top_k", c.settings.top_k, whole(0, 1'000'000'000), free, "Choose among the K likeliest tokens; 0 is off.");
   f.add("top_p", c.settings.top_p, above(0, 1), free, "Choose among the likeliest tokens that together reach P; 1 is off.");
   f.add("seed", c.seed, whole(0, largest_seed), free, "Another seed, other random numbers; they are the same each time, so that only the model changes.");

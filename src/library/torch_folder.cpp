@@ -171,7 +171,7 @@ fs::path require_torch(std::string_view who, std::string_view version, const fs:
   const TorchSearch search = find_torch(version, root);
   if (!search.folder.empty()) return search.folder;
   std::string message =
-      str(who, " needs LibTorch ", version, ", which comes with Python's package torch and is not here.");
+      str(who, " needs LibTorch ", version, ", which comes with Python's package torch and was not found.");
   if (!search.other_versions.empty()) {
     message += str("\n  other versions, which do not fit: ", join(search.other_versions, ", "));
   }

@@ -51,7 +51,7 @@ at::Tensor conv(const at::Tensor& x, const Weight& weight, const Pass& pass);
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass);
 
 // Returns the angles of these positions, int64 [n], for heads of D channels: position / theta^(2i/D), computed in
-// `dtype`. In float32, as everybody has them, they are off by some 0.06 at position 1,000,000.
+// `dtype`. In float32, in which other programs keep them, they are off by some 0.06 at position 1,000,000.
 Rotation rotation_of(const at::Tensor& positions, std::int64_t head_size, double theta,
                      at::ScalarType dtype = at::kFloat);
 

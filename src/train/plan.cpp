@@ -238,7 +238,7 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
   const GptShape& shape = plan.shape;
   if (dataset.train.tokens == 0) {
     log_info(str("data: ", dataset.folder.string(), ", vocabulary ", shape.vocab_size,
-                 " as asked for; how many tokens shows when the tokenizer is trained"));
+                 " as asked for; the number of tokens is known once the tokenizer is trained"));
   } else {
     log_info(str("data: ", dataset.folder.string(), ", ", format_count(dataset.train.tokens), " training and ",
                  format_count(dataset.validation.tokens), " validation tokens, vocabulary ", shape.vocab_size));

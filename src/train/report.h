@@ -20,7 +20,7 @@ struct Pace {
   double mfu = 0;  // the share of the device's peak; 0: not known
 };
 
-// Returns "the validation loss has not become better in 3 evaluations, since 1.4712 at step 500".
+// Returns "the validation loss has not improved in 3 evaluations, since 1.4712 at step 500".
 std::string describe_standstill(const TrainingState& state);
 
 // Takes the lines of step `steps_done` that stand behind its own out of the log, and those of later steps: a run that

@@ -96,7 +96,7 @@ class Frame {
         return paragraph(safe(how_to_go_on(view_)), Ink::plain);
       case RunState::broken:
         flow({{name, Ink::strong}, {"crashed?", Ink::bad}});
-        if (form_.rows >= 12) paragraph(safe("ended without a word: " + view_.holder), Ink::plain);
+        if (form_.rows >= 12) paragraph(safe("ended without notice: " + view_.holder), Ink::plain);
         return paragraph(safe(how_to_go_on(view_)), Ink::plain);
     }
   }
@@ -190,7 +190,7 @@ class Frame {
       if (event.name == "stopped_early" && !log_.has_stopped_early()) continue;                 // the run went on
       if (event.name == "overfitting") {
         paragraph(
-            str("overfitting: the validation loss rises since step ", count_text(event.best_step.value_or(event.step))),
+            str("overfitting: the validation loss has been rising since step ", count_text(event.best_step.value_or(event.step))),
             Ink::bad);
       } else if (event.name == "stopped_early") {
         paragraph(str("stopped early at step ", count_text(event.step),

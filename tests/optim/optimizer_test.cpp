@@ -277,7 +277,7 @@ TEST(SumOfSquares, IsTheSquareOfTheNormWhateverTheThreads) {
   }
 }
 
-// The model, the loss, the gradients and the optimizer together: one window is learned by heart.
+// The model, the loss, the gradients and the optimizer together: one window is overfitted.
 TEST(Training, ABatchOfOneWindowIsMemorised) {
   for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     const GptShape shape = {.n_layer = 2, .n_head = 2, .n_embd = 32, .block_size = 32, .vocab_size = 50};

@@ -132,7 +132,7 @@ TEST(Frame, StatesAndEventsAreNamed) {
   view.log.events = {{500, "overfitting", 200}, {500, "stopped_early", 200}};
   view.state = RunState::finished;
   EXPECT_TRUE(contains(text_of(view, {}), "finished early"));
-  EXPECT_TRUE(contains(text_of(view, {}), "overfitting: the validation loss rises since step 200"));
+  EXPECT_TRUE(contains(text_of(view, {}), "overfitting: the validation loss has been rising since step 200"));
   EXPECT_TRUE(contains(text_of(view, {}), "stopped early at step 500, best at step 200"));
   view.log.evaluations.push_back({600, 0.9, 0.8});
   EXPECT_FALSE(contains(text_of(view, {}), "overfitting")) << "a better one ended it";
@@ -141,7 +141,7 @@ TEST(Frame, StatesAndEventsAreNamed) {
   view.holder = "process 4711 on host";
   view.name = "runs/it's mine";
   EXPECT_TRUE(contains(text_of(view, {}), "crashed?"));
-  EXPECT_TRUE(contains(text_of(view, {}), "ended without a word: process 4711 on host"));
+  EXPECT_TRUE(contains(text_of(view, {}), "ended without notice: process 4711 on host"));
   EXPECT_TRUE(contains(text_of(view, {200, 24}), "'runs/it'\\''s mine/config.yaml' --out 'runs/it'\\''s mine'"));
 }
 
