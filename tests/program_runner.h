@@ -1,6 +1,7 @@
 // Runs one of our programs as a person would.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace inkling {
 
@@ -35,6 +37,15 @@ inline Outcome run_command(const std::filesystem::path& folder, const std::strin
   std::ifstream err(errors);
   outcome.err.assign(std::istreambuf_iterator<char>(err), {});
   return outcome;
+}
+
+// The program has printed nothing but an error that has all these parts.
+inline void expect_refusal(const Outcome& outcome, const std::vector<std::string>& parts, int code = 2) {
+  EXPECT_EQ(outcome.code, code) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  for (const std::string& part : parts) {
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " is not in: " << outcome.err;
+  }
 }
 
 }  // namespace inkling

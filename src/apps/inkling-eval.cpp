@@ -1,5 +1,8 @@
 // inkling-eval RUN_OR_CHECKPOINT: how well a model predicts its validation split, any text, or the right one of several
 // endings.
+#include <array>
+#include <cmath>
+
 #include "base/files.h"
 #include "base/paths.h"
 #include "checkpoint/checkpoint.h"
@@ -7,8 +10,8 @@
 #include "config/config.h"
 #include "data/dataset.h"
 #include "data/windows.h"
+#include "evaluate/choices.h"
 #include "evaluate/documents.h"
-#include "evaluate/print_evaluation.h"
 #include "evaluate/validation.h"
 #include "model_flags.h"
 #include "program.h"
@@ -17,6 +20,162 @@
 namespace {
 
 using namespace inkling;
+
+// What is shown: for people, or as JSON, one object a line with the totals last.
+struct PrintSettings {
+  bool json = false;
+  bool each = false;  // also a line for each document or example
+  std::string checkpoint;
+  bool of_average = false;  // whether the averaged weights were scored
+};
+
+using Json = nlohmann::ordered_json;
+
+// What is not a number is null, and bytes that are not UTF-8 (of a file's name) are replaced.
+void print_line(const Json& line) { std::cout << line.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n'; }
+
+std::string plus_minus(double value, double error, int decimals) {
+  return str(format_fixed(value, decimals), std::isnan(error) ? "" : str(" +- ", format_fixed(error, decimals)));
+}
+
+void print_loss(double loss, double standard_error, const std::optional<double>& bits_per_byte) {
+  std::cout << "loss           " << plus_minus(loss, standard_error, 4) << " nats per token\n"
+            << "perplexity     " << format_fixed(std::exp(loss), 3) << '\n';
+  if (bits_per_byte) std::cout << "bits per byte  " << format_fixed(*bits_per_byte, 4) << '\n';
+}
+
+void add_score(Json& line, const TextScore& score) {
+  const double loss = score.loss();
+  line["loss"] = loss;
+  line["perplexity"] = std::exp(loss);
+  line["bits_per_byte"] = score.bits_per_byte();
+  line["tokens"] = score.piece.tokens;
+  line["bytes"] = score.bytes;
+}
+
+void print_document(const DocumentScore& score, const std::string& file, const PrintSettings& settings) {
+  if (settings.json) {
+    Json line{{"file", file}, {"line", score.line}};
+    add_score(line, score);
+    return print_line(line);
+  }
+  const double loss = score.loss();
+  std::cout << file << ':' << score.line << "  loss " << format_fixed(loss, 4) << "  perplexity "
+            << format_fixed(std::exp(loss), 3) << "  bits per byte " << format_fixed(score.bits_per_byte(), 4)
+            << "  tokens " << score.piece.tokens << "  bytes " << score.bytes << '\n';
+}
+
+constexpr std::array<const char*, choice_rules> rule_names = {"accuracy", "accuracy_per_token",
+                                                              "accuracy_per_character"};
+
+void print_example(const ChoiceResult& result, const ChoiceExample& example, const ChoiceFile& file,
+                   const PrintSettings& settings) {
+  std::vector<double> log_likelihoods;
+  std::vector<std::uint64_t> tokens;
+  for (const ScoredPiece& ending : result.endings) {
+    log_likelihoods.push_back(-ending.nats);
+    tokens.push_back(ending.tokens);
+  }
+  if (!settings.json) {
+    std::cout << file.path.string() << ':' << example.number << "  label " << example.label << "  chosen";
+    for (const std::size_t chosen : result.chosen) std::cout << ' ' << chosen;
+    std::cout << "  log-likelihoods";
+    for (const double value : log_likelihoods) std::cout << ' ' << format_fixed(value, 4);
+    std::cout << '\n';
+    return;
+  }
+  Json line{{"file", file.path.string()}, {file.has_text ? "line" : "example", example.number}};
+  line["label"] = example.label;
+  line["chosen"] = result.chosen;
+  line["log_likelihoods"] = log_likelihoods;
+  line["tokens"] = tokens;
+  if (file.has_text) line["characters"] = example.characters;
+  print_line(line);
+}
+
+// What every object of the totals begins with.
+Json scored_model(const PrintSettings& settings) {
+  Json line{{"checkpoint", settings.checkpoint}};
+  if (settings.of_average) line["weights"] = "ema";
+  return line;
+}
+
+void print_json(const Evaluation& result, const PrintSettings& settings) {
+  Json line = scored_model(settings);
+  line.update({{"loss", result.loss},
+               {"standard_error", result.standard_error},
+               {"perplexity", result.perplexity()},
+               {"tokens", result.tokens},
+               {"pieces", result.pieces}});
+  if (result.bits_per_byte) line["bits_per_byte"] = *result.bits_per_byte;
+  if (result.bound) {
+    line["best_possible"] = result.bound->best_possible;
+    line["excess_ratio"] = result.bound->excess_ratio();
+    line["excess_standard_error"] = result.bound->excess_standard_error;
+  }
+  print_line(line);
+}
+
+void print(const Evaluation& result, const PrintSettings& settings) {
+  if (settings.json) return print_json(result, settings);
+  print_loss(result.loss, result.standard_error, result.bits_per_byte);
+  if (result.bound) {
+    const BoundComparison& bound = *result.bound;
+    std::cout << "best possible  " << format_fixed(bound.best_possible, 4) << " nats per token\n"
+              << "above it by    "
+              << plus_minus(100 * bound.excess_ratio(), 100 * bound.excess_standard_error / bound.best_possible, 2)
+              << " %\n";
+  }
+  std::cout << "scored         " << format_count(result.tokens) << " tokens in " << format_count(result.pieces)
+            << (result.bound ? " stories\n" : " windows\n");
+}
+
+void print(const TextEvaluation& result, const TextSettings& text, const PrintSettings& settings) {
+  for (const DocumentScore& score : result.documents) {
+    if (settings.each) print_document(score, text_name(text.files[score.file]), settings);
+  }
+  if (settings.json) {
+    Json line = scored_model(settings);
+    add_score(line, result.total);
+    line["standard_error"] = result.standard_error;
+    line["documents"] = result.documents.size();
+    return print_line(line);
+  }
+  print_loss(result.total.loss(), result.standard_error, result.total.bits_per_byte());
+  std::cout << "scored         " << format_count(result.total.piece.tokens) << " tokens, "
+            << format_count(result.total.bytes) << " bytes, in " << format_count(result.documents.size())
+            << (result.documents.size() == 1 ? " document\n" : " documents\n");
+}
+
+void print(const ChoiceEvaluation& result, const ChoiceFile& file, const PrintSettings& settings) {
+  for (std::size_t i = 0; i < result.results.size(); ++i) {
+    if (settings.each) print_example(result.results[i], file.examples[i], file, settings);
+  }
+  Json line = scored_model(settings);
+  for (std::size_t rule = 0; rule < result.accuracies.size(); ++rule) {
+    const Accuracy& accuracy = result.accuracies[rule];
+    const std::string name = rule_names[rule];
+    line[name] = accuracy.value;
+    line[name + "_standard_error"] = accuracy.standard_error;
+    line[name + "_right"] = accuracy.right;
+  }
+  line["examples"] = file.examples.size();
+  line["passed_over"] = file.passed_over;
+  if (settings.json) return print_line(line);
+  constexpr std::array<const char*, choice_rules> titles = {"accuracy       ", "per token      ", "per character  "};
+  for (std::size_t rule = 0; rule < result.accuracies.size(); ++rule) {
+    const Accuracy& accuracy = result.accuracies[rule];
+    std::cout << titles[rule] << plus_minus(100 * accuracy.value, 100 * accuracy.standard_error, 2) << " %, "
+              << format_count(accuracy.right) << " right\n";
+  }
+  std::cout << "scored         " << format_count(file.examples.size()) << " examples";
+  if (file.passed_over > 0) {
+    std::cout << "; " << format_count(file.passed_over) << " of "
+              << format_count(file.examples.size() + file.passed_over) << (file.has_text ? " lines" : " examples")
+              << " passed over";
+  }
+  std::cout << '\n';
+}
 
 struct Flags {
   ModelFlags model;
@@ -80,7 +239,7 @@ void evaluate_split(const LoadedModel& model, const Config& config, const Flags&
   const auto separator = document_separator(config.data.documents, tokenizer);
   const Evaluation result = evaluate_validation(*model.model, model.runtime, dataset, 0, flags.stride, separator);
   require_number(result.loss, "the validation split");
-  print(std::cout, result, settings);
+  print(result, settings);
   if (!result.bound || !result.bound->impossible()) return;
   throw Error::internal(
       "the loss is more than 3 standard errors below the best possible one: the model has seen these "
@@ -120,14 +279,14 @@ int evaluate(int argc, char** argv) {
                                .of_average = saved_weights(flags.model) == SavedWeights::ema};
   if (!flags.choices.empty()) {
     const ChoiceFile file = read_choices(flags.choices, model, flags.strict ? Unusable::refuse : Unusable::pass_over);
-    print(std::cout, evaluate_choices(*model.model, model.runtime, file), file, settings);
+    print(evaluate_choices(*model.model, model.runtime, file), file, settings);
   } else if (!flags.texts.empty()) {
     const TextSettings text{.files = flags.texts,
                             .jsonl_field = config.data.jsonl_field,
                             .separator = config.data.separator.value_or(""),
                             .raw = config.data.raw,
                             .stride = flags.stride};
-    print(std::cout, evaluate_text(model, text), text, settings);
+    print(evaluate_text(model, text), text, settings);
   } else {
     evaluate_split(model, config, flags, settings);
   }

@@ -1,12 +1,16 @@
 // inkling-sample RUN_OR_CHECKPOINT: writes text that goes on from a prompt.
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
+#include <map>
+#include <utility>
 
 #include "base/stop_signals.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/generation_config.h"
 #include "config/yaml.h"
 #include "generate/generator.h"
-#include "generate/sample_printer.h"
 #include "model_flags.h"
 #include "program.h"
 #include "text/prompts.h"
@@ -15,6 +19,102 @@
 namespace {
 
 using namespace inkling;
+
+constexpr std::string_view separator_line = "---------------\n";
+
+// What ends a sample whose prompt and text together are `all`.
+std::string_view ending(const std::string& all) { return all.empty() || all.back() != '\n' ? "\n" : ""; }
+
+enum class SampleForm {
+  text,  // the prompt and its continuation; a line of dashes stands between two samples
+  json,  // one JSON object a line, once a sample is complete: prompt, text, tokens, finish, seed, sample
+};
+
+// Prints samples in their order. The first one that is not complete is printed as it grows; later ones wait. Text is
+// printed as soon as it is made, without a buffer. Throws Error environment if it cannot write.
+class SamplePrinter {
+ public:
+  // `prompts` must outlive this.
+  SamplePrinter(const std::vector<std::string>& prompts, std::uint64_t seed, SampleForm form)
+      : prompts_(prompts), seed_(seed), form_(form) {}
+
+  // Takes what a Watcher is called with. Returns false once nobody reads any more (`| head` has seen enough), which is
+  // not an error; whoever calls this must ignore SIGPIPE.
+  bool add(std::size_t index, const Sample& sample, std::string_view added, bool finished);
+
+  // After an interruption: ends the samples that were begun and are not complete.
+  void finish(const std::vector<Sample>& samples);
+
+ private:
+  struct Pending {
+    std::string text;  // not printed yet
+    bool begun = false, finished = false;
+  };
+
+  void write(std::string_view text);
+  void print_what_may_be_seen();
+  std::string json_line(const Sample& sample) const;
+
+  const std::vector<std::string>& prompts_;
+  std::uint64_t seed_;
+  SampleForm form_;
+  bool reader_gone_ = false;
+  std::size_t next_ = 0;  // the first sample not printed to its end
+  std::map<std::size_t, Pending> waiting_;
+};
+
+bool SamplePrinter::add(std::size_t index, const Sample& sample, std::string_view added, bool finished) {
+  Pending& pending = waiting_[index];
+  const std::string& prompt = prompts_[sample.prompt];
+  if (form_ == SampleForm::json) {
+    if (finished) pending.text = json_line(sample);
+  } else {
+    if (!pending.begun) pending.text = str(index == 0 ? "" : separator_line, prompt);
+    pending.text += added;
+    if (finished) pending.text += ending(prompt + sample.text);
+  }
+  pending.begun = true;
+  pending.finished = finished;
+  print_what_may_be_seen();
+  return !reader_gone_;
+}
+
+void SamplePrinter::finish(const std::vector<Sample>& samples) {
+  for (; next_ < samples.size() && samples[next_].tokens > 0; ++next_) {
+    const Sample& sample = samples[next_];
+    if (form_ == SampleForm::text) return write(ending(prompts_[sample.prompt] + sample.text));
+    write(json_line(sample));
+  }
+}
+
+void SamplePrinter::print_what_may_be_seen() {
+  for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;) {
+    write(std::exchange(first->second.text, {}));
+    if (!first->second.finished) return;
+    first = waiting_.erase(first);
+    ++next_;
+  }
+}
+
+std::string SamplePrinter::json_line(const Sample& sample) const {
+  const nlohmann::ordered_json line{
+      {"prompt", prompts_[sample.prompt]},    {"text", sample.text}, {"tokens", sample.tokens},
+      {"finish", finish_name(sample.finish)}, {"seed", seed_},       {"sample", sample.number}};
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+void SamplePrinter::write(std::string_view text) {
+  while (!text.empty() && !reader_gone_) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EPIPE) {
+      reader_gone_ = true;
+    } else if (errno != EINTR) {
+      throw Error::environment(str("cannot write to standard output: ", errno_text(errno)));
+    }
+  }
+}
 
 constexpr int exit_interrupted = 130;  // as a shell shows a program that SIGINT ended
 
@@ -106,9 +206,8 @@ int sample(int argc, char** argv) {
       "inkling-sample");
   app.footer(
       "Example:\n  inkling-sample runs/shakespeare --prompt \"O Romeo\" --count 3 --seed 7\n\n"
-      "These apply in the order repetition penalty, temperature, top-k, top-p, min-p.\n"
-      "A value that is not given comes from the model's generation_config.json, if it\n"
-      "has one. Sample n depends on the seed and n.\n"
+      "Order: repetition penalty, temperature, top-k, top-p, min-p. Defaults are those\n"
+      "of the model's generation_config.json. Sample n depends on the seed and n.\n"
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it,\n"
       "4 the model answers NaN, 130 interrupted.");
   Flags flags;

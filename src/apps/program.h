@@ -24,15 +24,23 @@
 #include "base/strings.h"
 #include "base/system_files.h"
 
+#if __has_include("backend/choose.h")  // programs that link the floors above LibTorch
+#define INKLING_HAS_TORCH
+#include <torch/headeronly/version.h>
+
+#include "backend/choose.h"
+#include "kernels/cpu_kernels.h"
+#endif
+
+namespace inkling {
+
+namespace program_details {
+
 // How a program shows its flags: to people by --help, within 80 columns, and by --interface as JSON, of which
 // scripts/interface makes the man pages and what shells complete. Only program.h includes it.
 //
 // A flag's type says what shells complete after it: FILE, FOLDER, RUN… (a run or a checkpoint), CONFIG (a YAML file),
 // KEY=VALUE (a setting), or the words themselves, as auto|float32|bfloat16.
-
-namespace inkling {
-
-namespace program_details {
 
 inline constexpr std::size_t help_width = 80;
 
@@ -141,20 +149,7 @@ inline std::string interface_text(const CLI::App& app) {
 
 }  // namespace program_details
 
-}  // namespace inkling
-
 // What --version prints: everything that a bug report has to say about the program and the machine.
-
-#if __has_include("backend/choose.h")  // programs that link the floors above LibTorch
-#define INKLING_HAS_TORCH
-#include <torch/headeronly/version.h>
-
-#include "backend/choose.h"
-#include "kernels/cpu_kernels.h"
-#endif
-
-namespace inkling {
-
 inline std::string version_text(const std::string& program) {
   const std::string first = str(program, " ", INKLING_VERSION, "\n");
 #ifdef INKLING_HAS_TORCH
@@ -167,10 +162,6 @@ inline std::string version_text(const std::string& program) {
   return first + "LibTorch: not needed\n";
 #endif
 }
-
-}  // namespace inkling
-
-namespace inkling {
 
 namespace program_details {
 

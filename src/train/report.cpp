@@ -196,8 +196,8 @@ std::string describe_standstill(const TrainingState& state) {
   const std::int64_t count = state.evaluations_since_best;
   const std::string evaluations = count == 1 ? "in the last evaluation" : str("in ", count, " evaluations");
   if (!state.best_val_loss) return str("no validation loss was finite ", evaluations);
-  return str("the validation loss has not improved ", evaluations, ", since ",
-             format_fixed(*state.best_val_loss, 4), " at step ", state.best_step);
+  return str("the validation loss has not improved ", evaluations, ", since ", format_fixed(*state.best_val_loss, 4),
+             " at step ", state.best_step);
 }
 
 }  // namespace inkling

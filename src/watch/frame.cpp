@@ -189,9 +189,9 @@ class Frame {
       if (event.name == "overfitting" && best != nullptr && best->step > event.step) continue;  // it has ended
       if (event.name == "stopped_early" && !log_.has_stopped_early()) continue;                 // the run went on
       if (event.name == "overfitting") {
-        paragraph(
-            str("overfitting: the validation loss has been rising since step ", count_text(event.best_step.value_or(event.step))),
-            Ink::bad);
+        paragraph(str("overfitting: the validation loss has been rising since step ",
+                      count_text(event.best_step.value_or(event.step))),
+                  Ink::bad);
       } else if (event.name == "stopped_early") {
         paragraph(str("stopped early at step ", count_text(event.step),
                       event.best_step ? str(", best at step ", count_text(*event.best_step)) : ""),

@@ -68,14 +68,5 @@ TEST_F(DoctorProgram, WhatItDoesNotUnderstandIsBadInput) {
   EXPECT_EQ(doctor("small.yaml --mesure").out, "");
 }
 
-TEST_F(DoctorProgram, ItsHelpFitsAScreen) {
-  const Outcome outcome = doctor("--help");
-  EXPECT_EQ(outcome.code, 0);
-  std::istringstream lines(outcome.out);
-  std::size_t count = 0;
-  for (std::string line; std::getline(lines, line); ++count) EXPECT_FALSE(line.ends_with(' '));
-  EXPECT_LE(count, 40U);
-}
-
 }  // namespace
 }  // namespace inkling

@@ -6,7 +6,7 @@
 #include "base/strings.h"
 #include "doctor/doctor.h"
 #include "runtime/cpu_memory.h"
-#include "tests/doctor/invented_facts.h"
+#include "tests/doctor/invented_machine.h"
 #include "train/resources.h"
 
 namespace inkling::doctor {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "doctor/doctor.h"
-#include "tests/doctor/invented_facts.h"
+#include "tests/doctor/invented_machine.h"
 
 namespace inkling::doctor {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "base/strings.h"
 #include "doctor/forecast.h"
-#include "tests/doctor/invented_facts.h"
 #include "tests/doctor/invented_machine.h"
 
 namespace inkling::doctor {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "base/strings.h"
-#include "tests/doctor/invented_facts.h"
+#include "tests/doctor/invented_machine.h"
 
 namespace inkling::doctor {
 namespace {

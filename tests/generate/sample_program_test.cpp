@@ -72,13 +72,7 @@ class SampleProgram : public testing::Test {
   }
 
   static void expect_refused(const std::string& arguments, const std::vector<std::string>& parts, int code = 2) {
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.err;
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_TRUE(outcome.err.starts_with("error: ")) << outcome.err;
-    for (const std::string& part : parts) {
-      EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " is not in: " << outcome.err;
-    }
+    expect_refusal(run(arguments), parts, code);
   }
 
   static TemporaryFolder* files;

@@ -29,8 +29,8 @@ class StopWhen : public TrainingFolder {
 TEST_F(StopWhen, PatienceEndsARunWithoutABetterValidationLoss) {
   const Outcome outcome = train_in_vain({"training.stop_when.patience=2"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_TRUE(contains(outcome.err,
-                       "step 15/40  stops early: the validation loss has not improved in 2 evaluations, since"));
+  EXPECT_TRUE(
+      contains(outcome.err, "step 15/40  stops early: the validation loss has not improved in 2 evaluations, since"));
   EXPECT_TRUE(contains(outcome.err, "done: best val loss"));
   const nlohmann::json event = log().back();
   EXPECT_EQ(event["step"], 15);
@@ -45,8 +45,8 @@ TEST_F(StopWhen, TheSameCommandSaysAgainThatTheRunHasStopped) {
   const std::string before = read_file(folder / "runs/run/log.jsonl");
   const Outcome again = train_in_vain({"training.stop_when.patience=1"});
   EXPECT_EQ(again.code, 0);
-  EXPECT_TRUE(contains(
-      again.err, "this run stopped early, after 10 steps: the validation loss has not improved in the last"));
+  EXPECT_TRUE(
+      contains(again.err, "this run stopped early, after 10 steps: the validation loss has not improved in the last"));
   EXPECT_TRUE(contains(again.err, "Raise training.stop_when.patience or training.max_steps to go on"));
   EXPECT_EQ(read_file(folder / "runs/run/log.jsonl"), before);
   const Outcome lower = train_in_vain({"training.stop_when.patience=1", "training.max_steps=30"});

@@ -243,8 +243,9 @@ TEST_F(TrainProgram, FreshTakesAFolderInWhichNothingWasTrained) {
 TEST_F(TrainProgram, DryRunSaysThatCountsWaitForTheTokenizer) {
   const Outcome outcome = train({"--dry-run", "--set", "data.tokenizer.kind=sentencepiece"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("vocabulary 4096 as asked for; the number of tokens is known once the tokenizer is trained\n"),
-            std::string::npos)
+  EXPECT_NE(
+      outcome.err.find("vocabulary 4096 as asked for; the number of tokens is known once the tokenizer is trained\n"),
+      std::string::npos)
       << outcome.err;
 }
 
