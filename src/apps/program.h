@@ -36,8 +36,8 @@ namespace inkling {
 
 namespace program_details {
 
-// How a program shows its flags: to people by --help, within 80 columns, and by --interface as JSON, of which
-// scripts/interface makes the man pages and what shells complete. Only program.h includes it.
+// A program shows its flags to people by --help, within 80 columns, and to programs by --interface, as JSON, of which
+// scripts/interface makes the man pages and what shells complete.
 //
 // A flag's type says what shells complete after it: FILE, FOLDER, RUN… (a run or a checkpoint), CONFIG (a YAML file),
 // KEY=VALUE (a setting), or the words themselves, as auto|float32|bfloat16.
