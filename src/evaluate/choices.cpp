@@ -286,7 +286,7 @@ ChoiceFile read_choices(const fs::path& path, const LoadedModel& model, Unusable
   if (!file.examples.empty()) return file;
   if (file.passed_over == 0) throw Error::input(str(path.string(), ": there is no example in it; name another file"));
   throw Error::input(str(path.string(), ": all of its ", file.passed_over, kind,
-                         " were passed over; mend them, or name another file"));
+                         " were passed over; correct them, or name another file"));
 }
 
 }  // namespace inkling

@@ -6,9 +6,9 @@
 // Nothing of LibTorch is needed to compile or link: libinkling.so looks for it when the first model is opened, in the
 // same places as the programs do ($INKLING_TORCH, a virtual environment, Python's packages, ~/.cache/inkling).
 //
-// Functions throw std::invalid_argument for what the caller can mend (a folder without a model, a temperature below 0)
-// and std::runtime_error for what this machine lacks or what failed; what() says what to do. A model must not be used
-// by two threads at the same time.
+// Functions throw std::invalid_argument for what the caller can correct (a folder without a model, a temperature below
+// 0) and std::runtime_error for what this machine lacks or what failed; what() says what to do. A model must not be
+// used by two threads at the same time.
 //
 // Nothing of the program's own settings is changed: rounding, locale, signals, LibTorch's threads and switches are as
 // before when a function returns, and while on_text runs. (On a GPU, CUBLAS_WORKSPACE_CONFIG is set where it is not.
