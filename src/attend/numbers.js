@@ -1,4 +1,5 @@
-// The numbers of the page, as src/attend/page.cpp has written them. Layers, heads and tokens count from 0.
+// The numbers of the page, as src/attend/page.cpp has written them, and the elements that show them. Layers, heads and
+// tokens count from 0.
 "use strict";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -98,8 +99,6 @@ function visible(text) {
 }
 const cut = (text, most = 40) => (text.length > most ? `${text.slice(0, most)}…` : text);
 const nameOf = (token) => `“${cut(visible(data.tokens[token].text))}”`;
-
-// The elements that the page is made of.
 
 const byId = (id) => document.getElementById(id);
 

@@ -1,4 +1,6 @@
-// The text: its tokens in reading order, and for the token that looks a line to each that it looks at.
+// What the page shows of what is chosen: the text with its lines, the heads, and the three steps of attention.
+
+// --- The text: its tokens in reading order, and for the token that looks a line to each that it looks at.
 
 const tokenElements = [];
 
@@ -100,7 +102,7 @@ function rowTable(view, query) {
   return makeTable(["token", "position", "weight"], rows, `What ${nameOf(query)} (token ${query}) takes of each token in layer ${view.layer}, head ${view.head}`);
 }
 
-// All heads as small pictures, one head as a large one, and the heads that connect two tokens.
+// --- The heads: all as small pictures, one head as a large one, and the heads that connect two tokens.
 
 const headCells = [];  // [layer][head]
 
@@ -267,7 +269,7 @@ function matrixTable(view) {
   return makeTable(["who looks", ...data.tokens.map((_, token) => tokenName(token))], rows, title);
 }
 
-// The three steps of attention with the model's own numbers, for the token that looks and the head on show.
+// --- The three steps of attention with the model's own numbers, for the token that looks and the head on show.
 
 const mostRows = 10;  // of the large table; the others are under "all numbers"
 
