@@ -99,7 +99,7 @@ struct Times {
 Times measure(const Config& config, const Flags& flags, const Runtime& runtime, const GptShape& shape,
               std::int64_t rows) {
   const TokenSequence tokens =
-      random_tokens(static_cast<std::uint64_t>(shape.vocab_size), 200000 + static_cast<std::uint64_t>(rows));
+      doctor::random_tokens(static_cast<std::uint64_t>(shape.vocab_size), 200000 + static_cast<std::uint64_t>(rows));
   const TrainingWindows windows(
       tokens, {.order = WindowKind::random, .block_size = static_cast<std::uint64_t>(shape.block_size)});
   Trainer trainer(config, shape, runtime);
@@ -147,7 +147,7 @@ int bench(int argc, char** argv) {
   Config config = load_config(flags.config, flags.overrides);
   const Runtime runtime = resolve_runtime(config.runtime);
   const GptShape shape =
-      shape_from(config.model, flags.vocab_size > 0 ? flags.vocab_size : expected_vocabulary(config.data));
+      shape_from(config.model, flags.vocab_size > 0 ? flags.vocab_size : doctor::expected_vocabulary(config.data));
   config.training.micro_batch_size =
       fitting_micro_batch_size(config, shape, runtime, memory_limit(config.runtime, runtime.device));
   const Times times = measure(config, flags, runtime, shape, *config.training.micro_batch_size * shape.block_size);
