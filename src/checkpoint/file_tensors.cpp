@@ -13,82 +13,39 @@ namespace inkling {
 
 namespace {
 
-// GPT-2's file has what the arena has, under the same names. It always has biases.
+std::string name_of(std::string_view name, Family family) {
+  return name == head_name ? std::string(name) : str(prefix_of(family), name);
+}
+
+// GPT-2's file has every parameter whole, and always biases.
 std::vector<FileTensor> gpt2_tensors(GptShape shape) {
   shape.bias = true;
   std::vector<FileTensor> tensors;
   for (const ParameterSpec& spec : gpt_parameters(shape)) {
-    const std::string_view prefix = spec.name == head_name ? "" : prefix_of(Family::gpt2);
-    tensors.push_back({.name = str(prefix, spec.name), .shape = spec.shape, .parameter = spec.name});
+    tensors.push_back({.name = name_of(spec.name, Family::gpt2), .shape = spec.shape, .parameter = spec.name});
   }
   return tensors;
 }
 
-// Llama's file has queries, keys and values each for itself.
-class LlamaTensors {
- public:
-  explicit LlamaTensors(const GptShape& shape) : shape_(shape) {
-    const AttentionForm heads = shape.attention();
-    whole("embed_tokens.weight", "wte.weight", {shape.vocab_size, shape.n_embd});
-    if (shape.position == Position::learned) {
-      whole("embed_positions.weight", "wpe.weight", {shape.block_size, shape.n_embd});
-    }
-    if (shape.embedding_norm) norm("embedding_norm", "ln_e");
-    for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
-      const std::string to = str("layers.", layer, "."), from = str("h.", layer, ".");
-      norm(to + "input_layernorm", from + "ln_1");
-      conv(to + "input_conv", from + "conv_1");
-      linear(to + "self_attn.q_proj", from + "attn.c_attn", 0, shape.n_embd, heads.queries());
-      linear(to + "self_attn.k_proj", from + "attn.c_attn", heads.queries(), shape.n_embd, heads.keys());
-      linear(to + "self_attn.v_proj", from + "attn.c_attn", heads.queries() + heads.keys(), shape.n_embd, heads.keys());
-      if (shape.qk_norm) {
-        whole(to + "self_attn.q_norm.weight", from + "attn.q_norm.weight", {heads.head_size});
-        whole(to + "self_attn.k_norm.weight", from + "attn.k_norm.weight", {heads.head_size});
-      }
-      linear(to + "self_attn.o_proj", from + "attn.c_proj", 0, heads.queries(), shape.n_embd);
-      norm(to + "post_attention_layernorm", from + "ln_2");
-      conv(to + "post_attention_conv", from + "conv_2");
-      if (is_gated(shape.activation)) linear(to + "mlp.gate_proj", from + "mlp.c_fc", 0, shape.n_embd, shape.inner());
-      linear(to + "mlp.up_proj", from + "mlp.c_fc", shape.widened() - shape.inner(), shape.n_embd, shape.inner());
-      linear(to + "mlp.down_proj", from + "mlp.c_proj", 0, shape.inner(), shape.n_embd);
-    }
-    norm("norm", "ln_f");
-    if (!shape.tie_embeddings) {
-      const std::string name(head_name);
-      tensors_.push_back({.name = name, .shape = {shape.vocab_size, shape.n_embd}, .parameter = name});
+// Llama's file has queries, keys and values each for itself, and each with its bias behind it.
+std::vector<FileTensor> llama_tensors(const GptShape& shape, Family family) {
+  std::vector<FileTensor> tensors;
+  for (const GptParameter& parameter : list_parameters(shape)) {
+    std::ptrdiff_t others = static_cast<std::ptrdiff_t>(parameter.llama.size());  // weights that stand behind a bias
+    for (const FileColumns& columns : parameter.llama) {
+      std::vector<std::int64_t> sizes = parameter.spec.shape;
+      sizes.back() = columns.count;
+      if (parameter.transposed) std::swap(sizes.front(), sizes.back());
+      --others;
+      tensors.insert(tensors.end() - (parameter.transposed ? 0 : others), {.name = name_of(columns.name, family),
+                                                                           .shape = std::move(sizes),
+                                                                           .parameter = parameter.spec.name,
+                                                                           .first = columns.first,
+                                                                           .transposed = parameter.transposed});
     }
   }
-
-  std::vector<FileTensor> take() { return std::move(tensors_); }
-
- private:
-  void whole(const std::string& name, const std::string& parameter, std::vector<std::int64_t> sizes) {
-    tensors_.push_back(
-        {.name = str(prefix_of(Family::inkling), name), .shape = std::move(sizes), .parameter = parameter});
-  }
-
-  void linear(const std::string& name, const std::string& parameter, std::int64_t first, std::int64_t in,
-              std::int64_t out) {
-    whole(name + ".weight", parameter + ".weight", {out, in});
-    tensors_.back().first = first;
-    tensors_.back().transposed = true;
-    if (!shape_.bias) return;
-    whole(name + ".bias", parameter + ".bias", {out});
-    tensors_.back().first = first;
-  }
-
-  void norm(const std::string& name, const std::string& parameter) {
-    whole(name + ".weight", parameter + ".weight", {shape_.n_embd});
-    if (shape_.norm_bias()) whole(name + ".bias", parameter + ".bias", {shape_.n_embd});
-  }
-
-  void conv(const std::string& name, const std::string& parameter) {
-    if (shape_.conv > 0) whole(name + ".weight", parameter + ".weight", {shape_.conv, shape_.n_embd});
-  }
-
-  const GptShape& shape_;
-  std::vector<FileTensor> tensors_;
-};
+  return tensors;
+}
 
 }  // namespace
 
@@ -100,7 +57,16 @@ at::Tensor FileTensor::part_of(const at::Tensor& parameter_values) const {
 std::string_view prefix_of(Family family) { return family == Family::gpt2 ? "transformer." : "model."; }
 
 std::vector<FileTensor> file_tensors(const GptShape& shape, Family family) {
-  return family == Family::gpt2 ? gpt2_tensors(shape) : LlamaTensors(shape).take();
+  switch (family) {
+    case Family::gpt2:
+      return gpt2_tensors(shape);
+    case Family::llama:
+    case Family::qwen3:
+    case Family::mistral:
+    case Family::inkling:
+      return llama_tensors(shape, family);
+  }
+  throw Error::internal("an unknown family");
 }
 
 namespace {

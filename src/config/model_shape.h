@@ -26,6 +26,29 @@ enum class Position { learned, rope, none };
 template <>
 inline constexpr Words<3> words_of<Position>{"learned", "rope", "none"};
 
+constexpr bool has_position_table(Position position) {
+  switch (position) {
+    case Position::learned:
+      return true;
+    case Position::rope:
+    case Position::none:
+      return false;
+  }
+  return false;
+}
+
+// Whether queries and keys turn.
+constexpr bool has_rotation(Position position) {
+  switch (position) {
+    case Position::rope:
+      return true;
+    case Position::learned:
+    case Position::none:
+      return false;
+  }
+  return false;
+}
+
 // The transformer's shape. The vocabulary is the tokenizer's, not a setting.
 struct GptShape {
   std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256, vocab_size = 0;

@@ -22,11 +22,15 @@ inline constexpr std::array all_parameter_groups = {ParameterGroup::embedding, P
                                                     ParameterGroup::head, ParameterGroup::vector};
 std::string_view group_name(ParameterGroup group);  // "embedding"
 
+// `residual`: normal numbers too, of a matrix that writes to the residual stream.
+enum class InitialValue { normal, residual, zeros, ones };
+
 struct ParameterSpec {
   std::string name;  // Hugging Face's: "h.0.attn.c_attn.weight"
   std::vector<std::int64_t> shape;
   ParameterGroup group = ParameterGroup::matrix;
   std::vector<std::int64_t> columns = {};  // of the matrices that stand side by side in it; empty: it is one matrix
+  InitialValue initial = InitialValue::normal;
 };
 
 // Where a parameter lies, in elements from the start of the arena.

@@ -4,53 +4,138 @@
 #include <ATen/ops/ones.h>
 
 #include <cmath>
-#include <string>
+#include <functional>
+#include <utility>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "base/strings.h"
 
 namespace inkling {
 namespace {
 
-LinearWeights linear_weights(const ParameterArena& arena, const std::string& name, const GptShape& shape) {
-  return {arena.weight(name + ".weight"), shape.bias ? arena.weight(name + ".bias") : Weight{}};
-}
+using Visit = std::function<void(Weight& view, GptParameter parameter)>;
 
-// Makes the norms of a model.
-class Norms {
+// Visits every part of a model once: `weights` has room for the views, and each parameter comes with its own.
+class PartVisitor {
  public:
-  Norms(const GptShape& shape, const ParameterArena& arena) : shape_(shape), arena_(arena) {}
+  PartVisitor(const GptShape& shape, Visit visit) : shape_(shape), visit_(std::move(visit)) {}
 
-  NormWeights of_channels(const std::string& name) const {
-    return {weight(name, shape_.norm, shape_.n_embd), shape_.norm_bias() ? arena_.weight(name + ".bias") : Weight{},
-            form(shape_.norm)};
-  }
-  // Undefined for a model without them.
-  NormWeights of_heads(const std::string& name) const {
-    if (!shape_.qk_norm) return {};
-    return {weight(name, NormKind::rmsnorm, shape_.attention().head_size), {}, form(NormKind::rmsnorm)};
+  void model(GptWeights& weights) {
+    table(weights.embedding.tokens, "wte", "embed_tokens", shape_.vocab_size);
+    if (has_position_table(shape_.position)) {
+      table(weights.embedding.positions, "wpe", "embed_positions", shape_.block_size);
+    }
+    if (shape_.embedding_norm) norm(weights.embedding_norm, "ln_e", "embedding_norm");
+    weights.blocks.resize(static_cast<std::size_t>(shape_.n_layer));
+    for (std::size_t layer = 0; layer < weights.blocks.size(); ++layer) {
+      block(weights.blocks[layer], str("h.", layer, "."), str("layers.", layer, "."));
+    }
+    norm(weights.ln_f, "ln_f", "norm");
+    if (!shape_.tie_embeddings) {
+      whole(weights.head, {"lm_head.weight", {shape_.vocab_size, shape_.n_embd}, ParameterGroup::head},
+            "lm_head.weight");
+    }
   }
 
  private:
-  NormForm form(NormKind kind) const { return {kind, static_cast<float>(shape_.norm_epsilon)}; }
+  void block(BlockWeights& weights, const std::string& gpt2, const std::string& llama) {
+    const std::int64_t channels = shape_.n_embd, inner = shape_.inner(), widened = shape_.widened();
+    const AttentionForm heads = shape_.attention();
+    const std::int64_t queries = heads.queries(), keys = heads.keys(), packed = heads.packed();
+    norm(weights.ln_1, gpt2 + "ln_1", llama + "input_layernorm");
+    conv(weights.conv_1, gpt2 + "conv_1", llama + "input_conv");
+    linear(weights.c_attn,
+           {.name = gpt2 + "attn.c_attn", .shape = {channels, packed}, .columns = {queries, keys, keys}},
+           {{llama + "self_attn.q_proj", 0, queries},
+            {llama + "self_attn.k_proj", queries, keys},
+            {llama + "self_attn.v_proj", queries + keys, keys}});
+    if (shape_.qk_norm) {
+      norm_of_heads(weights.q_norm, gpt2 + "attn.q_norm", llama + "self_attn.q_norm");
+      norm_of_heads(weights.k_norm, gpt2 + "attn.k_norm", llama + "self_attn.k_norm");
+    }
+    linear(weights.c_proj,
+           {.name = gpt2 + "attn.c_proj", .shape = {queries, channels}, .initial = InitialValue::residual},
+           {{llama + "self_attn.o_proj", 0, channels}});
+    norm(weights.ln_2, gpt2 + "ln_2", llama + "post_attention_layernorm");
+    conv(weights.conv_2, gpt2 + "conv_2", llama + "post_attention_conv");
+    std::vector<FileColumns> widening = {{llama + "mlp.up_proj", widened - inner, inner}};
+    if (widened > inner) widening.insert(widening.begin(), {llama + "mlp.gate_proj", 0, inner});
+    linear(weights.mlp.c_fc, {.name = gpt2 + "mlp.c_fc", .shape = {channels, widened}}, widening);
+    linear(weights.mlp.c_proj,
+           {.name = gpt2 + "mlp.c_proj", .shape = {inner, channels}, .initial = InitialValue::residual},
+           {{llama + "mlp.down_proj", 0, channels}});
+    weights.mlp.activation = shape_.activation;
+  }
 
-  Weight weight(const std::string& name, NormKind kind, std::int64_t size) const {
-    if (shape_.has_weights(kind)) return arena_.weight(name + ".weight");
-    return {.value = at::ones({size}, arena_.vector_options())};
+  void table(Weight& weight, const std::string& gpt2, const std::string& llama, std::int64_t rows) {
+    whole(weight, {gpt2 + ".weight", {rows, shape_.n_embd}, ParameterGroup::embedding}, llama + ".weight");
+  }
+
+  void norm(NormWeights& weights, const std::string& gpt2, const std::string& llama) {
+    norm(weights, shape_.norm, {gpt2, {shape_.n_embd}, ParameterGroup::vector}, llama);
+    if (shape_.norm_bias()) {
+      whole(weights.bias, zero_vector(gpt2 + ".bias", {shape_.n_embd}), llama + ".bias");
+    }
+  }
+
+  void norm_of_heads(NormWeights& weights, const std::string& gpt2, const std::string& llama) {
+    norm(weights, NormKind::rmsnorm, {gpt2, {shape_.attention().head_size}, ParameterGroup::vector}, llama);
+  }
+
+  void norm(NormWeights& weights, NormKind kind, ParameterSpec spec, const std::string& llama) {
+    weights.form = {kind, static_cast<float>(shape_.norm_epsilon)};
+    spec.name += ".weight";
+    spec.initial = InitialValue::ones;
+    whole(weights.weight, std::move(spec), llama + ".weight", shape_.has_weights(kind));
+  }
+
+  void conv(Weight& weight, const std::string& gpt2, const std::string& llama) {
+    if (shape_.conv == 0) return;
+    whole(weight, zero_vector(gpt2 + ".weight", {shape_.conv, shape_.n_embd}), llama + ".weight");
+  }
+
+  // `spec` and `columns` are those of the weight, named without their ending.
+  void linear(LinearWeights& weights, ParameterSpec spec, std::vector<FileColumns> columns) {
+    const auto named = [&](const char* ending) {
+      std::vector<FileColumns> all = columns;
+      for (FileColumns& one : all) one.name += ending;
+      return all;
+    };
+    const ParameterSpec bias = zero_vector(spec.name + ".bias", {spec.shape[1]});
+    spec.name += ".weight";
+    visit_(weights.weight, {.spec = std::move(spec), .llama = named(".weight"), .transposed = true});
+    if (shape_.bias) visit_(weights.bias, {.spec = bias, .llama = named(".bias")});
+  }
+
+  static ParameterSpec zero_vector(std::string name, std::vector<std::int64_t> shape) {
+    return {.name = std::move(name),
+            .shape = std::move(shape),
+            .group = ParameterGroup::vector,
+            .initial = InitialValue::zeros};
+  }
+
+  // A parameter that Llama's files hold as it is.
+  void whole(Weight& weight, ParameterSpec spec, const std::string& llama, bool in_arena = true) {
+    const std::int64_t columns = spec.shape.back();
+    visit_(weight, {.spec = std::move(spec), .in_arena = in_arena, .llama = {{llama, 0, columns}}});
   }
 
   const GptShape& shape_;
-  const ParameterArena& arena_;
+  const Visit visit_;
 };
 
-// The standard deviation of a table's or a matrix's initial values.
+// The standard deviation of normal initial values.
 double initial_deviation(const ParameterSpec& spec, const GptShape& shape, Initialization initialization) {
-  const bool writes_to_stream = spec.name.ends_with("c_proj.weight");
-  if (initialization == Initialization::gpt2) {
-    return writes_to_stream ? 0.02 / std::sqrt(2.0 * static_cast<double>(shape.n_layer)) : 0.02;
+  const bool writes_to_stream = spec.initial == InitialValue::residual;
+  switch (initialization) {
+    case Initialization::gpt2:
+      return writes_to_stream ? 0.02 / std::sqrt(2.0 * static_cast<double>(shape.n_layer)) : 0.02;
+    case Initialization::zero_output:
+      if (writes_to_stream || spec.group == ParameterGroup::head) return 0.0;
+      return spec.group == ParameterGroup::embedding ? 1.0 : 0.5 / std::sqrt(static_cast<double>(shape.n_embd));
   }
-  if (writes_to_stream || spec.group == ParameterGroup::head) return 0.0;
-  return spec.group == ParameterGroup::embedding ? 1.0 : 0.5 / std::sqrt(static_cast<double>(shape.n_embd));
+  throw Error::internal("an unknown initialization");
 }
 
 }  // namespace
@@ -61,75 +146,27 @@ GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size) {
   return shape;
 }
 
+std::vector<GptParameter> list_parameters(const GptShape& shape) {
+  std::vector<GptParameter> all;
+  GptWeights none;
+  PartVisitor(shape, [&](Weight&, GptParameter parameter) { all.push_back(std::move(parameter)); }).model(none);
+  return all;
+}
+
 std::vector<ParameterSpec> gpt_parameters(const GptShape& shape) {
-  const std::int64_t channels = shape.n_embd;
-  const AttentionForm heads = shape.attention();
   std::vector<ParameterSpec> specs;
-  const auto table = [&](const std::string& name, std::int64_t rows) {
-    specs.push_back({name + ".weight", {rows, channels}, ParameterGroup::embedding});
-  };
-  const auto vector = [&](const std::string& name, std::int64_t size) {
-    specs.push_back({name, {size}, ParameterGroup::vector});
-  };
-  const auto linear_layer = [&](const std::string& name, std::int64_t in, std::int64_t out,
-                                const std::vector<std::int64_t>& columns = {}) {
-    specs.push_back({name + ".weight", {in, out}, ParameterGroup::matrix, columns});
-    if (shape.bias) vector(name + ".bias", out);
-  };
-  const auto norm = [&](const std::string& name) {
-    if (shape.has_weights(shape.norm)) vector(name + ".weight", channels);
-    if (shape.norm_bias()) vector(name + ".bias", channels);
-  };
-  const auto conv = [&](const std::string& name) {
-    if (shape.conv > 0) specs.push_back({name + ".weight", {shape.conv, channels}, ParameterGroup::vector});
-  };
-  table("wte", shape.vocab_size);
-  if (shape.position == Position::learned) table("wpe", shape.block_size);
-  if (shape.embedding_norm) norm("ln_e");
-  for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
-    const std::string prefix = str("h.", layer, ".");
-    norm(prefix + "ln_1");
-    conv(prefix + "conv_1");
-    linear_layer(prefix + "attn.c_attn", channels, heads.packed(), {heads.queries(), heads.keys(), heads.keys()});
-    if (shape.qk_norm && shape.has_weights(NormKind::rmsnorm)) {
-      vector(prefix + "attn.q_norm.weight", heads.head_size);
-      vector(prefix + "attn.k_norm.weight", heads.head_size);
-    }
-    linear_layer(prefix + "attn.c_proj", heads.queries(), channels);
-    norm(prefix + "ln_2");
-    conv(prefix + "conv_2");
-    linear_layer(prefix + "mlp.c_fc", channels, shape.widened());
-    linear_layer(prefix + "mlp.c_proj", shape.inner(), channels);
-  }
-  norm("ln_f");
-  if (!shape.tie_embeddings) {
-    specs.push_back({"lm_head.weight", {shape.vocab_size, channels}, ParameterGroup::head});
+  for (GptParameter& parameter : list_parameters(shape)) {
+    if (parameter.in_arena) specs.push_back(std::move(parameter.spec));
   }
   return specs;
 }
 
-GptWeights::GptWeights(const GptShape& shape, const ParameterArena& arena)
-    : embedding{arena.weight("wte.weight"),
-                shape.position == Position::learned ? arena.weight("wpe.weight") : Weight{}},
-      head(shape.tie_embeddings ? embedding.tokens : arena.weight("lm_head.weight")),
-      ln_f(Norms(shape, arena).of_channels("ln_f")) {
-  const Norms norms(shape, arena);
-  if (shape.embedding_norm) embedding_norm = norms.of_channels("ln_e");
-  const auto conv = [&](const std::string& name) { return shape.conv > 0 ? arena.weight(name + ".weight") : Weight{}; };
-  for (std::int64_t layer = 0; layer < shape.n_layer; ++layer) {
-    const std::string prefix = str("h.", layer, ".");
-    blocks.push_back({.ln_1 = norms.of_channels(prefix + "ln_1"),
-                      .conv_1 = conv(prefix + "conv_1"),
-                      .c_attn = linear_weights(arena, prefix + "attn.c_attn", shape),
-                      .q_norm = norms.of_heads(prefix + "attn.q_norm"),
-                      .k_norm = norms.of_heads(prefix + "attn.k_norm"),
-                      .c_proj = linear_weights(arena, prefix + "attn.c_proj", shape),
-                      .ln_2 = norms.of_channels(prefix + "ln_2"),
-                      .conv_2 = conv(prefix + "conv_2"),
-                      .mlp = {.c_fc = linear_weights(arena, prefix + "mlp.c_fc", shape),
-                              .c_proj = linear_weights(arena, prefix + "mlp.c_proj", shape),
-                              .activation = shape.activation}});
-  }
+GptWeights::GptWeights(const GptShape& shape, const ParameterArena& arena) {
+  PartVisitor(shape, [&](Weight& view, const GptParameter& parameter) {
+    view = parameter.in_arena ? arena.weight(parameter.spec.name)
+                              : Weight{.value = at::ones(parameter.spec.shape, arena.vector_options())};
+  }).model(*this);
+  if (shape.tie_embeddings) head = embedding.tokens;
 }
 
 void initialize(ParameterArena& arena, const GptShape& shape, std::uint64_t seed, Initialization initialization) {
@@ -137,9 +174,9 @@ void initialize(ParameterArena& arena, const GptShape& shape, std::uint64_t seed
   for (std::size_t number = 0; number < arena.parameters().size(); ++number) {
     const Parameter& parameter = arena.parameters()[number];
     float* const out = values.data_ptr<float>() + parameter.offset;
-    if (parameter.spec.group == ParameterGroup::vector) {
-      const bool is_norm = !parameter.spec.name.ends_with(".bias") && parameter.spec.shape.size() == 1;
-      std::fill(out, out + parameter.count, is_norm ? 1.0f : 0.0f);
+    const InitialValue initial = parameter.spec.initial;
+    if (initial == InitialValue::zeros || initial == InitialValue::ones) {
+      std::fill(out, out + parameter.count, initial == InitialValue::ones ? 1.0f : 0.0f);
       continue;
     }
     const double deviation = initial_deviation(parameter.spec, shape, initialization);

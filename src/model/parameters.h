@@ -1,7 +1,8 @@
-// The parameters of a model by name, and views of them for the operations.
+// What a model has: the one list of its parameters, and views of them for the operations.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "backend/weights.h"
@@ -13,13 +14,32 @@ namespace inkling {
 // Returns the model's shape as the settings give it.
 GptShape shape_from(const ModelConfig& model, std::uint64_t vocab_size);
 
-// Returns every parameter under the name that it has in Hugging Face's GPT-2. GPT-2 small has 124,439,808 elements.
+// Some columns of a parameter, or elements of a vector, which the files of Llama's family hold under a name of their
+// own.
+struct FileColumns {
+  std::string name;  // without the prefix "model."
+  std::int64_t first = 0, count = 0;
+};
+
+struct GptParameter {
+  ParameterSpec spec;
+  // Whether the arena holds it. The weights of norms that have none are ones for the operations and in files alone.
+  bool in_arena = true;
+  std::vector<FileColumns> llama = {};
+  bool transposed =
+      false;  // Llama's files hold [out, in], as torch.nn.Linear does; the arena and GPT-2's hold [in, out]
+};
+
+// Returns the list, in the order of GPT-2's files. Everything that speaks of parameters follows from it: the arena, the
+// views, the files of both families (checkpoint/file_tensors.h), counts.
+std::vector<GptParameter> list_parameters(const GptShape& shape);
+
+// Returns those that the arena holds. GPT-2 small has 124,439,808 elements.
 std::vector<ParameterSpec> gpt_parameters(const GptShape& shape);
 
-// Sets initial values, from (seed, parameter, element) alone: ones for the weights of norms, zeros for biases and
-// convolutions, and for the rest normal numbers. With gpt2 their standard deviation is 0.02, and 0.02 / sqrt(2 n_layer)
-// in the two projections that write to the residual stream. With zero_output these, and a head of its own, are zero; it
-// is 1 in tables, and 0.5 / sqrt(n_embd) in the other matrices.
+// Sets initial values, from (seed, parameter, element) alone, as InitialValue says. With gpt2 the standard deviation of
+// normal numbers is 0.02, and 0.02 / sqrt(2 n_layer) in the two projections that write to the residual stream. With
+// zero_output these, and a head of its own, are zero; it is 1 in tables, and 0.5 / sqrt(n_embd) in the other matrices.
 void initialize(ParameterArena& arena, const GptShape& shape, std::uint64_t seed,
                 Initialization initialization = Initialization::gpt2);
 
@@ -36,6 +56,10 @@ struct GptWeights {
   Weight head;                 // [V, C]; the token table, where they are tied
   std::vector<BlockWeights> blocks;
   NormWeights ln_f;
+
+ private:
+  friend std::vector<GptParameter> list_parameters(const GptShape& shape);
+  GptWeights() = default;
 };
 
 }  // namespace inkling
