@@ -14,7 +14,7 @@
 #include "base/strings.h"
 #include "config/model_shape.h"
 #include "model/attention_steps.h"
-#include "model/broken_answer.h"
+#include "model/model.h"
 #include "text/prompts.h"
 
 namespace inkling {

@@ -8,7 +8,7 @@
 
 #include "checkpoint/model_config.h"
 #include "config/model_shape.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 
 namespace inkling {
 

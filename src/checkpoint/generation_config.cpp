@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/strings.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 #include "kernels/kernel_settings.h"
 
 namespace inkling {

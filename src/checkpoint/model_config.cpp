@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "checkpoint/config_keys.h"
 #include "config/limits.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 
 namespace inkling {
 namespace {

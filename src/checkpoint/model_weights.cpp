@@ -25,7 +25,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/file_tensors.h"
 #include "checkpoint/model_config.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 #include "formats/model_place.h"
 #include "formats/safetensors.h"
 

@@ -16,7 +16,7 @@
 #include "checkpoint/modeling_inkling.h"
 #include "checkpoint/optimizer_file.h"
 #include "config/resume_policy.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 #include "formats/safetensors.h"
 
 namespace inkling {

@@ -17,7 +17,6 @@
 #include "base/thread_choice.h"
 #include "data/dataset_manifest.h"
 #include "data/dataset_parts.h"
-#include "data/folder_lock.h"
 #include "data/grammar.h"
 #include "data/source_corpus.h"
 #include "data/validation_bound.h"

@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/paths.h"
 #include "base/strings.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 #include "formats/token_file.h"
 
 namespace inkling {

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "formats/json_text.h"
+#include "formats/json.h"
 
 namespace inkling {
 

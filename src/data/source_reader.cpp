@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "formats/foreign_file.h"
-#include "formats/json_text.h"
+#include "formats/json.h"
 
 namespace inkling {
 

@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/stop_signals.h"
 #include "base/strings.h"
-#include "formats/json_text.h"
+#include "formats/json.h"
 
 namespace inkling {
 

@@ -15,8 +15,7 @@
 #include "base/strings.h"
 #include "data/source_reader.h"
 #include "evaluate/documents.h"
-#include "formats/json_fields.h"
-#include "formats/json_text.h"
+#include "formats/json.h"
 
 namespace inkling {
 namespace {

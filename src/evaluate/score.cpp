@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/stop_signals.h"
 #include "base/strings.h"
-#include "model/broken_answer.h"
+#include "model/model.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/device.h"
 

@@ -12,7 +12,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "formats/foreign_file.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 
 namespace inkling {
 

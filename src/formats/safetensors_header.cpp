@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "formats/json_text.h"
+#include "formats/json.h"
 #include "formats/model_place.h"
 #include "formats/safetensors.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "model/broken_answer.h"
+#include "model/model.h"
 
 namespace inkling {
 namespace {

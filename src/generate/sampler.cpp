@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "model/broken_answer.h"
+#include "model/model.h"
 
 namespace inkling {
 namespace {

@@ -1,7 +1,6 @@
 // The activations of the MLP with their bias, and sums over rows. A block takes a tile of 32 packs by some rows: each
 // warp reads neighbouring packs of a row, and a thread keeps to its columns.
 #include "kernels/activation_parts.h"
-#include "kernels/column_sums.h"
 #include "kernels/cuda_tables.h"
 #include "kernels/reductions.h"
 

@@ -1,6 +1,5 @@
 // A causal convolution of each channel for itself, with the input added: y_t = x_t + sum over k of weight[k] x_(t-k).
 // Row n is position n % time of its text, or where it stands in its document; nothing stands before either.
-#include "kernels/column_sums.h"
 #include "kernels/cuda_tables.h"
 #include "kernels/reductions.h"
 

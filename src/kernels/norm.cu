@@ -1,6 +1,5 @@
 // LayerNorm and RMSNorm with the residual addition in front. A row belongs to a warp, or to a block where it is too
 // long, and stays in registers: `packs` packs of `width` values a thread.
-#include "kernels/column_sums.h"
 #include "kernels/cuda_tables.h"
 #include "kernels/reductions.h"
 

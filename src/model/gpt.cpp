@@ -8,7 +8,6 @@
 
 #include "backend/heads.h"
 #include "model/operations.h"
-#include "model/recompute.h"
 
 namespace inkling {
 

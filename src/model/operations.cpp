@@ -1,16 +1,37 @@
 #include "model/operations.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/pow.h>
 #include <ATen/record_function.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <utility>
 #include <vector>
 
-#include "model/saved_state.h"
-
 namespace inkling {
+
+// Saves any struct of an operation for its backward pass. (Tensors that the operation returns must be saved with
+// save_for_backward() instead, or they and the operation would own each other.)
+
+template <typename State>
+struct SavedState : torch::CustomClassHolder {
+  explicit SavedState(State saved) : state(std::move(saved)) {}
+  State state;
+};
+
+template <typename State>
+void save_state(torch::autograd::AutogradContext* context, State state) {
+  context->saved_data["state"] = c10::IValue::make_capsule(c10::make_intrusive<SavedState<State>>(std::move(state)));
+}
+
+template <typename State>
+State& saved_state(torch::autograd::AutogradContext* context) {
+  return static_cast<SavedState<State>&>(*context->saved_data["state"].toCapsule()).state;
+}
+
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -320,6 +341,55 @@ at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor&
                      const Pass& pass) {
   RECORD_FUNCTION("head_loss", std::vector<c10::IValue>());
   return FusedHead::apply(x, targets, With<HeadOf>{pass.backend, {table, softcap}});
+}
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+struct RecomputedState {
+  TensorFunction block;
+  Pass pass;  // as it was before, so that the same elements are dropped again
+};
+
+struct Recomputed : Function<Recomputed> {
+  static variable_list forward(AutogradContext* context, at::TensorList in, const TensorFunction& block, Pass& pass) {
+    context->set_materialize_grads(false);
+    context->save_for_backward(in.vec());
+    save_state(context, RecomputedState{block, pass});
+    const at::NoGradGuard no_gradient;
+    return block(in.vec(), pass);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    Tensors in;
+    for (const at::Tensor& saved : context->get_saved_variables()) {
+      in.push_back(saved.detach().set_requires_grad(true));
+    }
+    auto& [block, pass] = saved_state<RecomputedState>(context);
+    const at::AutoGradMode with_gradient(true);
+    const Tensors out = block(in, pass);
+    variable_list outputs, gradients;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (!upstream[i].defined()) continue;  // nothing goes on from it
+      outputs.push_back(out[i]);
+      gradients.push_back(upstream[i]);
+    }
+    torch::autograd::backward(outputs, gradients);
+    variable_list result;
+    for (const at::Tensor& each : in) result.push_back(each.grad());
+    result.resize(result.size() + 2);  // block and pass have none
+    return result;
+  }
+};
+
+}  // namespace
+
+Tensors run_block(const Tensors& in, const TensorFunction& block, Pass& pass) {
+  if (pass.training.recompute != Recompute::block) return block(in, pass);
+  return Recomputed::apply(at::TensorList(in), block, pass);
 }
 
 }  // namespace inkling

@@ -4,6 +4,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "backend/backend.h"
 #include "config/config.h"
@@ -42,13 +44,19 @@ at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, 
 // norm(x + branch)}.
 at::Tensor norm(const at::Tensor& x, const NormWeights& weights, const Pass& pass);
 ResidualStream add_norm(const at::Tensor& x, const at::Tensor& branch, const NormWeights& weights, const Pass& pass);
+// It keeps the sum for its backward pass. These functions return the elements per token that an operation keeps.
+constexpr std::int64_t kept_by_norm(std::int64_t channels) { return channels; }
 
 // A causal convolution of each channel for itself, with the input added: y_t = x_t + sum over k of weight[k] x_(t-k),
 // in each document from its own beginning. x: [B, T, C]; weight: [K, C], or undefined: then x itself.
 at::Tensor conv(const at::Tensor& x, const Weight& weight, const Pass& pass);
+// It keeps x.
+inline std::int64_t kept_by_conv(const GptShape& shape) { return shape.conv > 0 ? shape.n_embd : 0; }
 
 // x W + b: [..., in] -> [..., out]
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass);
+// It keeps x.
+constexpr std::int64_t kept_by_linear(std::int64_t in) { return in; }
 
 // Returns the angles of these positions, int64 [n], for heads of D channels: position / theta^(2i/D), computed in
 // `dtype`. In float32, in which other programs keep them, they are off by some 0.06 at position 1,000,000.
@@ -62,11 +70,26 @@ at::Tensor queries_keys_values(const at::Tensor& x, const BlockWeights& block, c
 
 // The MLP, for each token alone: a linear layer to F channels, an activation, and a linear layer back to C.
 at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass);
+// It keeps x, and what goes into the activation and what comes out. While it runs there are both sides of the
+// activation, and beside them x, the result and the residual stream.
+inline std::int64_t kept_by_mlp(const GptShape& shape, Recompute recompute) {
+  return shape.n_embd + shape.widened() + (recompute == Recompute::gelu ? 0 : shape.inner());
+}
+inline std::int64_t held_by_mlp(const GptShape& shape) { return shape.widened() + shape.inner() + 3 * shape.n_embd; }
 
 // Multi-head causal self-attention (Vaswani et al. 2017, section 3.2). qkv: [B, T, form.packed()], the queries, keys
 // and values of all heads side by side -> [B, T, H D], the heads concatenated. A token sees those of its document up to
 // itself: softmax(q k^T / sqrt(D) + mask) v. Dropout falls on the attention probabilities.
 at::Tensor attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass);
+// It keeps qkv and its result. While it runs there are the gradients of both, and beside them x, the result and the
+// residual stream.
+inline std::int64_t kept_by_attention(const GptShape& shape) {
+  const AttentionForm form = shape.attention();
+  return form.packed() * (shape.qk_norm ? 2 : 1) + form.queries();
+}
+inline std::int64_t held_by_attention(const GptShape& shape) {
+  return shape.attention().packed() + shape.attention().queries() + 3 * shape.n_embd;
+}
 
 // Each element becomes 0 with probability training.dropout, else x / (1 - p). Outside training it returns x itself.
 at::Tensor dropout(const at::Tensor& x, Pass& pass);
@@ -77,24 +100,12 @@ at::Tensor dropout(const at::Tensor& x, Pass& pass);
 at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor& targets, double softcap,
                      const Pass& pass);
 
-// Elements per token that operations keep for their backward passes. norm keeps the sum; conv and linear x; attention
-// qkv and its result; mlp x, and what goes into the activation and what comes out.
-constexpr std::int64_t kept_by_norm(std::int64_t channels) { return channels; }
-inline std::int64_t kept_by_conv(const GptShape& shape) { return shape.conv > 0 ? shape.n_embd : 0; }
-constexpr std::int64_t kept_by_linear(std::int64_t in) { return in; }
-inline std::int64_t kept_by_attention(const GptShape& shape) {
-  const AttentionForm form = shape.attention();
-  return form.packed() * (shape.qk_norm ? 2 : 1) + form.queries();
-}
-inline std::int64_t kept_by_mlp(const GptShape& shape, Recompute recompute) {
-  return shape.n_embd + shape.widened() + (recompute == Recompute::gelu ? 0 : shape.inner());
-}
+using Tensors = std::vector<at::Tensor>;
+using TensorFunction = std::function<Tensors(const Tensors& in, Pass& pass)>;
 
-// Elements per token that exist while the MLP, or attention, runs: both sides of the activation, or the gradients of
-// qkv and of attention's result; and beside them x, the result and the residual stream.
-inline std::int64_t held_by_mlp(const GptShape& shape) { return shape.widened() + shape.inner() + 3 * shape.n_embd; }
-inline std::int64_t held_by_attention(const GptShape& shape) {
-  return shape.attention().packed() + shape.attention().queries() + 3 * shape.n_embd;
-}
+// Returns block(in, pass). With training.recompute: block it keeps only `in` for the backward pass, which calls `block`
+// again (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). `block` must give the same for the same
+// input and pass, and must not capture by reference what may be gone by then.
+Tensors run_block(const Tensors& in, const TensorFunction& block, Pass& pass);
 
 }  // namespace inkling

@@ -31,7 +31,7 @@
 #include "base/random.h"
 #include "model/attention_steps.h"
 #include "model/model.h"
-#include "model/recompute.h"
+#include "model/operations.h"
 
 namespace inkling {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "formats/foreign_file.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 #include "formats/model_place.h"
 #include "text/bpe_vocabulary.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/json_fields.h"
+#include "formats/json.h"
 #include "text/bpe_vocabulary.h"
 
 namespace inkling {

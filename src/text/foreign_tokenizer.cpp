@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/strings.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 #include "formats/model_place.h"
 #include "text/hugging_face_files.h"
 #include "text/special_tokens.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 #include "text/bpe_files.h"
 
 namespace inkling {

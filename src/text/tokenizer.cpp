@@ -15,7 +15,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "config/config.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 #include "formats/model_place.h"
 #include "text/foreign_tokenizer.h"
 #include "text/text_cuts.h"

@@ -16,7 +16,7 @@
 #include "base/strings.h"
 #include "base/system_files.h"
 #include "base/terminal_text.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 #include "train/board.h"
 
 namespace inkling {

@@ -10,7 +10,7 @@
 #include "base/strings.h"
 #include "checkpoint/model_config.h"
 #include "checkpoint/model_weights.h"
-#include "optim/schedule.h"
+#include "optim/optimizer.h"
 #include "text/build_tokenizer.h"
 
 namespace inkling {

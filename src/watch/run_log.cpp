@@ -19,7 +19,7 @@
 #include "base/strings.h"
 #include "base/system_files.h"
 #include "config/yaml.h"
-#include "formats/json_fields.h"
+#include "formats/json.h"
 
 namespace inkling {
 namespace {

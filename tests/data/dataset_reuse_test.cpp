@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/folder_lock.h"
 #include "data/source_corpus.h"
 #include "tests/temporary_folder.h"
 

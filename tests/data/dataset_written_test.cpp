@@ -14,7 +14,6 @@
 #include "base/strings.h"
 #include "config/config.h"
 #include "data/dataset.h"
-#include "data/folder_lock.h"
 #include "tests/system_calls.h"
 #include "tests/temporary_folder.h"
 #include "tests/token_shard.h"

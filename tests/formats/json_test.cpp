@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "formats/json_fields.h"
-#include "formats/json_text.h"
+#include "formats/json.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {

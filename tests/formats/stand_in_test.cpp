@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "formats/json_fields.h"
+#include "formats/json.h"
 #include "formats/safetensors.h"
 #include "tests/temporary_folder.h"
 

@@ -7,7 +7,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/optimizer_file.h"
-#include "optim/schedule.h"
+#include "optim/optimizer.h"
 #include "tests/compressed.h"
 #include "tests/train/training_folder.h"
 #include "train/run_folder.h"
