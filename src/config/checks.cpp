@@ -55,7 +55,7 @@ class FitChecker {
                  ", so that query heads cannot share keys and values evenly; write an n_kv_head that divides it, or "
                  "auto"));
     }
-    if (model.position == Position::rope && model.attention().head_size % 2 != 0) {
+    if (has_rotation(model.position) && model.attention().head_size % 2 != 0) {
       refuse({"model.head_size", "model.position", "model.n_embd", "model.n_head"},
              str("model.position: rope turns pairs of channels, and a head has ", model.attention().head_size,
                  " of them, an odd number; write an even head_size",

@@ -98,7 +98,7 @@ bool GptShape::is_endless() const {
     const AttentionPattern pattern = attention(layer).pattern;
     if (pattern.is_full() || pattern.reach() >= block_size) return false;
   }
-  return position != Position::learned;
+  return !has_position_table(position);
 }
 
 }  // namespace inkling

@@ -15,20 +15,26 @@ struct ActivationParts {
 
 // The same formulas as kernels/activation.h. __expf and __fdividef: a few units in the last place.
 __device__ inline ActivationParts activate(float x, Activation activation) {
-  if (activation == Activation::relu) return {fmaxf(x, 0.0f), x > 0.0f ? 1.0f : 0.0f};
-  if (activation == Activation::relu_squared) {
-    const float positive = fmaxf(x, 0.0f);
-    return {positive * positive, 2.0f * positive};
-  }
-  if (activation == Activation::swiglu) {  // of a gate
-    const float logistic = __fdividef(1.0f, 1.0f + __expf(-x));
-    return {x * logistic, logistic + x * logistic * (1.0f - logistic)};
-  }
-  if (activation == Activation::gelu_tanh) {
-    const float u2 = 1.5957691216057308f * (x + 0.044715f * x * x * x);
-    const float logistic = __fdividef(1.0f, 1.0f + __expf(-u2));
-    const float du2 = 1.5957691216057308f * (1.0f + 3.0f * 0.044715f * x * x);
-    return {x * logistic, logistic + x * logistic * (1.0f - logistic) * du2};
+  switch (activation) {
+    case Activation::relu:
+      return {fmaxf(x, 0.0f), x > 0.0f ? 1.0f : 0.0f};
+    case Activation::relu_squared: {
+      const float positive = fmaxf(x, 0.0f);
+      return {positive * positive, 2.0f * positive};
+    }
+    case Activation::swiglu: {  // of a gate
+      const float logistic = __fdividef(1.0f, 1.0f + __expf(-x));
+      return {x * logistic, logistic + x * logistic * (1.0f - logistic)};
+    }
+    case Activation::gelu_tanh: {
+      const float u2 = 1.5957691216057308f * (x + 0.044715f * x * x * x);
+      const float logistic = __fdividef(1.0f, 1.0f + __expf(-u2));
+      const float du2 = 1.5957691216057308f * (1.0f + 3.0f * 0.044715f * x * x);
+      return {x * logistic, logistic + x * logistic * (1.0f - logistic) * du2};
+    }
+    case Activation::gelu:
+    case Activation::geglu:  // of a gate
+      break;
   }
   const float magnitude = fabsf(x) * 0.70710678118654752f;
   const float density = __expf(-magnitude * magnitude);

@@ -11,7 +11,17 @@ namespace inkling {
 enum class Activation { gelu_tanh, gelu, relu, relu_squared, swiglu, geglu };
 
 constexpr bool is_gated(Activation activation) {
-  return activation == Activation::swiglu || activation == Activation::geglu;
+  switch (activation) {
+    case Activation::swiglu:
+    case Activation::geglu:
+      return true;
+    case Activation::gelu_tanh:
+    case Activation::gelu:
+    case Activation::relu:
+    case Activation::relu_squared:
+      return false;
+  }
+  return false;
 }
 // Channels in front of an activation that gives `inner`.
 constexpr std::int64_t widened(Activation activation, std::int64_t inner) {

@@ -15,7 +15,7 @@ namespace {
 
 // Undefined for a model whose queries and keys do not turn.
 Rotation rotation(const GptShape& shape, const at::Tensor& positions) {
-  if (shape.position != Position::rope) return {};
+  if (!has_rotation(shape.position)) return {};
   return rotation_of(positions, shape.attention().head_size, shape.rope_theta,
                      shape.is_endless() ? at::kDouble : at::kFloat);
 }

@@ -23,7 +23,7 @@ bool is_reference(const Runtime& runtime) { return runtime.kernels == Kernels::r
 // composes.
 std::int64_t kept_by_reference(const GptShape& shape) {
   const AttentionForm form = shape.attention();
-  const bool turns = shape.position == Position::rope, is_grouped = form.group() > 1;
+  const bool turns = has_rotation(shape.position), is_grouped = form.group() > 1;
   std::int64_t kept = 4 * shape.n_embd + form.packed() + form.queries() + shape.widened() + shape.inner();
   if (shape.norm == NormKind::rmsnorm) kept += 2 * shape.n_embd;  // before the weights of the norms
   if (is_gated(shape.activation)) kept += shape.inner();          // the gates

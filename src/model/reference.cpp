@@ -28,6 +28,7 @@
 #include "backend/choose.h"
 #include "backend/elements.h"
 #include "backend/heads.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "model/attention_steps.h"
 #include "model/model.h"
@@ -45,8 +46,13 @@ at::Tensor project(const at::Tensor& x, const LinearWeights& weights) {
 
 at::Tensor normalize(const at::Tensor& x, const NormWeights& weights) {
   const auto& [weight, bias, form] = weights;
-  if (form.kind == NormKind::rmsnorm) return at::rms_norm(x, {x.size(-1)}, weight.value, form.epsilon);
-  return at::layer_norm(x, {x.size(-1)}, weight.value, bias.value, form.epsilon);
+  switch (form.kind) {
+    case NormKind::layernorm:
+      return at::layer_norm(x, {x.size(-1)}, weight.value, bias.value, form.epsilon);
+    case NormKind::rmsnorm:
+      return at::rms_norm(x, {x.size(-1)}, weight.value, form.epsilon);
+  }
+  throw Error::internal("an unknown norm");
 }
 
 // y_t = x_t + sum over k of weight[k] x_(t-k), with zeros before the document. x: [B, T, C]; weight: [K, C];
@@ -73,13 +79,25 @@ at::Tensor cached_convolve(const at::Tensor& x, const at::Tensor& weight, const 
 }
 
 at::Tensor activate(const at::Tensor& x, Activation activation) {
-  if (is_gated(activation)) {
+  const auto gated = [&](auto of_gate) {
     const Tensors halves = x.chunk(2, -1);  // gates, and values
-    return (activation == Activation::swiglu ? at::silu(halves[0]) : at::gelu(halves[0])) * halves[1];
+    return of_gate(halves[0]) * halves[1];
+  };
+  switch (activation) {
+    case Activation::gelu_tanh:
+      return at::gelu(x, "tanh");
+    case Activation::gelu:
+      return at::gelu(x);
+    case Activation::relu:
+      return at::relu(x);
+    case Activation::relu_squared:
+      return at::relu(x).square();
+    case Activation::swiglu:
+      return gated([](const at::Tensor& gate) { return at::silu(gate); });
+    case Activation::geglu:
+      return gated([](const at::Tensor& gate) { return at::gelu(gate); });
   }
-  if (activation == Activation::relu) return at::relu(x);
-  if (activation == Activation::relu_squared) return at::relu(x).square();
-  return at::gelu(x, activation == Activation::gelu_tanh ? "tanh" : "none");
+  throw Error::internal("an unknown activation");
 }
 
 // mix64() of base/random.h, in place. int64 multiplies as uint64 does; the sign that its right shift copies is masked.
@@ -289,7 +307,7 @@ class Reference final : public Model {
       heads.queries = normalize(heads.queries, block.q_norm);
       heads.keys = normalize(heads.keys, block.k_norm);
     }
-    if (shape().position == Position::rope) {
+    if (has_rotation(shape().position)) {
       heads.queries = rotate(heads.queries, positions, shape());
       heads.keys = rotate(heads.keys, positions, shape());
     }

@@ -177,33 +177,34 @@ void Optimizer::update() {
   }
 }
 
-namespace {
-
-// Returns the step behind which the rate falls, which may lie between two steps.
-double begin_of_fall(const ScheduleConfig& schedule, double decay_steps) {
-  const auto warmup_steps = static_cast<double>(schedule.warmup_steps);
-  if (schedule.name != ScheduleName::wsd) return warmup_steps;
-  return std::max(warmup_steps, (1.0 - schedule.decay_fraction) * decay_steps);
-}
-
-}  // namespace
-
 double learning_rate(std::int64_t step, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
                      std::int64_t max_steps) {
   const double peak = optimizer.learning_rate;
   if (step < schedule.warmup_steps) {
     return peak * static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps + 1);
   }
-  if (schedule.name == ScheduleName::constant) return peak;
   const std::int64_t decay_steps = schedule.decay_steps.value_or(max_steps);
-  if (step >= decay_steps) return schedule.min_learning_rate;
   const auto now = static_cast<double>(step), end = static_cast<double>(decay_steps);
-  const double begin = begin_of_fall(schedule, end);
-  if (now < begin) return peak;
-  const double progress = (now - begin) / (end - begin);
-  const bool is_cosine = schedule.name == ScheduleName::cosine;
-  const double share = is_cosine ? 0.5 * (1.0 + std::cos(std::numbers::pi * progress)) : 1.0 - progress;
-  return schedule.min_learning_rate + share * (peak - schedule.min_learning_rate);
+  const auto warmed_up = static_cast<double>(schedule.warmup_steps);
+  // Returns the rate on the way from the peak, at step `begin`, to the least one; `share` is what is left of the way
+  // up.
+  const auto falling = [&](double begin, auto share) {
+    if (now >= end) return schedule.min_learning_rate;
+    if (now < begin) return peak;
+    return schedule.min_learning_rate + share((now - begin) / (end - begin)) * (peak - schedule.min_learning_rate);
+  };
+  const auto line = [](double progress) { return 1.0 - progress; };
+  switch (schedule.name) {
+    case ScheduleName::cosine:
+      return falling(warmed_up, [](double progress) { return 0.5 * (1.0 + std::cos(std::numbers::pi * progress)); });
+    case ScheduleName::linear:
+      return falling(warmed_up, line);
+    case ScheduleName::wsd:
+      return falling(std::max(warmed_up, (1.0 - schedule.decay_fraction) * end), line);
+    case ScheduleName::constant:
+      return peak;
+  }
+  throw Error::internal("an unknown schedule");
 }
 
 }  // namespace inkling

@@ -88,9 +88,17 @@ std::span<const char* const> PatternScanner::next() {
   const auto fill = [&](auto word) {
     while (at_ != end_ && count < ends_.size()) ends_[count++] = at_ = word(at_);
   };
-  if (pattern_ == Pattern::gpt2) fill([&](const char* at) { return gpt2_word(at); });
-  if (pattern_ == Pattern::cl100k) fill([&](const char* at) { return cl100k_word(at, true); });
-  if (pattern_ == Pattern::llama3) fill([&](const char* at) { return cl100k_word(at, false); });
+  switch (pattern_) {
+    case Pattern::gpt2:
+      fill([&](const char* at) { return gpt2_word(at); });
+      break;
+    case Pattern::cl100k:
+      fill([&](const char* at) { return cl100k_word(at, true); });
+      break;
+    case Pattern::llama3:
+      fill([&](const char* at) { return cl100k_word(at, false); });
+      break;
+  }
   return std::span(ends_).first(count);
 }
 

@@ -77,9 +77,9 @@ std::vector<std::string> describe_initial_model(const InitialModel& model, const
           format_count(static_cast<std::uint64_t>(ParameterLayout(gpt_parameters(stored)).parameter_count())),
           " parameters")};
   const std::int64_t cut = stored.block_size - shape.block_size;
-  if (shape.position == Position::learned && cut > 0) {
+  if (has_position_table(shape.position) && cut > 0) {
     lines.push_back(str("cut: ", count_of(cut, "learned position"), ", from ", shape.block_size, " on"));
-  } else if (shape.position == Position::learned && cut < 0) {
+  } else if (has_position_table(shape.position) && cut < 0) {
     lines.push_back(
         str("added: ", count_of(-cut, "learned position"), ", from ", stored.block_size, " on, with new values"));
   } else if (cut < 0) {
