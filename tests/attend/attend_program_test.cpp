@@ -141,7 +141,7 @@ TEST_F(AttendProgram, EndsQuietlyWhereItsReaderHasGone) {
 }
 
 TEST_F(AttendProgram, MistakesGetPlaceAndRemedy) {
-  expect_refused("chars --json", {"--prompt: the prompt is empty"});  // standard input is empty
+  expect_refused("chars --json", {"standard input: the prompt is empty"});  // standard input is empty
   expect_refused("chars --json --prompt once --prompt 'a Q'", {"--prompt: ", "Q"});
   write_file(*files / "long.txt", std::string(30, 'a'));
   expect_refused("chars --json --prompt-file long.txt",
