@@ -311,7 +311,7 @@ void save_checkpoint(const fs::path& folder, const Config& config, const GptShap
   if (tokenizer != nullptr) tokenizer->save(growing);
   write_model_weights(growing / "model.safetensors", shape, arena, arena.values());
   if (average.defined()) write_model_weights(growing / "ema.safetensors", shape, arena, average);
-  write_optimizer(growing / "optimizer.safetensors", arena, optimizer);
+  write_optimizer(growing / "optimizer.safetensors", optimizer);
   write_state(growing, state);
   output.replace();
 }

@@ -22,8 +22,8 @@ constexpr std::string_view format_version = "2", version_without_prefix = "1";
 std::string format_mark(OptimizerName name) { return str("inkling-", word_of(name)); }
 
 // "moment1.transformer.h.0.ln_1.weight": a state goes by the name that its parameter has in Hugging Face's GPT-2.
-std::string tensor_name(const OptimizerState& state, const Parameter& parameter, std::string_view version) {
-  return str(state.name, ".", version == version_without_prefix ? "" : "transformer.", parameter.spec.name);
+std::string tensor_name(const OptimizerState& state, std::string_view version) {
+  return str(state.name, ".", version == version_without_prefix ? "" : "transformer.", state.parameter);
 }
 
 std::string_view version_of(const SafetensorsFile& file) { return file.header().metadata.at("version"); }
@@ -62,29 +62,21 @@ std::int64_t read_steps(const SafetensorsFile& file) {
   return *steps;
 }
 
-// Calls body(state, parameter) for every parameter of every state.
-template <typename Body>
-void for_each(const std::vector<OptimizerState>& states, const ParameterLayout& layout, const Body& body) {
-  for (const OptimizerState& state : states) {
-    for (const Parameter& parameter : layout.parameters()) {
-      if (state.has(parameter)) body(state, parameter);
-    }
-  }
-}
-
 // Refuses a file that does not hold exactly what its writer keeps.
 void check_tensors(const SafetensorsFile& file, const ParameterLayout& layout) {
   std::vector<std::string> missing, unknown;
   std::set<std::string> known;
-  for_each(optimizer_states(writer_of(file), layout), layout, [&](const auto& state, const auto& parameter) {
-    const std::string name = tensor_name(state, parameter, version_of(file));
+  OptimizerConfig writer;
+  writer.name = writer_of(file);
+  for (const OptimizerState& state : optimizer_states(writer, layout)) {
+    const std::string name = tensor_name(state, version_of(file));
     known.insert(name);
     const TensorEntry* entry = file.find(name);
     if (entry == nullptr)
       missing.push_back(name);
     else
-      check_tensor(file, *entry, parameter.spec.shape);
-  });
+      check_tensor(file, *entry, state.shape);
+  }
   if (!missing.empty()) refuse_missing(file.path(), missing);
   for (const TensorEntry& entry : file.header().tensors) {
     if (!known.contains(entry.name)) unknown.push_back(entry.name);
@@ -95,13 +87,13 @@ void check_tensors(const SafetensorsFile& file, const ParameterLayout& layout) {
 
 }  // namespace
 
-void write_optimizer(const fs::path& path, const ParameterArena& arena, const Optimizer& optimizer) {
+void write_optimizer(const fs::path& path, const Optimizer& optimizer) {
   std::vector<OptimizerState> on_host = optimizer.states();  // until they are written
-  for (OptimizerState& state : on_host) state.flat = state.flat.cpu();
   std::vector<TensorToWrite> tensors;
-  for_each(on_host, arena, [&](const auto& state, const auto& parameter) {
-    tensors.push_back(tensor_to_write(tensor_name(state, parameter, format_version), state.part_of(parameter)));
-  });
+  for (OptimizerState& state : on_host) {
+    state.value = state.value.cpu();
+    tensors.push_back(tensor_to_write(tensor_name(state, format_version), state.value));
+  }
   write_safetensors(path, std::move(tensors),
                     {{"format", format_mark(optimizer.name())},
                      {"version", std::string(format_version)},
@@ -117,11 +109,11 @@ void load_optimizer(const fs::path& folder, const ParameterArena& arena, Optimiz
   const std::int64_t steps = read_steps(file);
   check_tensors(file, arena);
   std::size_t begun = 0, taken = 0;
-  for_each(optimizer.states(), arena, [&](const auto& state, const auto& parameter) {
-    const TensorEntry* const entry = file.find(tensor_name(state, parameter, version_of(file)));
-    if (entry != nullptr) state.part_of(parameter).copy_(read_tensor(file, *entry));
+  for (const OptimizerState& state : optimizer.states()) {
+    const TensorEntry* const entry = file.find(tensor_name(state, version_of(file)));
+    if (entry != nullptr) state.value.copy_(read_tensor(file, *entry));
     ++(entry == nullptr ? begun : taken);
-  });
+  }
   if (const OptimizerName writer = writer_of(file); writer != optimizer.name()) {
     log_info(str(file.path().string(), " is of ", word_of(writer), ", and the run goes on with ",
                  word_of(optimizer.name()), ": ", taken, " tensors are taken over, ", begun, " begin at zero, and ",

@@ -17,7 +17,6 @@
 #include "base/strings.h"
 #include "base/system_files.h"
 #include "model/parameters.h"
-#include "optim/muon.h"
 #include "optim/optimizer.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/timing.h"
@@ -258,9 +257,7 @@ StepCosts estimate_step(const ExpectedRun& run, const Speed& speed, std::uint64_
   const double starts = passes * static_cast<double>(24 * run.shape.n_layer + 10) + 2.0;
   const ParameterLayout layout(gpt_parameters(run.shape));
   const double flops = product_flops(speed, run.runtime.threads);
-  const OptimizerConfig& optimizer = run.config.optimizer;
-  const double products =
-      optimizer.name == OptimizerName::muon ? muon_flops(layout, optimizer.muon.newton_schulz_steps) / flops : 0.0;
+  const double products = optimizer_flops(run.config.optimizer, layout) / flops;
   return {.arithmetic = tokens * flops_per_token(run.shape) / flops,
           .passes = moved / speed.memory,
           .update = 8.0 * sizeof(float) * static_cast<double>(layout.size()) / speed.memory + products,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/strings.h"
+
 namespace inkling {
 namespace {
 
@@ -68,16 +70,6 @@ std::vector<MuonMatrices> muon_matrices(const ParameterLayout& layout) {
   return all;
 }
 
-double muon_flops(const ParameterLayout& layout, std::int64_t newton_schulz_steps) {
-  double flops = 0;
-  for (const MuonMatrices& matrices : muon_matrices(layout)) {
-    const auto side = static_cast<double>(matrices.side());
-    const double square = static_cast<double>(matrices.count) * side * side * side;
-    flops += 4.0 * side * static_cast<double>(matrices.elements()) + 2.0 * square;  // A and p(A) X; and A A
-  }
-  return flops * static_cast<double>(newton_schulz_steps);
-}
-
 MuonMemory muon_memory(const ParameterLayout& layout, const at::TensorOptions& options) {
   const MemorySizes sizes = memory_sizes(layout);
   return {.update = at::zeros({sizes.update}, options),
@@ -87,9 +79,83 @@ MuonMemory muon_memory(const ParameterLayout& layout, const at::TensorOptions& o
           .polynomial = at::zeros({sizes.squares}, options)};
 }
 
-std::int64_t muon_memory_elements(const ParameterLayout& layout) {
-  const MemorySizes sizes = memory_sizes(layout);
-  return sizes.update + 2 * sizes.matrices + 2 * sizes.squares;
+namespace {
+
+class Muon final : public UpdateRule {
+ public:
+  Muon(const OptimizerConfig& config, const ParameterLayout& layout) : config_(config), layout_(layout) {}
+
+  std::vector<ParameterGroup> groups() const override { return {ParameterGroup::matrix}; }
+
+  std::vector<OptimizerState> states() const override {
+    std::vector<OptimizerState> all;
+    for (const Parameter& parameter : layout_.parameters()) {
+      if (parameter.spec.group != ParameterGroup::matrix) continue;
+      const at::Tensor& flat = range_.momentum;
+      all.push_back({"momentum", parameter.spec.name, parameter.spec.shape,
+                     flat.defined() ? parameter.part_of(flat, range().begin) : at::Tensor()});
+    }
+    return all;
+  }
+
+  std::uint64_t bytes(at::ScalarType compute_dtype) const override {
+    const MemorySizes sizes = memory_sizes(layout_);
+    const std::int64_t works_in = sizes.update + 2 * sizes.matrices + 2 * sizes.squares;
+    return static_cast<std::uint64_t>(range().end - range().begin) * sizeof(float) +
+           static_cast<std::uint64_t>(works_in) * c10::elementSize(compute_dtype);
+  }
+
+  double flops() const override {
+    double flops = 0;
+    for (const MuonMatrices& matrices : muon_matrices(layout_)) {
+      const auto side = static_cast<double>(matrices.side());
+      const double square = static_cast<double>(matrices.count) * side * side * side;
+      flops += 4.0 * side * static_cast<double>(matrices.elements()) + 2.0 * square;  // A and p(A) X; and A A
+    }
+    return flops * static_cast<double>(config_.muon.newton_schulz_steps);
+  }
+
+  double peak(ParameterGroup /*matrix*/) const override { return config_.muon.learning_rate; }
+
+  std::vector<double> numbers(ParameterGroup /*matrix*/) const override {
+    return {0.0, config_.muon.momentum, config_.muon.weight_decay, config_.grad_clip};
+  }
+
+  void begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings) override {
+    const auto part_of = [&](const at::Tensor& flat) { return flat.slice(0, range().begin, range().end); };
+    const at::Tensor compute = arena.compute_values();
+    backend_ = &backend;
+    range_ = {.value = part_of(arena.values()),
+              .gradient = part_of(arena.gradients()),
+              .momentum = at::zeros({range().end - range().begin}, arena.values().options()),
+              .compute = compute.is_same(arena.values()) ? at::Tensor() : part_of(compute),
+              .settings = settings.select(0, static_cast<std::int64_t>(ParameterGroup::matrix)),
+              .matrices = muon_matrices(layout_),
+              .newton_schulz_steps = config_.muon.newton_schulz_steps,
+              .memory = backend.muon_works_in_its_memory ? muon_memory(layout_, compute.options()) : MuonMemory()};
+  }
+
+  void update(const at::Tensor& norm_squared) override {
+    if (range().begin < range().end) backend_->muon(range_, norm_squared);
+  }
+
+ private:
+  ParameterRange range() const { return layout_.range(ParameterGroup::matrix); }
+
+  const OptimizerConfig config_;
+  const ParameterLayout layout_;
+  const Backend* backend_ = nullptr;
+  MuonRange range_;
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> make_muon(const OptimizerConfig& config, const ParameterLayout& layout) {
+  return std::make_unique<Muon>(config, layout);
+}
+
+std::string describe_muon(const MuonConfig& config) {
+  return str("muon, ", format_shortest(config.learning_rate), " for hidden matrices");
 }
 
 }  // namespace inkling

@@ -1,11 +1,14 @@
-// Where the matrices lie that Muon updates, and the memory that it works in.
+// Muon (Jordan et al. 2024), for the hidden matrices: where they lie, the memory that it works in, and the update.
 #pragma once
 
-#include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
+#include "config/config.h"
 #include "model/arena.h"
+#include "optim/optimizer.h"
 
 namespace inkling {
 
@@ -15,13 +18,13 @@ namespace inkling {
 // a nearly orthogonal one (Jordan et al. 2024); matrices that stand side by side in one parameter have no such factor.
 std::vector<MuonMatrices> muon_matrices(const ParameterLayout& layout);
 
-// Returns how many floating-point operations the products of an update take.
-double muon_flops(const ParameterLayout& layout, std::int64_t newton_schulz_steps);
-
 // Returns memory for a step, on a device.
 MuonMemory muon_memory(const ParameterLayout& layout, const at::TensorOptions& options);
 
-// Returns its size.
-std::int64_t muon_memory_elements(const ParameterLayout& layout);
+// Returns the rule for the hidden matrices, which are all of ParameterGroup::matrix. It keeps a momentum for each
+// element.
+std::unique_ptr<UpdateRule> make_muon(const OptimizerConfig& config, const ParameterLayout& layout);
+
+std::string describe_muon(const MuonConfig& config);  // "muon, 0.02 for hidden matrices"
 
 }  // namespace inkling

@@ -10,127 +10,202 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/strings.h"
 #include "optim/muon.h"
 
 namespace inkling {
-
 namespace {
 
 // Columns of the settings that change from step to step, in the order of AdamWNumbers. MuonNumbers has the first alone.
 constexpr std::int64_t rate_column = 0, correction1_column = 6, correction2_column = 7;
 
-// Returns the learning rate of a group at the schedule's peak.
-double peak_of(ParameterGroup group, const OptimizerConfig& config) {
+// Returns the rate that the settings give a group of its own.
+std::optional<double> own_peak(ParameterGroup group, const OptimizerConfig& config) {
   switch (group) {
     case ParameterGroup::embedding:
-      return config.embedding_learning_rate.value_or(config.learning_rate);
+      return config.embedding_learning_rate;
     case ParameterGroup::matrix:
-      return config.name == OptimizerName::muon ? config.muon.learning_rate : config.learning_rate;
+      return std::nullopt;
     case ParameterGroup::head:
-      return config.head_learning_rate.value_or(config.learning_rate);
+      return config.head_learning_rate;
     case ParameterGroup::vector:
-      return config.vector_learning_rate.value_or(config.learning_rate);
+      return config.vector_learning_rate;
   }
-  return config.learning_rate;
+  return std::nullopt;
 }
 
-// Returns what each group's rate is to the schedule's: float64 [groups].
-at::Tensor shares_of(const OptimizerConfig& config) {
-  std::vector<double> shares;
-  for (const ParameterGroup group : all_parameter_groups) {
-    shares.push_back(peak_of(group, config) / config.learning_rate);
+class AdamW final : public UpdateRule {
+ public:
+  AdamW(const OptimizerConfig& config, const ParameterLayout& layout, std::vector<ParameterGroup> groups)
+      : config_(config), layout_(layout), groups_(std::move(groups)) {}
+
+  std::vector<ParameterGroup> groups() const override { return groups_; }
+
+  std::vector<OptimizerState> states() const override {
+    std::vector<OptimizerState> all;
+    add_states(all, "moment1", moment1_);
+    add_states(all, "moment2", moment2_);
+    return all;
   }
-  return at::tensor(shares, at::kDouble);
-}
 
-bool is_by_muon(ParameterGroup group, OptimizerName name) {
-  return name == OptimizerName::muon && group == ParameterGroup::matrix;
-}
-
-// AdamWNumbers of a group, or MuonNumbers with zeros behind.
-at::Tensor numbers_of(ParameterGroup group, const OptimizerConfig& config) {
-  if (is_by_muon(group, config.name)) {
-    const MuonConfig& muon = config.muon;
-    return at::tensor({0.0, muon.momentum, muon.weight_decay, config.grad_clip, 0.0, 0.0, 0.0, 0.0}, at::kDouble);
+  std::uint64_t bytes(at::ScalarType /*compute_dtype*/) const override {
+    return 2 * static_cast<std::uint64_t>(range().end - range().begin) * sizeof(float);
   }
-  const double decay = group == ParameterGroup::vector ? 0.0 : config.weight_decay;
-  return at::tensor({0.0, config.beta1, config.beta2, config.epsilon, decay, config.grad_clip, 0.0, 0.0}, at::kDouble);
-}
 
-at::Tensor numbers_of(const OptimizerConfig& config) {
+  double flops() const override { return 0.0; }
+
+  double peak(ParameterGroup group) const override { return own_peak(group, config_).value_or(config_.learning_rate); }
+
+  std::vector<double> numbers(ParameterGroup group) const override {
+    const double decay = group == ParameterGroup::vector ? 0.0 : config_.weight_decay;
+    return {0.0, config_.beta1, config_.beta2, config_.epsilon, decay, config_.grad_clip, 0.0, 0.0};
+  }
+
+  void begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings) override {
+    moment1_ = at::zeros({range().end - range().begin}, arena.values().options());
+    moment2_ = at::zeros_like(moment1_);
+    arena_ = &arena;
+    backend_ = &backend;
+    settings_ = settings;
+  }
+
+  void update(const at::Tensor& norm_squared) override {
+    for (const ParameterGroup group : groups_) {
+      const ParameterRange part = layout_.range(group);
+      if (part.begin == part.end) continue;
+      const at::Tensor values = arena_->values(), compute = arena_->compute_values();
+      backend_->adamw({.value = part_of(values, part),
+                       .gradient = part_of(arena_->gradients(), part),
+                       .moment1 = part_of(moment1_, part, range().begin),
+                       .moment2 = part_of(moment2_, part, range().begin),
+                       .compute = compute.is_same(values) ? at::Tensor() : part_of(compute, part),
+                       .settings = settings_.select(0, static_cast<std::int64_t>(group))},
+                      norm_squared);
+    }
+  }
+
+ private:
+  ParameterRange range() const { return {layout_.range(groups_.front()).begin, layout_.range(groups_.back()).end}; }
+
+  static at::Tensor part_of(const at::Tensor& flat, const ParameterRange& part, std::int64_t begin = 0) {
+    return flat.slice(0, part.begin - begin, part.end - begin);
+  }
+
+  void add_states(std::vector<OptimizerState>& all, const char* name, const at::Tensor& flat) const {
+    for (const Parameter& parameter : layout_.parameters()) {
+      if (std::find(groups_.begin(), groups_.end(), parameter.spec.group) == groups_.end()) continue;
+      all.push_back({name, parameter.spec.name, parameter.spec.shape,
+                     flat.defined() ? parameter.part_of(flat, range().begin) : at::Tensor()});
+    }
+  }
+
+  const OptimizerConfig config_;
+  const ParameterLayout layout_;
+  const std::vector<ParameterGroup> groups_;
+  ParameterArena* arena_ = nullptr;
+  const Backend* backend_ = nullptr;
+  at::Tensor settings_, moment1_, moment2_;  // moments: float32, flat, of range()
+};
+
+at::Tensor settings_of(const std::vector<std::unique_ptr<UpdateRule>>& rules) {
   const at::Tensor all = at::zeros({static_cast<std::int64_t>(all_parameter_groups.size()), 8}, at::kDouble);
-  for (const ParameterGroup group : all_parameter_groups) {
-    all.select(0, static_cast<std::int64_t>(group)).copy_(numbers_of(group, config));
+  for (const auto& rule : rules) {
+    for (const ParameterGroup group : rule->groups()) {
+      const at::Tensor numbers = at::tensor(rule->numbers(group), at::kDouble);
+      all.select(0, static_cast<std::int64_t>(group)).narrow(0, 0, numbers.size(0)).copy_(numbers);
+    }
   }
   return all;
 }
 
-std::vector<OptimizerState> zero_states(OptimizerName name, const ParameterArena& arena) {
-  std::vector<OptimizerState> states = optimizer_states(name, arena);
-  for (OptimizerState& state : states) {
-    state.flat = at::zeros({state.range.end - state.range.begin}, arena.values().options());
+// Returns what each group's rate is to the schedule's: float64 [groups].
+at::Tensor shares_of(const std::vector<std::unique_ptr<UpdateRule>>& rules, double learning_rate) {
+  std::vector<double> shares(all_parameter_groups.size());
+  for (const auto& rule : rules) {
+    for (const ParameterGroup group : rule->groups()) {
+      shares[static_cast<std::size_t>(group)] = rule->peak(group) / learning_rate;
+    }
   }
-  return states;
+  return at::tensor(shares, at::kDouble);
 }
 
-at::Tensor part_of(const at::Tensor& flat, const ParameterRange& range) {
-  return flat.slice(0, range.begin, range.end);
+void append_states(std::vector<OptimizerState>& all, const UpdateRule& rule) {
+  for (OptimizerState& state : rule.states()) all.push_back(std::move(state));
 }
 
 }  // namespace
 
-std::vector<OptimizerState> optimizer_states(OptimizerName name, const ParameterLayout& layout) {
-  const ParameterRange all = {0, layout.size()};
-  if (name == OptimizerName::adamw) return {{"moment1", all}, {"moment2", all}};
-  const ParameterRange matrices = layout.range(ParameterGroup::matrix);
-  const ParameterRange before = {0, matrices.begin}, behind = {matrices.end, layout.size()};
-  return {{"moment1", before}, {"moment2", before}, {"momentum", matrices}, {"moment1", behind}, {"moment2", behind}};
+std::vector<std::unique_ptr<UpdateRule>> update_rules(const OptimizerConfig& config, const ParameterLayout& layout) {
+  using Group = ParameterGroup;
+  const auto adamw = [&](std::vector<Group> groups) { return std::make_unique<AdamW>(config, layout, groups); };
+  std::vector<std::unique_ptr<UpdateRule>> rules;
+  switch (config.name) {
+    case OptimizerName::adamw:
+      rules.push_back(adamw({Group::embedding, Group::matrix, Group::head, Group::vector}));
+      break;
+    case OptimizerName::muon:
+      rules.push_back(adamw({Group::embedding}));
+      rules.push_back(make_muon(config, layout));
+      rules.push_back(adamw({Group::head, Group::vector}));
+      break;
+  }
+  return rules;
 }
 
-std::uint64_t optimizer_bytes(OptimizerName name, const ParameterLayout& layout, at::ScalarType compute_dtype) {
-  std::uint64_t elements = 0;
-  for (const OptimizerState& state : optimizer_states(name, layout)) {
-    elements += static_cast<std::uint64_t>(state.range.end - state.range.begin);
+std::vector<OptimizerState> optimizer_states(const OptimizerConfig& config, const ParameterLayout& layout) {
+  std::vector<OptimizerState> all;
+  for (const auto& rule : update_rules(config, layout)) append_states(all, *rule);
+  return all;
+}
+
+std::uint64_t optimizer_bytes(const OptimizerConfig& config, const ParameterLayout& layout,
+                              at::ScalarType compute_dtype) {
+  std::uint64_t bytes = 0;
+  for (const auto& rule : update_rules(config, layout)) bytes += rule->bytes(compute_dtype);
+  return bytes;
+}
+
+double optimizer_flops(const OptimizerConfig& config, const ParameterLayout& layout) {
+  double flops = 0.0;
+  for (const auto& rule : update_rules(config, layout)) flops += rule->flops();
+  return flops;
+}
+
+std::string describe_optimizer(const OptimizerConfig& config, const ParameterLayout& layout) {
+  std::string words;
+  if (config.name == OptimizerName::muon) words = describe_muon(config.muon) + "; ";
+  words += str("adamw, ", format_shortest(config.learning_rate));
+  for (const auto& [group, name] : {std::pair(ParameterGroup::embedding, "embeddings"),
+                                    {ParameterGroup::head, "the head"},
+                                    {ParameterGroup::vector, "vectors"}}) {
+    const auto [begin, end] = layout.range(group);
+    if (own_peak(group, config) && begin < end) {
+      words += str(", for ", name, " ", format_shortest(*own_peak(group, config)));
+    }
   }
-  const std::uint64_t bytes = elements * sizeof(float);
-  if (name == OptimizerName::adamw) return bytes;
-  return bytes + static_cast<std::uint64_t>(muon_memory_elements(layout)) * c10::elementSize(compute_dtype);
+  return words;
 }
 
 Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend)
     : arena_(arena),
       config_(settings),
       backend_(backend),
-      states_(zero_states(settings.name, arena)),
-      settings_(numbers_of(settings).to(arena.values().device())),
-      shares_(shares_of(settings).to(arena.values().device())),
+      rules_(update_rules(settings, arena)),
+      settings_(settings_of(rules_).to(arena.values().device())),
+      shares_(shares_of(rules_, settings.learning_rate).to(arena.values().device())),
       steps_(at::zeros({1}, arena.values().options().dtype(at::kDouble))),
       norm_squared_(at::zeros_like(steps_)) {
-  if (settings.name == OptimizerName::muon) muon_ = make_muon_range();
+  for (const auto& rule : rules_) rule->begin(arena_, backend_, settings_);
 }
 
-at::Tensor Optimizer::state(std::string_view name, const ParameterRange& range) const {
-  for (const OptimizerState& state : states_) {
-    if (state.name != name || range.begin < state.range.begin || state.range.end < range.end) continue;
-    return state.flat.slice(0, range.begin - state.range.begin, range.end - state.range.begin);
-  }
-  throw Error::internal(str("the optimizer has no ", name, " of the elements from ", range.begin, " on"));
-}
-
-MuonRange Optimizer::make_muon_range() const {
-  const ParameterRange range = arena_.range(ParameterGroup::matrix);
-  const at::Tensor compute = arena_.compute_values();
-  return {.value = part_of(arena_.values(), range),
-          .gradient = part_of(arena_.gradients(), range),
-          .momentum = state("momentum", range),
-          .compute = compute.is_same(arena_.values()) ? at::Tensor() : part_of(compute, range),
-          .settings = settings_of(ParameterGroup::matrix),
-          .matrices = muon_matrices(arena_),
-          .newton_schulz_steps = config_.muon.newton_schulz_steps,
-          .memory = backend_.muon_works_in_its_memory ? muon_memory(arena_, compute.options()) : MuonMemory()};
+std::vector<OptimizerState> Optimizer::states() const {
+  std::vector<OptimizerState> all;
+  for (const auto& rule : rules_) append_states(all, *rule);
+  return all;
 }
 
 std::int64_t Optimizer::steps() const { return static_cast<std::int64_t>(steps_.item<double>()); }
@@ -150,31 +225,12 @@ void Optimizer::count_step(const at::Tensor& norm_squared) {
   correct(correction2_column, config_.beta2);
 }
 
-void Optimizer::update_by_adamw(ParameterGroup group, const at::Tensor& norm_squared) {
-  const ParameterRange range = arena_.range(group);
-  const at::Tensor values = arena_.values(), compute = arena_.compute_values();
-  backend_.adamw({.value = part_of(values, range),
-                  .gradient = part_of(arena_.gradients(), range),
-                  .moment1 = state("moment1", range),
-                  .moment2 = state("moment2", range),
-                  .compute = compute.is_same(values) ? at::Tensor() : part_of(compute, range),
-                  .settings = settings_of(group)},
-                 norm_squared);
-}
-
 void Optimizer::update() {
-  RECORD_FUNCTION(config_.name == OptimizerName::muon ? "muon" : "adamw", std::vector<c10::IValue>());
+  RECORD_FUNCTION(word_of(config_.name).data(), std::vector<c10::IValue>());
   const at::Tensor norm_squared = backend_.sum_of_squares(arena_.gradients());
   norm_squared_.copy_(norm_squared);
   count_step(norm_squared);
-  for (const ParameterGroup group : all_parameter_groups) {
-    if (arena_.range(group).begin == arena_.range(group).end) continue;
-    if (is_by_muon(group, config_.name)) {
-      backend_.muon(muon_, norm_squared);
-    } else {
-      update_by_adamw(group, norm_squared);
-    }
-  }
+  for (const auto& rule : rules_) rule->update(norm_squared);
 }
 
 double learning_rate(std::int64_t step, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,

@@ -5,8 +5,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
@@ -15,25 +15,46 @@
 
 namespace inkling {
 
-// A number that the optimizer keeps for each element of a range of the arena, and that checkpoints save under this
-// name.
+// A tensor that is kept for a parameter from step to step. Checkpoints save it as "NAME.transformer.PARAMETER".
 struct OptimizerState {
-  std::string name;  // "moment1"
-  ParameterRange range = {};
-  at::Tensor flat = {};  // [range.end - range.begin] float32
-
-  bool has(const Parameter& parameter) const {
-    return range.begin <= parameter.offset && parameter.offset + parameter.count <= range.end;
-  }
-  at::Tensor part_of(const Parameter& parameter) const { return parameter.part_of(flat, range.begin); }
+  std::string name;       // "moment1"
+  std::string parameter;  // as the arena calls it
+  std::vector<std::int64_t> shape;
+  at::Tensor value = {};  // float32, on the arena's device; undefined before begin()
 };
 
-// Returns the states that an optimizer keeps, without their memory: both moments of what AdamW updates, and the
-// momentum of what Muon does.
-std::vector<OptimizerState> optimizer_states(OptimizerName name, const ParameterLayout& layout);
+// How some groups of parameters are updated, all that there is to know of it: what is kept and taken for it, and the
+// update. AdamW and Muon are two of them.
+class UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
 
-// Returns the bytes of these states, and of what a step works in. compute_dtype: that of the arena.
-std::uint64_t optimizer_bytes(OptimizerName name, const ParameterLayout& layout, at::ScalarType compute_dtype);
+  virtual std::vector<ParameterGroup> groups() const = 0;  // in the order of the arena, none left out between them
+  virtual std::vector<OptimizerState> states() const = 0;
+  // Of the states, and of what a step works in. compute_dtype: that of the arena.
+  virtual std::uint64_t bytes(at::ScalarType compute_dtype) const = 0;
+  virtual double flops() const = 0;  // of an update's products
+  // The rate at the schedule's peak, and the numbers that update() finds in its settings, the rate in front.
+  virtual double peak(ParameterGroup group) const = 0;
+  virtual std::vector<double> numbers(ParameterGroup group) const = 0;
+
+  // Takes memory, with states of zero. settings: float64 [groups, 8] on the device, a row for each ParameterGroup. The
+  // arena must outlive the rule.
+  virtual void begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings) = 0;
+  virtual void update(const at::Tensor& norm_squared) = 0;
+};
+
+// Returns the rules that make up an optimizer, in the order of the arena: the one place that knows what each consists
+// of.
+std::vector<std::unique_ptr<UpdateRule>> update_rules(const OptimizerConfig& config, const ParameterLayout& layout);
+
+// Return what these rules keep and take together.
+std::vector<OptimizerState> optimizer_states(const OptimizerConfig& config, const ParameterLayout& layout);
+std::uint64_t optimizer_bytes(const OptimizerConfig& config, const ParameterLayout& layout,
+                              at::ScalarType compute_dtype);
+double optimizer_flops(const OptimizerConfig& config, const ParameterLayout& layout);
+// Returns "muon, 0.02 for hidden matrices; adamw, 0.004, for embeddings 0.01": the peaks of the learning rate.
+std::string describe_optimizer(const OptimizerConfig& config, const ParameterLayout& layout);
 
 class Optimizer {
  public:
@@ -53,25 +74,19 @@ class Optimizer {
   void set_steps(std::int64_t steps);
 
   OptimizerName name() const { return config_.name; }
-  const std::vector<OptimizerState>& states() const { return states_; }
+  std::vector<OptimizerState> states() const;
 
  private:
   void count_step(const at::Tensor& norm_squared);
-  void update_by_adamw(ParameterGroup group, const at::Tensor& norm_squared);
-  // Returns the part of a state, and of the settings, that belongs to a group.
-  at::Tensor state(std::string_view name, const ParameterRange& range) const;
-  at::Tensor settings_of(ParameterGroup group) const { return settings_.select(0, static_cast<std::int64_t>(group)); }
-  MuonRange make_muon_range() const;
 
   ParameterArena& arena_;
   OptimizerConfig config_;
   const Backend& backend_;
-  std::vector<OptimizerState> states_;
-  at::Tensor settings_;      // float64 [groups, 8]: AdamWNumbers, or MuonNumbers
+  std::vector<std::unique_ptr<UpdateRule>> rules_;
+  at::Tensor settings_;      // float64 [groups, 8]: UpdateRule::numbers()
   at::Tensor shares_;        // float64 [groups]: what a group's rate is to the schedule's
   at::Tensor steps_;         // float64 [1]
   at::Tensor norm_squared_;  // float64 [1]
-  MuonRange muon_;           // of the hidden matrices; unused by AdamW
 };
 
 // Returns the rate of a step (from 0). It rises along a line to learning_rate over warmup_steps. Then `cosine` falls

@@ -11,6 +11,7 @@
 #include "checkpoint/model_weights.h"
 #include "config/config.h"
 #include "model/model.h"
+#include "optim/optimizer.h"
 #include "runtime/cpu_memory.h"
 #include "text/build_tokenizer.h"
 #include "train/evaluation.h"
@@ -112,23 +113,6 @@ bool is_finished(const Resume& resume, const TrainingConfig& asked) {
 void renew_patience(Resume& resume, const TrainingConfig& asked) {
   const std::int64_t patience = asked.stop_when.patience;
   if (patience > 0 && resume.state.evaluations_since_best >= patience) resume.state.evaluations_since_best = 0;
-}
-
-// Returns "muon, 0.02 for hidden matrices; adamw, 0.004, for embeddings 0.01": the peaks of the learning rate.
-std::string describe_optimizer(const OptimizerConfig& optimizer, const ParameterLayout& layout) {
-  std::string words;
-  if (optimizer.name == OptimizerName::muon) {
-    words = str("muon, ", format_shortest(optimizer.muon.learning_rate), " for hidden matrices; ");
-  }
-  words += str("adamw, ", format_shortest(optimizer.learning_rate));
-  const auto add = [&](ParameterGroup group, const char* name, const std::optional<double>& rate) {
-    const auto [begin, end] = layout.range(group);
-    if (rate && begin < end) words += str(", for ", name, " ", format_shortest(*rate));
-  };
-  add(ParameterGroup::embedding, "embeddings", optimizer.embedding_learning_rate);
-  add(ParameterGroup::head, "the head", optimizer.head_learning_rate);
-  add(ParameterGroup::vector, "vectors", optimizer.vector_learning_rate);
-  return words;
 }
 
 PrepareOptions prepare_options(const Config& asked, const TrainOptions& options) {

@@ -35,7 +35,7 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
                                        config.data.documents != Documents::join);
   const ParameterLayout layout(gpt_parameters(shape));
   const bool in_memory = choose_backend(runtime).muon_works_in_its_memory;  // else what it makes is float32
-  bytes.weights += optimizer_bytes(config.optimizer.name, layout, in_memory ? runtime.dtype : at::kFloat);
+  bytes.weights += optimizer_bytes(config.optimizer, layout, in_memory ? runtime.dtype : at::kFloat);
   if (config.training.ema > 0) bytes.weights += static_cast<std::uint64_t>(layout.size()) * sizeof(float);
   return bytes;
 }
@@ -105,8 +105,8 @@ std::int64_t fitting_micro_batch_size(const Config& config, const GptShape& shap
 std::uint64_t checkpoint_bytes(const Config& config, const GptShape& shape) {
   const ParameterLayout layout(gpt_parameters(shape));
   std::int64_t numbers = (config.training.ema > 0 ? 2 : 1) * layout.parameter_count();
-  for (const OptimizerState& state : optimizer_states(config.optimizer.name, layout)) {
-    for (const Parameter& parameter : layout.parameters()) numbers += state.has(parameter) ? parameter.count : 0;
+  for (const OptimizerState& state : optimizer_states(config.optimizer, layout)) {
+    numbers += c10::multiply_integers(state.shape);
   }
   constexpr std::int64_t bytes_of_a_token = 64, bytes_of_small_files = 64 << 10;
   return static_cast<std::uint64_t>(numbers * static_cast<std::int64_t>(sizeof(float)) +

@@ -66,11 +66,16 @@ class Saboteur : public Tokenizer {
   std::function<void()> deed_;
 };
 
+std::vector<at::Tensor> marked_tensors(const TinyRun& run) {
+  std::vector<at::Tensor> all;
+  for (const Parameter& parameter : run.arena.parameters()) all.push_back(parameter.part_of(run.arena.values()));
+  for (const OptimizerState& state : run.optimizer.states()) all.push_back(state.value);
+  return all;
+}
+
 // Every value of step n is n, so that a mixture of two steps shows.
 void save_marked(TinyRun& run, const fs::path& folder, std::int64_t step, const Tokenizer* tokenizer = nullptr) {
-  for (const at::Tensor& flat : {run.arena.values(), run.optimizer.states()[0].flat, run.optimizer.states()[1].flat}) {
-    flat.fill_(static_cast<double>(step));
-  }
+  for (const at::Tensor& tensor : marked_tensors(run)) tensor.fill_(static_cast<double>(step));
   run.state.step = step;
   run.state.best_step = 1;
   run.optimizer.set_steps(step);
@@ -84,13 +89,7 @@ std::int64_t load_marked(const fs::path& folder) {
   load_weights(folder, read_shape(folder), run.arena);
   load_optimizer(folder, run.arena, run.optimizer);
   EXPECT_EQ(run.optimizer.steps(), step);
-  for (const Parameter& parameter : run.arena.parameters()) {
-    for (const at::Tensor& flat :
-         {run.arena.values(), run.optimizer.states()[0].flat, run.optimizer.states()[1].flat}) {
-      const float* values = flat.const_data_ptr<float>() + parameter.offset;
-      for (std::int64_t index = 0; index < parameter.count; ++index) EXPECT_EQ(values[index], static_cast<float>(step));
-    }
-  }
+  for (const at::Tensor& tensor : marked_tensors(run)) EXPECT_TRUE(tensor.eq(step).all().item<bool>());
   return step;
 }
 

@@ -220,9 +220,11 @@ TEST_P(MuonForm, ClipsTheGradientByTheNormOfAll) {
   make_step(ours, clipped, 1);
   make_step(plain, by_hand, 1, 1.0 / std::sqrt(ours.norm_squared().item<double>()));
   const auto momentum = [](const Optimizer& optimizer) {
-    return std::find_if(optimizer.states().begin(), optimizer.states().end(),
-                        [](const auto& state) { return state.name == "momentum"; })
-        ->flat.to(at::kCPU, at::kDouble);
+    std::vector<at::Tensor> all;
+    for (const OptimizerState& state : optimizer.states()) {
+      if (state.name == "momentum") all.push_back(state.value.flatten().to(at::kCPU, at::kDouble));
+    }
+    return at::cat(all);
   };
   const at::Tensor expected = momentum(plain);
   EXPECT_LT((momentum(ours) - expected).norm().item<double>(),
@@ -236,8 +238,8 @@ TEST_P(MuonForm, AGradientThatIsNotFiniteLeavesEverythingAsItIs) {
     make_step(optimizer, arena, 1);
     std::vector<at::Tensor> before = {arena.values().clone()}, after = {arena.values()};
     for (const OptimizerState& state : optimizer.states()) {
-      before.push_back(state.flat.clone());
-      after.push_back(state.flat);
+      before.push_back(state.value.clone());
+      after.push_back(state.value);
     }
     arena.gradients()[arena.range(ParameterGroup::matrix).begin + 5].fill_(poison);
     optimizer.update();
@@ -266,7 +268,7 @@ TEST_P(MuonForm, GoesOnBitForBitFromItsStatesAndStepCount) {
   for (std::uint64_t number = 1; number <= 4; ++number) make_step(uninterrupted, whole, number);
   for (std::uint64_t number = 1; number <= 2; ++number) make_step(before, cut, number);
   Optimizer after(cut, by_muon, backend());
-  for (std::size_t i = 0; i < after.states().size(); ++i) after.states()[i].flat.copy_(before.states()[i].flat);
+  for (std::size_t i = 0; i < after.states().size(); ++i) after.states()[i].value.copy_(before.states()[i].value);
   after.set_steps(before.steps());
   for (std::uint64_t number = 3; number <= 4; ++number) make_step(after, cut, number);
   EXPECT_TRUE(oracle::identical(whole.values(), cut.values()));
@@ -347,13 +349,13 @@ TEST(OptimizerBytes, AreThoseOfTheStatesAndHalfAsManyForMatricesUnderMuon) {
   const ParameterLayout layout(all_shapes);
   const auto [begin, end] = layout.range(ParameterGroup::matrix);
   const auto bytes = [](std::int64_t elements) { return static_cast<std::uint64_t>(elements) * sizeof(float); };
-  EXPECT_EQ(optimizer_bytes(OptimizerName::adamw, layout, at::kFloat), 2 * bytes(layout.size()));
+  EXPECT_EQ(optimizer_bytes({.name = OptimizerName::adamw}, layout, at::kFloat), 2 * bytes(layout.size()));
   const std::uint64_t states = 2 * bytes(layout.size()) - bytes(end - begin);
   const MuonMemory memory = muon_memory(layout, at::TensorOptions().dtype(at::kFloat));
   const std::uint64_t works_in = memory.update.nbytes() + memory.x.nbytes() + memory.next.nbytes() +
                                  memory.gram.nbytes() + memory.polynomial.nbytes();
-  EXPECT_EQ(optimizer_bytes(OptimizerName::muon, layout, at::kFloat), states + works_in);
-  EXPECT_EQ(optimizer_bytes(OptimizerName::muon, layout, at::kBFloat16), states + works_in / 2);
+  EXPECT_EQ(optimizer_bytes({.name = OptimizerName::muon}, layout, at::kFloat), states + works_in);
+  EXPECT_EQ(optimizer_bytes({.name = OptimizerName::muon}, layout, at::kBFloat16), states + works_in / 2);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "tests/compressed.h"
 #include "tests/train/training_folder.h"
 #include "train/run_folder.h"
+#include "train/start.h"
 
 namespace inkling {
 namespace {
@@ -405,7 +406,9 @@ void spoil_moments(const fs::path& checkpoint) {
   Optimizer optimizer(arena, {}, cpu_backend());
   load_weights(checkpoint, shape, arena);
   load_optimizer(checkpoint, arena, optimizer);
-  optimizer.states()[0].flat.fill_(1e38);
+  for (const OptimizerState& state : optimizer.states()) {
+    if (state.name == "moment1") state.value.fill_(1e38);
+  }
   const Config config = load_config(checkpoint / "config.yaml", {});
   save_checkpoint(checkpoint, config, shape, arena, optimizer, load_state(checkpoint),
                   load_tokenizer(checkpoint).get());
