@@ -42,11 +42,13 @@ std::string metadata_of(const SafetensorsFile& file, const char* key) {
 // Returns the optimizer that wrote the file.
 OptimizerName writer_of(const SafetensorsFile& file) {
   const std::string format = metadata_of(file, "format");
-  for (const OptimizerName name : {OptimizerName::adamw, OptimizerName::muon}) {
+  std::vector<std::string> marks;
+  for (std::size_t i = 0; i < words_of<OptimizerName>.size(); ++i) {
+    const auto name = static_cast<OptimizerName>(i);
     if (format == format_mark(name)) return name;
+    marks.push_back(format_mark(name));
   }
-  refuse(file, str("it is not a file of an optimizer's states (", format_mark(OptimizerName::adamw), " or ",
-                   format_mark(OptimizerName::muon), ")"));
+  refuse(file, str("it is not a file of an optimizer's states (", join(marks, " or "), ")"));
 }
 
 std::int64_t read_steps(const SafetensorsFile& file) {
