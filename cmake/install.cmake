@@ -33,7 +33,7 @@ endif()
 install(DIRECTORY ${CMAKE_BINARY_DIR}/licences DESTINATION share/doc/inkling OPTIONAL)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/THIRD_PARTY.md DESTINATION share/doc/inkling)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/inkling RENAME copyright)
-install(FILES ${CMAKE_SOURCE_DIR}/docs/install.md DESTINATION share/doc/inkling)
+install(FILES ${CMAKE_SOURCE_DIR}/docs/guide.md DESTINATION share/doc/inkling)
 
 # All that is installed, for scripts/package.
 add_custom_target(installed DEPENDS ${plain_programs} ${torch_programs} inkling-launch inkling_library inkling_core

@@ -78,18 +78,18 @@ def some_text(work):
     return text
 
 
-def readme_lines():
-    """The ten lines of README.md, but for the download."""
-    section = (ROOT / "README.md").read_text().split("## Bring a model, take a model away\n")[1].split("\n## ")[0]
+def guide_lines():
+    """The ten lines of docs/guide.md, but for the download."""
+    section = (ROOT / "docs/guide.md").read_text().split("## Bring a model, take a model away\n")[1].split("\n## ")[0]
     lines = [line[4:] for line in section.splitlines() if line.startswith("    ")]
     if len(lines) != 10 or not lines[0].startswith("hf download openai-community/gpt2 --local-dir models/gpt2 "):
-        raise RuntimeError(f"README.md has other lines than these ten, of which the first is a download: {lines}")
+        raise RuntimeError(f"docs/guide.md has other lines than these ten, of which the first is a download: {lines}")
     return lines[1:]
 
 
-def compare_readme(inkling, work, text):
+def compare_guide(inkling, work, text):
     """Runs them as they stand, in a folder with a small GPT-2 in place of the real one."""
-    folder = work / "readme"
+    folder = work / "guide"
     save_with_tokenizer(folder / "models/gpt2", AutoModelForCausalLM.from_config(
         GPT2Config(n_layer=2, n_head=4, n_embd=32, n_positions=128)), gpt2_tokenizer(), "<|endoftext|>")
     (folder / "data").mkdir()
@@ -98,7 +98,7 @@ def compare_readme(inkling, work, text):
     (folder / "build/bin").symlink_to(inkling.train_program.parent.resolve())
     (folder / "configs").symlink_to(ROOT / "configs")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = subprocess.run(["bash", "-e"], input="\n".join(readme_lines()), text=True, capture_output=True, cwd=folder,
+    done = subprocess.run(["bash", "-e"], input="\n".join(guide_lines()), text=True, capture_output=True, cwd=folder,
                           env={**os.environ, "PATH": path})
     started, written = "starts from models/gpt2" in done.stderr, done.stdout.rpartition("ROMEO:")[2]
     agree = done.returncode == 0 and started and len(written) > 40
@@ -106,7 +106,7 @@ def compare_readme(inkling, work, text):
 
 
 def check_finetuning(tally, inkling, work, make_model):
-    tally.judge("README.md's lines", compare_readme, inkling, work, some_text(work))
+    tally.judge("the guide's lines", compare_guide, inkling, work, some_text(work))
     small = {"n_layer": 2, "n_head": 4, "n_embd": 32}
     llama = LlamaConfig(
         vocab_size=50260, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,

@@ -1,4 +1,4 @@
-"""scripts/pictures draws README's three pictures of the run that package.EmptyRoot has trained with the quick start's settings."""
+"""scripts/pictures draws README's and the guide's pictures of the run that package.EmptyRoot has trained with the quick start's settings."""
 import os
 import pathlib
 import subprocess
@@ -23,12 +23,12 @@ class Pictures(unittest.TestCase):
         cls.folder = pathlib.Path(folder.name)
         subprocess.run([ROOT / "scripts/pictures", RUN, cls.folder], check=True)
 
-    def test_every_picture_of_the_readme_is_drawn(self):
+    def test_every_picture_of_readme_and_guide_is_drawn(self):
         shown = {name for name in os.listdir(ROOT / "docs/images") if name.startswith("fables-")}
         self.assertEqual(shown, set(os.listdir(self.folder)))
-        readme = (ROOT / "README.md").read_text()
+        pages = (ROOT / "README.md").read_text() + (ROOT / "docs/guide.md").read_text()
         for name in shown:
-            self.assertIn(f"docs/images/{name}", readme)
+            self.assertIn(f"images/{name}", pages)
 
     def test_the_pictures_show_this_run(self):
         loss = words_of(self.folder / "fables-loss.svg")
