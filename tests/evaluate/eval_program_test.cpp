@@ -127,7 +127,7 @@ TEST_F(EvalProgram, DataThatHasChangedIsSaid) {
 TEST_F(EvalProgram, MissingDataIsRefused) {
   fs::remove(folder / "text.txt");
   expect_refused("chars", "text.txt");
-  expect_refused("chars", "or give --set data.source=PATH");
+  expect_refused("chars", "or name another at data.source");
 }
 
 TEST_F(EvalProgram, ScoresAnyText) {
