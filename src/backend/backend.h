@@ -5,7 +5,7 @@
 // In the shapes, B counts the texts of a batch, T the tokens of each, C channels, H heads of size D, F the channels
 // inside the MLP, and V the tokens of the vocabulary; `rows` are the B T tokens of a batch. Autograd does not see these
 // functions: model/operations makes operations with gradients of them. They write the gradient of a weight straight to
-// the arena, as Weight::take_beta() says. On a GPU they only queue work on the current stream, so that it can be
+// the arena, as Weight::begin_write() says. On a GPU they only queue work on the current stream, so that it can be
 // recorded.
 //
 // Where documents lie behind each other in a row, `positions` says where in its own each token stands, int64 [B, T]: a

@@ -26,7 +26,7 @@ Scored head(const at::Tensor& x, const at::Tensor& targets, const Weight& table,
 at::Tensor head_backward(const at::Tensor& dloss, const at::Tensor& x, const at::Tensor& gradients,
                          const Weight& table) {
   const auto factor = dloss.item<double>();
-  at::Tensor(table.gradient).addmm_(gradients.t(), x, table.take_beta(), factor);
+  at::Tensor(table.gradient).addmm_(gradients.t(), x, table.begin_write(), factor);
   const at::Tensor dx = at::mm(gradients, table.value);
   return factor == 1.0 ? dx : dx.mul_(factor);
 }

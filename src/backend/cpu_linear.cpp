@@ -38,7 +38,7 @@ at::Tensor activation_backward(const at::Tensor& dout, const at::Tensor& pre, co
 
 // dW = beta dW + x^T dout
 void add_weight_gradient(const at::Tensor& dout, const at::Tensor& x, const Weight& weight) {
-  at::Tensor(weight.gradient).addmm_(x.t(), dout, weight.take_beta());
+  at::Tensor(weight.gradient).addmm_(x.t(), dout, weight.begin_write());
 }
 
 void add_column_sums(const at::Tensor& dout, const at::Tensor& sums) {

@@ -28,7 +28,7 @@ at::Tensor head_backward(const at::Tensor& dloss, const at::Tensor& x, const at:
   const auto scaled = [&](const at::Tensor& rows) {  // in float32, so that the factor is not rounded
     return rows.to(at::kFloat).mul(dloss).to(rows.scalar_type());
   };
-  multiply(dlogits.t(), scaled(x), table.gradient, {.accumulate = table.take_beta() != 0.0});
+  multiply(dlogits.t(), scaled(x), table.gradient, {.accumulate = table.begin_write() != 0.0});
   const at::Tensor dx = at::empty_like(x);
   multiply(dlogits, table.value, dx);
   return scaled(dx);

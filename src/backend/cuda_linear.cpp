@@ -61,7 +61,7 @@ bool add_both_gradients(const at::Tensor& dout, const at::Tensor& x, const Linea
 }
 
 void add_gradients(const at::Tensor& dout, const at::Tensor& x, const LinearWeights& weights) {
-  const bool accumulate = weights.weight.take_beta() != 0.0;
+  const bool accumulate = weights.weight.begin_write() != 0.0;
   if (weights.bias.defined()) {
     if (add_both_gradients(dout, x, weights, accumulate)) return;
     add_column_sums(dout, weights.bias.gradient_to_add_to());

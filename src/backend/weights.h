@@ -16,13 +16,14 @@ struct Weight {
 
   bool defined() const { return value.defined(); }
 
-  // Returns the beta of gradient = beta * gradient + …, and clears is_fresh: 0 for the first caller since
-  // begin_gradients(), so that what stands there is not even read, and 1 for every later one.
-  double take_beta() const { return is_fresh != nullptr && std::exchange(*is_fresh, false) ? 0.0 : 1.0; }
+  // Begins to write the gradient: returns the beta of gradient = beta * gradient + …, which is 0 for the first writer
+  // since begin_gradients(), so that what stands there is not even read, and 1 for every later one. A Weight is a view;
+  // what this changes is the arena's.
+  double begin_write() const { return is_fresh != nullptr && std::exchange(*is_fresh, false) ? 0.0 : 1.0; }
 
-  // Returns the gradient for loops that can only add, set to zero if take_beta() is 0. Undefined if there is none.
+  // Returns the gradient for loops that can only add, set to zero if begin_write() is 0. Undefined if there is none.
   const at::Tensor& gradient_to_add_to() const {
-    if (gradient.defined() && take_beta() == 0.0) gradient.zero_();
+    if (gradient.defined() && begin_write() == 0.0) gradient.zero_();
     return gradient;
   }
 };

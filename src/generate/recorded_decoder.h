@@ -8,7 +8,7 @@
 #include <map>
 #include <vector>
 
-#include "backend/repeated.h"
+#include "backend/recorded_work.h"
 #include "generate/decoder.h"
 #include "runtime/transfer.h"
 
@@ -32,8 +32,8 @@ class RecordedDecoder final : public Decoder {
   const Model& model_;
   DecoderSettings settings_;
   CachedTexts cached_;
-  DrawState all_;                           // of max_rows texts; `lengths` are the cache's
-  std::map<std::int64_t, Repeated> steps_;  // by number of rows
+  DrawState all_;                               // of max_rows texts; `lengths` are the cache's
+  std::map<std::int64_t, RecordedWork> steps_;  // by number of rows
   Download drawn_;
   Download::Copy* ahead_ = nullptr;  // the draw of the step that is queued already, which next() will return; or null
 };

@@ -88,7 +88,7 @@ class ParameterArena : public ParameterLayout {
   at::Tensor master(std::string_view name) const;  // a view of values()
 
   // Call begin_gradients() before a step's first backward pass and collect_gradients() after each. Operations that
-  // write float32 gradients learn from Weight::take_beta() who is first, so only vectors are set to zero.
+  // write float32 gradients learn from Weight::begin_write() who is first, so only vectors are set to zero.
   void begin_gradients();
   void collect_gradients();         // adds the compute dtype's gradients to gradients(), where they are separate
   void zero_unwritten_gradients();  // sets those to zero that no pass has written since begin_gradients()
@@ -105,7 +105,7 @@ class ParameterArena : public ParameterLayout {
   at::Tensor values_, gradients_;
   at::Tensor compute_values_, compute_gradients_;  // the same as the two above where the compute dtype is float32
   at::Tensor vectors_;                             // the group `vector`, where release_master() has set it apart
-  bool writers_ask_ = false;                       // whether the operations that write gradients call take_beta()
+  bool writers_ask_ = false;                       // whether the operations that write gradients call begin_write()
   std::unique_ptr<bool[]> fresh_;                  // by parameter: what Weight::is_fresh points to
 };
 

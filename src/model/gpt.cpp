@@ -40,17 +40,16 @@ ResidualStream Gpt::block(const ResidualStream& in, std::size_t layer, Pass& pas
   const AttentionForm form = shape().attention(layer);
   const at::Tensor seen = conv(in.normed, weights_.blocks[layer].conv_1, pass);
   const at::Tensor qkv = queries_keys_values(seen, weights_.blocks[layer], form, pass);
-  return behind_mlp(behind_attention(in.x, attention(qkv, form, pass), layer, pass), layer, pass);
+  return after_mlp(after_attention(in.x, attention(qkv, form, pass), layer, pass), layer, pass);
 }
 
-ResidualStream Gpt::behind_attention(const at::Tensor& x, const at::Tensor& heads, std::size_t layer,
-                                     Pass& pass) const {
+ResidualStream Gpt::after_attention(const at::Tensor& x, const at::Tensor& heads, std::size_t layer, Pass& pass) const {
   const BlockWeights& block = weights_.blocks[layer];
   const at::Tensor attended = dropout(linear(heads, block.c_proj, pass), pass);
   return add_norm(x, attended, block.ln_2, pass);
 }
 
-ResidualStream Gpt::behind_mlp(const ResidualStream& in, std::size_t layer, Pass& pass) const {
+ResidualStream Gpt::after_mlp(const ResidualStream& in, std::size_t layer, Pass& pass) const {
   const BlockWeights& block = weights_.blocks[layer];
   const at::Tensor fed = dropout(mlp(conv(in.normed, block.conv_2, pass), block.mlp, pass), pass);
   return add_norm(in.x, fed, weights_.norm_behind(layer), pass);
@@ -99,9 +98,9 @@ void Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueC
     const at::Tensor seen = conv(stream.normed, weights_.blocks[layer].conv_1, pass);
     const at::Tensor qkv = queries_keys_values(seen, weights_.blocks[layer], form, pass);
     fill(cached, form.pattern, split_heads(qkv, form), lengths);
-    stream = behind_attention(stream.x, attention(qkv, form, pass), layer, pass);
+    stream = after_attention(stream.x, attention(qkv, form, pass), layer, pass);
     fill(cached.conv_inputs[1], stream.normed, lengths);
-    stream = behind_mlp(stream, layer, pass);
+    stream = after_mlp(stream, layer, pass);
   }
   cache.lengths.copy_(lengths);
 }

@@ -24,8 +24,8 @@ class Gpt final : public Model {
  private:
   ResidualStream embed(const at::Tensor& tokens, Pass& pass) const;
   ResidualStream block(const ResidualStream& in, std::size_t layer, Pass& pass) const;
-  ResidualStream behind_attention(const at::Tensor& x, const at::Tensor& heads, std::size_t layer, Pass& pass) const;
-  ResidualStream behind_mlp(const ResidualStream& in, std::size_t layer, Pass& pass) const;
+  ResidualStream after_attention(const at::Tensor& x, const at::Tensor& heads, std::size_t layer, Pass& pass) const;
+  ResidualStream after_mlp(const ResidualStream& in, std::size_t layer, Pass& pass) const;
   at::Tensor hidden(const at::Tensor& tokens, Pass& pass) const;
 
   GptWeights weights_;

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/repeated.h"
+#include "backend/recorded_work.h"
 #include "config/config.h"
 #include "data/windows.h"
 #include "formats/token_file.h"
@@ -133,7 +133,7 @@ class Trainer {
   at::Tensor results_;                  // float64 [pending steps, 2]: loss, squared norm
   std::vector<double> learning_rates_;  // of the pending steps
   std::vector<StepResult> read_;        // read from the device already, but not asked for
-  Repeated first_pass_, next_pass_, update_, evaluation_;
+  RecordedWork first_pass_, next_pass_, update_, evaluation_;
 };
 
 }  // namespace inkling

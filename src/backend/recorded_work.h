@@ -10,10 +10,10 @@ namespace inkling {
 
 // Does `work` whenever it is called. Where the backend queues, the second call records it, and later calls only queue
 // the recording again. So the work must read everything that differs between two calls from tensors.
-class Repeated {
+class RecordedWork {
  public:
   // `family` is that of Backend::record.
-  Repeated(const Backend& backend, int family, std::function<void()> work)
+  RecordedWork(const Backend& backend, int family, std::function<void()> work)
       : backend_(backend), family_(family), work_(std::move(work)) {}
 
   // The first call does not record, because what is chosen, loaded or allocated at first use must not happen then.
