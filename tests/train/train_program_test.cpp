@@ -153,7 +153,7 @@ TEST(NewRates, AreToldOfEveryScheduleThatFalls) {
   for (const ScheduleName name : {ScheduleName::cosine, ScheduleName::linear, ScheduleName::wsd}) {
     EXPECT_TRUE(contains(told(name, 2000), "step 2,001 has the learning rate "));
     EXPECT_TRUE(contains(told(name, 2000), "and would have had 6e-05"));
-    EXPECT_TRUE(contains(told(name, 2000), "--set schedule.decay_steps=2000 keeps"));
+    EXPECT_TRUE(contains(told(name, 2000), "schedule.decay_steps: 2000 keeps"));
   }
   EXPECT_EQ(told(ScheduleName::constant, 2000), "");
   EXPECT_EQ(told(ScheduleName::wsd, 1000), "") << "it has not begun to fall";
@@ -367,7 +367,7 @@ TEST_F(TrainProgram, AProfileNamesTheOperationsOfTenSteps) {
 
 TEST_F(TrainProgram, MissingGpuIsSaidInOneSentence) {
   if (fs::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has a GPU";
-  expect_refused(train({"--set", "runtime.device=cuda"}), {"runtime.device is cuda", "cpu or auto"}, 3);
+  expect_refused(train({"--set", "runtime.device=cuda"}), {"the device cuda is asked for", "cpu or auto"}, 3);
   EXPECT_FALSE(fs::exists(folder / "data")) << "a text was prepared for nothing";
 }
 
