@@ -5,6 +5,7 @@ endings that are nearer to each other than that."""
 import json
 import logging
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -139,7 +140,7 @@ def main(bin_folder, work):
     torch.set_num_threads(1)  # the models are small, and a second thread waits for the first
     transformers.logging.set_verbosity_error()
     logging.disable(logging.WARNING)
-    for name, settings in MODELS.items():
+    for name, settings in list(MODELS.items())[:None if os.environ.get("INKLING_NIGHTLY") else 1]:
         check = Check(bin_folder, work, name, settings)
         check.choices_by_lm_eval("questions", questions(300), " ")
         check.choices_by_lm_eval("odd questions", odd_questions(), "")

@@ -71,7 +71,7 @@ constexpr const char* file_name = "inkling_tokenizer.json";
 constexpr const char* older_name = "tokenizer.json";  // which is Hugging Face's name for something else
 constexpr const char* format_name = "inkling-tokenizer";
 constexpr std::int64_t format_version = 1;
-constexpr std::string_view remedy = "prepare the data again, or take the folder from a backup";
+constexpr std::string_view prepare_again = "prepare the data again, or take the folder from a backup";
 
 using Json = nlohmann::ordered_json;
 
@@ -107,7 +107,7 @@ void write_description(const fs::path& folder, const TokenizerDescription& descr
 }
 
 void refuse_tokenizer(const fs::path& path, const std::string& why) {
-  throw Error::input(str(path.string(), ": not a tokenizer of inkling, or a damaged one: ", why, "; ", remedy));
+  throw Error::input(str(path.string(), ": not a tokenizer of inkling, or a damaged one: ", why, "; ", prepare_again));
 }
 
 std::string print_description(const TokenizerDescription& fields) {
@@ -131,7 +131,7 @@ TokenizerDescription read_description(const fs::path& folder) {
                            ": holds no tokenizer (inkling_tokenizer.json is missing): name a folder that ",
                            "inkling-prepare or inkling-train has written"));
   }
-  const JsonFields json(path, std::string(remedy));
+  const JsonFields json(path, std::string(prepare_again));
   if (json.optional_text("format") != format_name) refuse_tokenizer(path, str("\"format\" is not ", format_name));
   const std::int64_t version = json.whole("version", 1);
   if (version != format_version) {
