@@ -130,7 +130,7 @@ void check_against_every_story(const std::string& source, Tally& tally) {
 TEST(GrammarAmbiguity, NoAcceptedGrammarHasTwoDerivationsOfOneText) {
   Tally tally;
   EXPECT_TRUE(rc::check([&] {
-    for (int i = 0; i < 3; ++i) check_against_every_story(random_grammar(), tally);
+    for (int i = 0; i < 15; ++i) check_against_every_story(random_grammar(), tally);
   }));
   std::cout << tally.accepted << " accepted, " << tally.ambiguous << " ambiguous, " << tally.refused_without_need
             << " refused without need\n";
