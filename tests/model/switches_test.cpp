@@ -119,7 +119,9 @@ TEST_P(Switches, EachAloneAgreesWithTheReference) {
 
 TEST_P(Switches, RandomCombinationsAgreeWithTheReference) {
   const bool nightly = std::getenv("INKLING_NIGHTLY") != nullptr;
-  const std::uint64_t count = setting().gpu == oracle::Setting::real ? 200 : nightly ? 60 : 20;  // fibers take their time
+  const std::uint64_t count = setting().gpu == oracle::Setting::real ? 200
+                              : nightly                              ? 60
+                                                                     : 20;  // fibers take their time
   for (std::uint64_t seed = 0; seed < count; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const at::Tensor positions = seed % 3 == 0 ? make_positions(3, 17, seed) : at::Tensor();
