@@ -141,7 +141,7 @@ void append_states(std::vector<OptimizerState>& all, const UpdateRule& rule) {
 
 std::vector<std::unique_ptr<UpdateRule>> update_rules(const OptimizerConfig& config, const ParameterLayout& layout) {
   using Group = ParameterGroup;
-  const auto adamw = [&](std::vector<Group> groups) { return std::make_unique<AdamW>(config, layout, groups); };
+  const auto adamw = [&](const std::vector<Group>& groups) { return std::make_unique<AdamW>(config, layout, groups); };
   std::vector<std::unique_ptr<UpdateRule>> rules;
   switch (config.name) {
     case OptimizerName::adamw:
