@@ -20,8 +20,8 @@ Stream current_stream();
 // As Backend::record.
 std::function<void()> record(int family, const std::function<void()>& work);
 
-// Returns the backend. The tests call it with products and graphs of their own (cuda/products.h, cuda/graphs.h), and
-// with kernels that run on the CPU.
+// Returns the backend. The tests call it with products and graphs of their own (current_stream(), record(),
+// cuda_products.h), and with kernels that run on the CPU.
 Backend backend();
 
 // Its functions, as backend/backend.h describes them.

@@ -29,6 +29,42 @@ void write_all(int descriptor, std::uint64_t offset, std::span<const std::byte> 
   }
 }
 
+void sync_file(const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw_write_error("sync", path, errno);
+  const int code = ::fsync(descriptor) == 0 ? 0 : errno;
+  ::close(descriptor);
+  if (code != 0) throw_write_error("sync", path, code);
+}
+
+// Syncs everything below `folder` and the folder itself, however it was written.
+void sync_tree(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_symlink()) continue;
+    if (entry.is_directory())
+      sync_tree(entry.path());
+    else if (entry.is_regular_file())
+      sync_file(entry.path());
+  }
+  sync_folder(folder);
+}
+
+// Returns errno, or 0 if the folder is there now. A new folder survives a crash only if its parent has been synced.
+int make_folders(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::is_directory(folder, ignored)) return 0;
+  const fs::path parent = folder_of(folder);
+  if (parent == folder) return ENOENT;  // a working folder that has been removed
+  if (const int code = make_folders(parent); code != 0) return code;
+  if (::mkdir(folder.c_str(), 0777) == 0) {
+    sync_folder(parent);
+    return 0;
+  }
+  const int code = errno;
+  if (fs::is_directory(folder, ignored)) return 0;  // another process was faster
+  return code == EEXIST ? ENOTDIR : code;
+}
+
 }  // namespace
 
 OutputFile::OutputFile(const fs::path& path) : path_(path) {
@@ -98,46 +134,6 @@ void sync_folder(const fs::path& folder) {
 }
 
 // Writing a folder: OutputFolder and create_folders of base/files.h.
-
-namespace {
-
-void sync_file(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw_write_error("sync", path, errno);
-  const int code = ::fsync(descriptor) == 0 ? 0 : errno;
-  ::close(descriptor);
-  if (code != 0) throw_write_error("sync", path, code);
-}
-
-// Syncs everything below `folder` and the folder itself, however it was written.
-void sync_tree(const fs::path& folder) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.is_symlink()) continue;
-    if (entry.is_directory())
-      sync_tree(entry.path());
-    else if (entry.is_regular_file())
-      sync_file(entry.path());
-  }
-  sync_folder(folder);
-}
-
-// Returns errno, or 0 if the folder is there now. A new folder survives a crash only if its parent has been synced.
-int make_folders(const fs::path& folder) {
-  std::error_code ignored;
-  if (fs::is_directory(folder, ignored)) return 0;
-  const fs::path parent = folder_of(folder);
-  if (parent == folder) return ENOENT;  // a working folder that has been removed
-  if (const int code = make_folders(parent); code != 0) return code;
-  if (::mkdir(folder.c_str(), 0777) == 0) {
-    sync_folder(parent);
-    return 0;
-  }
-  const int code = errno;
-  if (fs::is_directory(folder, ignored)) return 0;  // another process was faster
-  return code == EEXIST ? ENOTDIR : code;
-}
-
-}  // namespace
 
 OutputFolder::OutputFolder(const fs::path& path) : OutputFolder(path, remove_everything) {}
 

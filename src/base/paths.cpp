@@ -97,8 +97,6 @@ std::filesystem::path installed_share() {
   return {};
 }
 
-namespace fs = std::filesystem;
-
 namespace {
 
 constexpr std::time_t grace_seconds = 60;  // longer than any writer takes from creating to locking

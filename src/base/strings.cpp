@@ -103,28 +103,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-}  // namespace
-
-std::optional<std::string> nearest_name(std::string_view word, std::span<const std::string> known) {
-  std::optional<std::string> nearest;
-  std::size_t nearest_distance = 0;
-  for (const std::string& name : known) {
-    const std::size_t longer = std::max(word.size(), name.size());
-    const std::size_t shorter = std::min(word.size(), name.size());
-    const std::size_t allowed = std::max<std::size_t>(1, longer / 3);
-    if (shorter == 0 || longer - shorter > allowed) continue;
-    const std::size_t distance = edit_distance(word, name);
-    if (distance > allowed || distance == shorter) continue;  // at `shorter` edits nothing of the word is left
-    if (!nearest || distance < nearest_distance) {
-      nearest = name;
-      nearest_distance = distance;
-    }
-  }
-  return nearest;
-}
-
-namespace {
-
 // Appends one code point, or its escape where a terminal would act on it or the quotes would end.
 void append_escaped(std::string& out, char32_t code_point) {
   const bool control = code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
@@ -144,6 +122,24 @@ void append_escaped(std::string& out, char32_t code_point) {
 }
 
 }  // namespace
+
+std::optional<std::string> nearest_name(std::string_view word, std::span<const std::string> known) {
+  std::optional<std::string> nearest;
+  std::size_t nearest_distance = 0;
+  for (const std::string& name : known) {
+    const std::size_t longer = std::max(word.size(), name.size());
+    const std::size_t shorter = std::min(word.size(), name.size());
+    const std::size_t allowed = std::max<std::size_t>(1, longer / 3);
+    if (shorter == 0 || longer - shorter > allowed) continue;
+    const std::size_t distance = edit_distance(word, name);
+    if (distance > allowed || distance == shorter) continue;  // at `shorter` edits nothing of the word is left
+    if (!nearest || distance < nearest_distance) {
+      nearest = name;
+      nearest_distance = distance;
+    }
+  }
+  return nearest;
+}
 
 std::string quote(std::string_view text) {
   std::string out = "\"";

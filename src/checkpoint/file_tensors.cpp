@@ -47,6 +47,25 @@ std::vector<FileTensor> llama_tensors(const GptShape& shape, Family family) {
   return tensors;
 }
 
+std::optional<at::ScalarType> scalar_type(const std::string& dtype) {
+  if (dtype == "F32") return at::kFloat;
+  if (dtype == "F16") return at::kHalf;
+  if (dtype == "BF16") return at::kBFloat16;
+  return std::nullopt;
+}
+
+template <typename Size>
+std::string show_shape(std::span<const Size> shape) {
+  std::vector<std::string> sizes;
+  for (const Size size : shape) sizes.push_back(str(size));
+  return str("[", join(sizes, ", "), "]");
+}
+
+std::string first_of(std::span<const std::string> names) {
+  const std::size_t others = names.size() - 1;
+  return quote(names.front()) + (others == 0 ? "" : str(" (and ", others, others == 1 ? " other)" : " others)"));
+}
+
 }  // namespace
 
 at::Tensor FileTensor::part_of(const at::Tensor& parameter_values) const {
@@ -68,29 +87,6 @@ std::vector<FileTensor> file_tensors(const GptShape& shape, Family family) {
   }
   throw Error::internal("an unknown family");
 }
-
-namespace {
-
-std::optional<at::ScalarType> scalar_type(const std::string& dtype) {
-  if (dtype == "F32") return at::kFloat;
-  if (dtype == "F16") return at::kHalf;
-  if (dtype == "BF16") return at::kBFloat16;
-  return std::nullopt;
-}
-
-template <typename Size>
-std::string show_shape(std::span<const Size> shape) {
-  std::vector<std::string> sizes;
-  for (const Size size : shape) sizes.push_back(str(size));
-  return str("[", join(sizes, ", "), "]");
-}
-
-std::string first_of(std::span<const std::string> names) {
-  const std::size_t others = names.size() - 1;
-  return quote(names.front()) + (others == 0 ? "" : str(" (and ", others, others == 1 ? " other)" : " others)"));
-}
-
-}  // namespace
 
 TensorToWrite tensor_to_write(std::string name, const at::Tensor& values) {
   if (!values.is_contiguous() || values.scalar_type() != at::kFloat) throw Error::internal(str(name, " has gaps"));

@@ -53,7 +53,7 @@ struct Dataset {
 // Makes the token files if they are missing or out of date (saying why on stderr), reuses them otherwise.
 //
 // A document is a text file, a line of .jsonl or a story of a grammar. Where there are several, each is followed by the
-// tokenizer's separator; a single text has none. data/source_plan.h says where training ends and validation begins.
+// tokenizer's separator; a single text has none. data/source_corpus.h says where training ends and validation begins.
 // The folder is data.dir, or data/<name>-<tokenizer>-<hash of the settings> for auto. It appears complete or not at
 // all; a second process that prepares the same waits and reuses.
 //

@@ -61,47 +61,6 @@ bool is_still_there(int descriptor, const fs::path& path) {
   return ::fstat(descriptor, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino;
 }
 
-}  // namespace
-
-FolderLock::FolderLock(const fs::path& folder)
-    : path_(folder_of(folder) / str(".", folder.filename().string(), ".lock")) {
-  while (true) {
-    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) {
-      throw Error::environment(str("cannot write into ", folder_of(folder).string(), ": ", errno_text(errno),
-                                   "; choose another place with data.dir"));
-    }
-    try {
-      held_ = lock_waiting(descriptor_, folder);
-    } catch (const Error&) {
-      ::close(descriptor_);
-      throw;
-    }
-    if (!held_ || is_still_there(descriptor_, path_)) return;
-    ::close(descriptor_);
-  }
-}
-
-FolderLock::~FolderLock() {
-  if (held_) {
-    ::unlink(path_.c_str());
-    ::flock(descriptor_, LOCK_UN);  // closing alone would leave it to a child that a fork has given the descriptor
-  }
-  ::close(descriptor_);
-}
-
-void remove_leftovers(const fs::path& folder) {
-  const std::string prefix = leftover_prefix(folder);
-  std::vector<fs::path> leftovers;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_of(folder), ignored)) {
-    if (entry.path().filename().string().starts_with(prefix)) leftovers.push_back(entry.path());
-  }
-  for (const fs::path& leftover : leftovers) remove_written(leftover);
-}
-
-namespace {
-
 constexpr std::uint64_t tokens_per_read = 1 << 18;
 
 // Calls visit(first, tokens) for the tokens of a shard, piece by piece.
@@ -122,40 +81,6 @@ void add_shard(SplitSummary& split, const TokenShard& shard, const std::string& 
   split.hash = hash_text(split.hash + hash);
   split.ends_at = shard.path().string();
 }
-
-}  // namespace
-
-Manifest check_token_files(const Corpus& corpus, std::uint64_t vocab_size) {
-  std::uint64_t total = 0, done = 0;
-  for (const PlannedFile& planned : corpus.files) total += planned.file.stamp.size;
-  Progress progress("checking tokens", total, "B");
-  Manifest manifest;
-  manifest.vocab_size = vocab_size;
-  manifest.train.layout = manifest.validation.layout = corpus.layout;
-  for (const PlannedFile& planned : corpus.files) {
-    const TokenShard shard(planned.file.path, corpus.layout);
-    Hasher hasher;
-    read_shard(shard, [&](std::uint64_t first, std::span<const Token> tokens) {
-      shard.require_below(vocab_size, first, tokens);
-      hasher.update(std::as_bytes(tokens));
-      progress.update(done += tokens.size() * static_cast<std::uint64_t>(shard.width()));
-    });
-    manifest.sources.emplace_back(planned.file, hasher.hex());
-    add_shard(planned.train_bytes > 0 ? manifest.train : manifest.validation, shard, hasher.hex());
-  }
-  return manifest;
-}
-
-std::string hash_tokens(const std::vector<fs::path>& shards, TokenLayout layout) {
-  Hasher hasher;
-  for (const fs::path& path : shards) {
-    read_shard(TokenShard(path, layout),
-               [&](std::uint64_t, std::span<const Token> tokens) { hasher.update(std::as_bytes(tokens)); });
-  }
-  return hasher.hex();
-}
-
-namespace {
 
 RecordedFile record(const fs::path& folder, const std::string& name) {
   RecordedFile file(examine_file(folder / name), hash_file(folder / name));
@@ -246,6 +171,73 @@ std::string why_not(const fs::path& folder) {
 }
 
 }  // namespace
+
+FolderLock::FolderLock(const fs::path& folder)
+    : path_(folder_of(folder) / str(".", folder.filename().string(), ".lock")) {
+  while (true) {
+    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) {
+      throw Error::environment(str("cannot write into ", folder_of(folder).string(), ": ", errno_text(errno),
+                                   "; choose another place with data.dir"));
+    }
+    try {
+      held_ = lock_waiting(descriptor_, folder);
+    } catch (const Error&) {
+      ::close(descriptor_);
+      throw;
+    }
+    if (!held_ || is_still_there(descriptor_, path_)) return;
+    ::close(descriptor_);
+  }
+}
+
+FolderLock::~FolderLock() {
+  if (held_) {
+    ::unlink(path_.c_str());
+    ::flock(descriptor_, LOCK_UN);  // closing alone would leave it to a child that a fork has given the descriptor
+  }
+  ::close(descriptor_);
+}
+
+void remove_leftovers(const fs::path& folder) {
+  const std::string prefix = leftover_prefix(folder);
+  std::vector<fs::path> leftovers;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_of(folder), ignored)) {
+    if (entry.path().filename().string().starts_with(prefix)) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& leftover : leftovers) remove_written(leftover);
+}
+
+Manifest check_token_files(const Corpus& corpus, std::uint64_t vocab_size) {
+  std::uint64_t total = 0, done = 0;
+  for (const PlannedFile& planned : corpus.files) total += planned.file.stamp.size;
+  Progress progress("checking tokens", total, "B");
+  Manifest manifest;
+  manifest.vocab_size = vocab_size;
+  manifest.train.layout = manifest.validation.layout = corpus.layout;
+  for (const PlannedFile& planned : corpus.files) {
+    const TokenShard shard(planned.file.path, corpus.layout);
+    Hasher hasher;
+    read_shard(shard, [&](std::uint64_t first, std::span<const Token> tokens) {
+      shard.require_below(vocab_size, first, tokens);
+      hasher.update(std::as_bytes(tokens));
+      progress.update(done += tokens.size() * static_cast<std::uint64_t>(shard.width()));
+    });
+    manifest.sources.emplace_back(planned.file, hasher.hex());
+    add_shard(planned.train_bytes > 0 ? manifest.train : manifest.validation, shard, hasher.hex());
+  }
+  return manifest;
+}
+
+std::string hash_tokens(const std::vector<fs::path>& shards, TokenLayout layout) {
+  Hasher hasher;
+  for (const fs::path& path : shards) {
+    read_shard(TokenShard(path, layout),
+               [&](std::uint64_t, std::span<const Token> tokens) { hasher.update(std::as_bytes(tokens)); });
+  }
+  return hasher.hex();
+}
 
 std::vector<RecordedFile> record_written(const fs::path& folder) {
   std::vector<RecordedFile> written;

@@ -10,14 +10,13 @@
 #include "data/grammar_graph.h"
 #include "data/grammar_syntax.h"
 
-// Names in a grammar become indices; then recursion, unused rules and useless weights are refused.
-
 namespace inkling::grammar {
 namespace {
 
 // No grammar that a person writes nests this deep. The limit keeps every recursion over the rules shallow.
 constexpr std::size_t max_nesting = 200;
 
+// Makes indices of the names in a grammar; then refuses recursion, unused rules and useless weights.
 class Resolver {
  public:
   explicit Resolver(UnresolvedSyntax unresolved)

@@ -21,8 +21,8 @@
 // recurse.
 // \{ \} \| \* \# \\ stand for themselves, \n for a new line, \_ for a space that must not be trimmed.
 //
-// Every text must have one derivation only. The check (ambiguity.h) is sound: it never lets an ambiguous grammar pass.
-// It demands that a choice shows in the text before its alternatives join again, so a production that is only
+// Every text must have one derivation only. The check (grammar_graph.h) is sound: it never lets an ambiguous grammar
+// pass. It demands that a choice shows in the text before its alternatives join again, so a production that is only
 // remembered now and seen later is refused too.
 #pragma once
 

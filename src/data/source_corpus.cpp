@@ -140,53 +140,6 @@ void refuse_changed(const SourceFile& file) {
   throw Error::input(str(file.path.string(), " has changed while it was read: run again when nothing writes to it"));
 }
 
-}  // namespace
-
-bool Corpus::has_json() const {
-  return std::any_of(files.begin(), files.end(), [](const PlannedFile& planned) {
-    return planned.file.kind == FileKind::jsonl || planned.file.kind == FileKind::json;
-  });
-}
-
-Corpus examine_corpus(const DataConfig& config) {
-  Corpus corpus;
-  corpus.kind = source_kind(config);
-  corpus.jsonl_field = config.jsonl_field;
-  corpus.separator = config.separator.value_or("");
-  if (corpus.kind == SourceKind::text) examine_text(config, corpus);
-  if (corpus.kind == SourceKind::grammar) examine_grammar(config, corpus);
-  if (corpus.kind == SourceKind::token_files) examine_tokens(config, corpus);
-  return corpus;
-}
-
-void cut_tails(Corpus& corpus) {
-  if (!corpus.cut_sources.empty()) corpus.files = plan_tail(corpus.cut_sources, corpus.val_fraction, corpus.separator);
-}
-
-std::vector<std::string> visit_corpus(const Corpus& corpus, const TextVisitor& visitor, const std::string& label) {
-  const bool stories = corpus.kind == SourceKind::grammar;
-  std::uint64_t total = corpus.stories, done = 0;
-  if (!stories) {
-    for (const PlannedFile& planned : corpus.files) total += planned.file.stamp.size;
-  }
-  Progress progress(label, total, stories ? "stories" : "B");
-  TextVisitor watched = visitor;
-  watched.separator = corpus.separator;
-  watched.advance = [&](std::uint64_t more) {
-    progress.update(done += more);
-    leave_if_stopped();
-  };
-
-  std::vector<std::string> hashes;
-  for (const PlannedFile& planned : corpus.files) {
-    hashes.push_back(stories ? visit_stories(corpus, watched) : visit_file(planned, corpus.jsonl_field, watched));
-    refuse_changed(planned.file);
-  }
-  return hashes;
-}
-
-namespace {
-
 // The cut inside one file whose text has `size` bytes, at byte `target`, given how far it may move to reach a boundary,
 // and where the file's own ends are boundaries too.
 struct FileCut {
@@ -234,6 +187,49 @@ void plan_source(const Source& source, double val_fraction, const std::string& s
 }
 
 }  // namespace
+
+bool Corpus::has_json() const {
+  return std::any_of(files.begin(), files.end(), [](const PlannedFile& planned) {
+    return planned.file.kind == FileKind::jsonl || planned.file.kind == FileKind::json;
+  });
+}
+
+Corpus examine_corpus(const DataConfig& config) {
+  Corpus corpus;
+  corpus.kind = source_kind(config);
+  corpus.jsonl_field = config.jsonl_field;
+  corpus.separator = config.separator.value_or("");
+  if (corpus.kind == SourceKind::text) examine_text(config, corpus);
+  if (corpus.kind == SourceKind::grammar) examine_grammar(config, corpus);
+  if (corpus.kind == SourceKind::token_files) examine_tokens(config, corpus);
+  return corpus;
+}
+
+void cut_tails(Corpus& corpus) {
+  if (!corpus.cut_sources.empty()) corpus.files = plan_tail(corpus.cut_sources, corpus.val_fraction, corpus.separator);
+}
+
+std::vector<std::string> visit_corpus(const Corpus& corpus, const TextVisitor& visitor, const std::string& label) {
+  const bool stories = corpus.kind == SourceKind::grammar;
+  std::uint64_t total = corpus.stories, done = 0;
+  if (!stories) {
+    for (const PlannedFile& planned : corpus.files) total += planned.file.stamp.size;
+  }
+  Progress progress(label, total, stories ? "stories" : "B");
+  TextVisitor watched = visitor;
+  watched.separator = corpus.separator;
+  watched.advance = [&](std::uint64_t more) {
+    progress.update(done += more);
+    leave_if_stopped();
+  };
+
+  std::vector<std::string> hashes;
+  for (const PlannedFile& planned : corpus.files) {
+    hashes.push_back(stories ? visit_stories(corpus, watched) : visit_file(planned, corpus.jsonl_field, watched));
+    refuse_changed(planned.file);
+  }
+  return hashes;
+}
 
 std::vector<PlannedFile> plan_tail(const std::vector<Source>& sources, double val_fraction,
                                    const std::string& separator) {

@@ -106,6 +106,8 @@ class FieldEvents final : public JsonEvents {
   std::string name_, list_;         // of the last field, and of the first that is a list
 };
 
+bool is_json_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
 }  // namespace
 
 std::string read_json_field(std::string_view line, const std::string& field, const Place& place) {
@@ -136,12 +138,6 @@ std::string read_json_element(std::string_view element, const std::string& field
   if (auto text = events.take_string()) return std::move(*text);
   return events.take(place, as_it_is);
 }
-
-namespace {
-
-bool is_json_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-}  // namespace
 
 bool JsonElements::has(std::size_t at) {
   if (at > longest_document) {

@@ -179,6 +179,8 @@ void visit_jsonl_file(FileStream& stream, const PlannedFile& planned, const std:
   }
 }
 
+constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
+
 }  // namespace
 
 std::uint64_t most_text_bytes(const SourceFile& file) {
@@ -263,12 +265,6 @@ void take_part(const PartOfText& part, const std::function<void()>& take,
     throw Error::input(str(part.place.text(), ": ", error.message()));
   }
 }
-
-namespace {
-
-constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
-
-}  // namespace
 
 FileStream::FileStream(const SourceFile& source, std::function<void(std::uint64_t)> advance)
     : advance_(std::move(advance)) {

@@ -91,24 +91,6 @@ std::vector<ChoiceResult> score_endings(const Model& model, const Runtime& runti
   return results;
 }
 
-}  // namespace
-
-ChoiceEvaluation evaluate_choices(const Model& model, const Runtime& runtime, const ChoiceFile& file) {
-  ChoiceEvaluation evaluation{score_endings(model, runtime, file), {}};
-  for (std::size_t rule = 0; rule < choice_rules - (file.has_text ? 0 : 1); ++rule) {
-    std::uint64_t right = 0;
-    for (std::size_t i = 0; i < file.examples.size(); ++i) {
-      ChoiceResult& result = evaluation.results[i];
-      result.chosen.push_back(choose(static_cast<ChoiceRule>(rule), result.endings, file.examples[i]));
-      right += result.chosen.back() == file.examples[i].label ? 1 : 0;
-    }
-    evaluation.accuracies.push_back(accuracy_of(right, file.examples.size()));
-  }
-  return evaluation;
-}
-
-namespace {
-
 // What Python's str.isspace() calls white space, which lm-eval goes by.
 bool is_space(char32_t c) {
   return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
@@ -266,6 +248,20 @@ void number_examples(std::vector<TokenChoice> read, std::size_t block_size, Unus
 }
 
 }  // namespace
+
+ChoiceEvaluation evaluate_choices(const Model& model, const Runtime& runtime, const ChoiceFile& file) {
+  ChoiceEvaluation evaluation{score_endings(model, runtime, file), {}};
+  for (std::size_t rule = 0; rule < choice_rules - (file.has_text ? 0 : 1); ++rule) {
+    std::uint64_t right = 0;
+    for (std::size_t i = 0; i < file.examples.size(); ++i) {
+      ChoiceResult& result = evaluation.results[i];
+      result.chosen.push_back(choose(static_cast<ChoiceRule>(rule), result.endings, file.examples[i]));
+      right += result.chosen.back() == file.examples[i].label ? 1 : 0;
+    }
+    evaluation.accuracies.push_back(accuracy_of(right, file.examples.size()));
+  }
+  return evaluation;
+}
 
 ChoiceFile read_choices(const fs::path& path, const LoadedModel& model, Unusable unusable) {
   const GptShape& shape = model.model->shape();

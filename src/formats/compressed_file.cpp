@@ -1,5 +1,8 @@
+// The one file that sees zlib and zstd.
 #include "formats/compressed_file.h"
 
+#define ZLIB_CONST  // what zlib reads is const
+#include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -7,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <span>
@@ -17,10 +21,9 @@
 #include "base/paths.h"
 #include "base/strings.h"
 
-// What gzip and zstd have in common: members, each beginning with a sign, whose bytes become bytes of text.
-
 namespace inkling {
 
+// What gzip and zstd have in common: members, each beginning with a sign, whose bytes become bytes of text.
 class Decompressor {
  public:
   struct Step {
@@ -38,20 +41,6 @@ class Decompressor {
   // room for text.
   virtual Step step(std::span<const std::byte> compressed, std::span<std::byte> text) = 0;
 };
-
-std::unique_ptr<Decompressor> make_gzip_decompressor();
-std::unique_ptr<Decompressor> make_zstd_decompressor();
-
-}  // namespace inkling
-
-// The one file that sees zlib.
-
-#define ZLIB_CONST  // what it reads is const
-#include <zlib.h>
-
-#include <limits>
-
-namespace inkling {
 
 namespace {
 
@@ -97,18 +86,6 @@ class GzipDecompressor final : public Decompressor {
 
   z_stream stream_{};
 };
-
-}  // namespace
-
-std::unique_ptr<Decompressor> make_gzip_decompressor() { return std::make_unique<GzipDecompressor>(); }
-
-}  // namespace inkling
-
-namespace inkling {
-
-// The one file that sees zstd.
-
-namespace {
 
 // 128 MiB. A frame may ask for gigabytes, which the program zstd gives it only if told so.
 constexpr int largest_window_log = 27;
@@ -159,20 +136,14 @@ class ZstdDecompressor final : public Decompressor {
   std::unique_ptr<ZSTD_DCtx, Free> context_;
 };
 
-}  // namespace
-
-std::unique_ptr<Decompressor> make_zstd_decompressor() { return std::make_unique<ZstdDecompressor>(); }
-
-namespace {
-
 constexpr std::size_t compressed_chunk = std::size_t{256} << 10;
 
 std::unique_ptr<Decompressor> decompressor_for(const fs::path& path) {
   switch (compression_of(path)) {
     case Compression::gzip:
-      return make_gzip_decompressor();
+      return std::make_unique<GzipDecompressor>();
     case Compression::zstd:
-      return make_zstd_decompressor();
+      return std::make_unique<ZstdDecompressor>();
     case Compression::none:
       break;
   }

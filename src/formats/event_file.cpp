@@ -136,6 +136,29 @@ std::string_view first_tag(std::string_view bytes) {
   return bytes.substr(0, length);
 }
 
+static_assert(std::endian::native == std::endian::little);  // numbers are copied as they lie in memory
+
+constexpr std::size_t head_bytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
+
+// What each value of a byte makes of the remainder: the polynomial is 0x1edc6f41, with its bits reversed.
+constexpr std::array<std::uint32_t, 256> make_table() {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
+    std::uint32_t remainder = byte;
+    for (int bit = 0; bit < 8; ++bit) remainder = (remainder >> 1) ^ ((remainder & 1) != 0 ? 0x82f63b78u : 0u);
+    table[byte] = remainder;
+  }
+  return table;
+}
+constexpr std::array<std::uint32_t, 256> table = make_table();
+
+template <typename Number>
+std::string bytes_of(Number number) {
+  std::string bytes(sizeof number, '\0');
+  std::memcpy(bytes.data(), &number, sizeof number);
+  return bytes;
+}
+
 }  // namespace
 
 void SummaryValues::add_number(std::string_view tag, double value) {
@@ -211,33 +234,6 @@ std::uint64_t events_up_to(const InputFile& file, std::int64_t step, std::span<c
   }
   return bytes;
 }
-
-namespace {
-
-static_assert(std::endian::native == std::endian::little);  // numbers are copied as they lie in memory
-
-constexpr std::size_t head_bytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
-
-// What each value of a byte makes of the remainder: the polynomial is 0x1edc6f41, with its bits reversed.
-constexpr std::array<std::uint32_t, 256> make_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
-    std::uint32_t remainder = byte;
-    for (int bit = 0; bit < 8; ++bit) remainder = (remainder >> 1) ^ ((remainder & 1) != 0 ? 0x82f63b78u : 0u);
-    table[byte] = remainder;
-  }
-  return table;
-}
-constexpr std::array<std::uint32_t, 256> table = make_table();
-
-template <typename Number>
-std::string bytes_of(Number number) {
-  std::string bytes(sizeof number, '\0');
-  std::memcpy(bytes.data(), &number, sizeof number);
-  return bytes;
-}
-
-}  // namespace
 
 std::uint32_t crc32c(std::string_view bytes) {
   std::uint32_t remainder = ~0u;

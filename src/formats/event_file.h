@@ -1,4 +1,4 @@
-// TensorBoard's event files: records (formats/record_file.h) that each hold an Event, a message of Protocol Buffers
+// TensorBoard's event files: records (TFRecord, below) that each hold an Event, a message of Protocol Buffers
 // (tensorflow/core/util/event.proto, framework/summary.proto and framework/tensor.proto say its fields). Encoded here
 // is what TensorBoard shows of a run; read again is only what belongs to which step.
 #pragma once

@@ -145,6 +145,31 @@ std::string_view wide_encoding(std::string_view front) {
   return "";
 }
 
+std::array<char, 4> front_of(const InputFile& file) {
+  std::array<char, 4> front{};
+  file.read_some(0, std::as_writable_bytes(std::span(front)));
+  return front;
+}
+
+std::string remedy_for(const fs::path& path) {
+  if (path.extension() == ".pkl" || path.extension() == ".pickle") {
+    return str("if it is nanoGPT's vocabulary, scripts/from-nanogpt ", shell_word(path.string()),
+               " FOLDER writes it as FOLDER/inkling_tokenizer.json, and runs nothing");
+  }
+  if (path.filename().string().starts_with("pytorch_model")) {
+    return "if you trust it, open it in Python with transformers and save it again: "
+           "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER, safe_serialization=True)";
+  }
+  if (path.filename().string().starts_with("consolidated")) {
+    return "if it is a model as its makers have it, take the folder that transformers opens, with config.json and "
+           "model.safetensors";
+  }
+  return str(
+      "if it is a checkpoint of nanoGPT, scripts/from-nanogpt ", shell_word(path.string()),
+      " META.pkl FOLDER writes it as FOLDER/config.json and model.safetensors (META.pkl is the vocabulary beside "
+      "its train.bin; gpt2 in its place is GPT-2's), and runs nothing");
+}
+
 }  // namespace
 
 std::optional<ForeignFile> wide_text(const fs::path& path, std::string_view front) {
@@ -194,35 +219,6 @@ std::optional<ForeignFile> foreign_by_front(const fs::path& path, std::string_vi
   }
   return std::nullopt;
 }
-
-namespace {
-
-std::array<char, 4> front_of(const InputFile& file) {
-  std::array<char, 4> front{};
-  file.read_some(0, std::as_writable_bytes(std::span(front)));
-  return front;
-}
-
-std::string remedy_for(const fs::path& path) {
-  if (path.extension() == ".pkl" || path.extension() == ".pickle") {
-    return str("if it is nanoGPT's vocabulary, scripts/from-nanogpt ", shell_word(path.string()),
-               " FOLDER writes it as FOLDER/inkling_tokenizer.json, and runs nothing");
-  }
-  if (path.filename().string().starts_with("pytorch_model")) {
-    return "if you trust it, open it in Python with transformers and save it again: "
-           "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER, safe_serialization=True)";
-  }
-  if (path.filename().string().starts_with("consolidated")) {
-    return "if it is a model as its makers have it, take the folder that transformers opens, with config.json and "
-           "model.safetensors";
-  }
-  return str(
-      "if it is a checkpoint of nanoGPT, scripts/from-nanogpt ", shell_word(path.string()),
-      " META.pkl FOLDER writes it as FOLDER/config.json and model.safetensors (META.pkl is the vocabulary beside "
-      "its train.bin; gpt2 in its place is GPT-2's), and runs nothing");
-}
-
-}  // namespace
 
 bool is_named_pickle(const fs::path& path) {
   const std::string ending = ending_of(path);

@@ -1,7 +1,5 @@
 #include "formats/json.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -133,6 +131,8 @@ class RuleEvents final : public JsonEvents {
   std::vector<Names> open_;  // names given so far, in each object or list that is open
 };
 
+constexpr std::size_t longest_shown = 60;  // characters of a wrong value in a message
+
 }  // namespace
 
 JsonError::JsonError(std::string why, std::size_t where)
@@ -164,12 +164,6 @@ Json parse_json(std::string_view text) {
   text = with_whole_characters(text, copy);
   return Json::parse(text.begin(), text.end());
 }
-
-namespace {
-
-constexpr std::size_t longest_shown = 60;  // characters of a wrong value in a message
-
-}  // namespace
 
 JsonFields::JsonFields(const std::filesystem::path& path, std::string remedy)
     : JsonFields(path, read_small_file(path), std::move(remedy)) {}

@@ -1,10 +1,9 @@
 // The one reader of JSON that anybody may have written: what is accepted can be read in one way only. It takes time n
-// log n and memory of a few times the text, whatever the text is. JsonFields reads a whole file
-// by it, field by field; what is too large to become values, or has to be read fast, is passed on as events.
+// log n and memory of a few times the text, whatever the text is. JsonFields reads a whole file by it, field by field;
+// what is too large to become values, or has to be read fast, is passed on as events.
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
 #include <cstdint>

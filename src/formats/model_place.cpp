@@ -151,6 +151,25 @@ void refuse_file(const fs::path& file) {
       str(file.string(), " is a file and neither a run's folder nor a checkpoint's or a model's; give one of these"));
 }
 
+// " of 548,105,171 bytes", as the pointer "version …\noid sha256:4d7a…\nsize 548105171\n" says of its file.
+std::string size_behind(std::string_view pointer) {
+  constexpr std::string_view size_field = "\nsize ";
+  const std::size_t at = pointer.find(size_field);
+  if (at == std::string_view::npos) return "";
+  const std::string_view digits = pointer.substr(at + size_field.size());
+  const auto size = whole_number(digits.substr(0, digits.find('\n')));
+  return size ? str(" of ", format_count(static_cast<std::uint64_t>(*size)), " bytes") : "";
+}
+
+// What servers send in place of a file, saved by a program that does not look at their status.
+bool is_refusal(std::string_view text) {
+  constexpr std::string_view answers[] = {"Access to model ",     "Entry not found",
+                                          "Repository not found", "Invalid username or password",
+                                          "404: Not Found",       "Not Found"};
+  return std::any_of(std::begin(answers), std::end(answers),
+                     [&](std::string_view answer) { return text.starts_with(answer); });
+}
+
 }  // namespace
 
 fs::path model_folder(const fs::path& place) {
@@ -205,31 +224,6 @@ void refuse_other_forms(const fs::path& place) {
     }
   }
 }
-
-namespace {
-
-namespace fs = std::filesystem;
-
-// " of 548,105,171 bytes", as the pointer "version …\noid sha256:4d7a…\nsize 548105171\n" says of its file.
-std::string size_behind(std::string_view pointer) {
-  constexpr std::string_view size_field = "\nsize ";
-  const std::size_t at = pointer.find(size_field);
-  if (at == std::string_view::npos) return "";
-  const std::string_view digits = pointer.substr(at + size_field.size());
-  const auto size = whole_number(digits.substr(0, digits.find('\n')));
-  return size ? str(" of ", format_count(static_cast<std::uint64_t>(*size)), " bytes") : "";
-}
-
-// What servers send in place of a file, saved by a program that does not look at their status.
-bool is_refusal(std::string_view text) {
-  constexpr std::string_view answers[] = {"Access to model ",     "Entry not found",
-                                          "Repository not found", "Invalid username or password",
-                                          "404: Not Found",       "Not Found"};
-  return std::any_of(std::begin(answers), std::end(answers),
-                     [&](std::string_view answer) { return text.starts_with(answer); });
-}
-
-}  // namespace
 
 void refuse_stand_in(const fs::path& path, std::string_view beginning) {
   const std::string_view text = beginning.substr(0, 1024);

@@ -105,10 +105,6 @@ template <typename Body>
   for (; begin < end; ++begin) body.template operator()<1>(begin);
 }
 
-}  // namespace
-
-namespace {
-
 using inkling::AttentionHead;
 
 constexpr std::int64_t query_block = 48;  // queries whose probabilities are held at once in the backward pass

@@ -88,14 +88,7 @@ class Muon final : public UpdateRule {
   std::vector<ParameterGroup> groups() const override { return {ParameterGroup::matrix}; }
 
   std::vector<OptimizerState> states() const override {
-    std::vector<OptimizerState> all;
-    for (const Parameter& parameter : layout_.parameters()) {
-      if (parameter.spec.group != ParameterGroup::matrix) continue;
-      const at::Tensor& flat = range_.momentum;
-      all.push_back({"momentum", parameter.spec.name, parameter.spec.shape,
-                     flat.defined() ? parameter.part_of(flat, range().begin) : at::Tensor()});
-    }
-    return all;
+    return list_flat_state("momentum", layout_, groups(), range_.momentum);
   }
 
   std::uint64_t bytes(at::ScalarType compute_dtype) const override {
@@ -143,7 +136,7 @@ class Muon final : public UpdateRule {
   ParameterRange range() const { return layout_.range(ParameterGroup::matrix); }
 
   const OptimizerConfig config_;
-  const ParameterLayout layout_;
+  const ParameterLayout& layout_;
   const Backend* backend_ = nullptr;
   MuonRange range_;
 };

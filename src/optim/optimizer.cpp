@@ -46,9 +46,9 @@ class AdamW final : public UpdateRule {
   std::vector<ParameterGroup> groups() const override { return groups_; }
 
   std::vector<OptimizerState> states() const override {
-    std::vector<OptimizerState> all;
-    add_states(all, "moment1", moment1_);
-    add_states(all, "moment2", moment2_);
+    std::vector<OptimizerState> all = list_flat_state("moment1", layout_, groups_, moment1_);
+    for (OptimizerState& state : list_flat_state("moment2", layout_, groups_, moment2_))
+      all.push_back(std::move(state));
     return all;
   }
 
@@ -95,16 +95,8 @@ class AdamW final : public UpdateRule {
     return flat.slice(0, part.begin - begin, part.end - begin);
   }
 
-  void add_states(std::vector<OptimizerState>& all, const char* name, const at::Tensor& flat) const {
-    for (const Parameter& parameter : layout_.parameters()) {
-      if (std::find(groups_.begin(), groups_.end(), parameter.spec.group) == groups_.end()) continue;
-      all.push_back({name, parameter.spec.name, parameter.spec.shape,
-                     flat.defined() ? parameter.part_of(flat, range().begin) : at::Tensor()});
-    }
-  }
-
   const OptimizerConfig config_;
-  const ParameterLayout layout_;
+  const ParameterLayout& layout_;
   const std::vector<ParameterGroup> groups_;
   ParameterArena* arena_ = nullptr;
   const Backend* backend_ = nullptr;
@@ -138,6 +130,18 @@ void append_states(std::vector<OptimizerState>& all, const UpdateRule& rule) {
 }
 
 }  // namespace
+
+std::vector<OptimizerState> list_flat_state(const std::string& name, const ParameterLayout& layout,
+                                            std::span<const ParameterGroup> groups, const at::Tensor& flat) {
+  const std::int64_t begin = layout.range(groups.front()).begin;
+  std::vector<OptimizerState> all;
+  for (const Parameter& parameter : layout.parameters()) {
+    if (std::find(groups.begin(), groups.end(), parameter.spec.group) == groups.end()) continue;
+    all.push_back({name, parameter.spec.name, parameter.spec.shape,
+                   flat.defined() ? parameter.part_of(flat, begin) : at::Tensor()});
+  }
+  return all;
+}
 
 std::vector<std::unique_ptr<UpdateRule>> update_rules(const OptimizerConfig& config, const ParameterLayout& layout) {
   using Group = ParameterGroup;

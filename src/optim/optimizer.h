@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,13 @@ class UpdateRule {
   virtual void update(const at::Tensor& norm_squared) = 0;
 };
 
+// Lists a state that is kept for every element of these groups, as a rule's states(). flat: its memory from the first
+// group's beginning on, or undefined.
+std::vector<OptimizerState> list_flat_state(const std::string& name, const ParameterLayout& layout,
+                                            std::span<const ParameterGroup> groups, const at::Tensor& flat);
+
 // Returns the rules that make up an optimizer, in the order of the arena: the one place that knows what each consists
-// of.
+// of. The layout must outlive them.
 std::vector<std::unique_ptr<UpdateRule>> update_rules(const OptimizerConfig& config, const ParameterLayout& layout);
 
 // Return what these rules keep and take together.

@@ -187,7 +187,7 @@ class BpeEncoder {
   // has to agree with.
   void merge_word(std::string_view word, std::vector<Token>& tokens) const;
 
-  // Does the same in time n. See the comment in encoder.cpp for why.
+  // Does the same in time n. See the comment in bpe_encoder.cpp for why.
   void encode_word(std::string_view word, std::vector<Token>& tokens) const;
 
  private:

@@ -152,6 +152,26 @@ class Learner {
   std::priority_queue<std::tuple<std::int64_t, Token, Token, std::uint32_t>> queue_;
 };
 
+constexpr std::size_t first_places = 1 << 16;
+// Every word costs something besides its bytes.
+constexpr std::size_t bytes_beside_a_word = 8;
+
+std::uint64_t hash_of(std::string_view word) {
+  constexpr std::uint64_t factor = 0x9e3779b97f4a7c15ULL;
+  std::uint64_t hash = word.size();
+  while (word.size() >= 8) {
+    std::uint64_t block = 0;
+    std::memcpy(&block, word.data(), 8);
+    hash = (hash ^ block) * factor;
+    hash ^= hash >> 29;
+    word.remove_prefix(8);
+  }
+  std::uint64_t block = 0;
+  std::memcpy(&block, word.data(), word.size());
+  hash = (hash ^ block) * factor;
+  return hash ^ hash >> 32;
+}
+
 }  // namespace
 
 BpeTrainer::BpeTrainer(Pattern pattern, std::size_t most_bytes) : pattern_(pattern), words_(most_bytes) {}
@@ -184,30 +204,6 @@ BpeVocabulary BpeTrainer::finish(std::size_t most_tokens, const std::function<vo
   }
   return vocabulary;
 }
-
-namespace {
-
-constexpr std::size_t first_places = 1 << 16;
-// Every word costs something besides its bytes.
-constexpr std::size_t bytes_beside_a_word = 8;
-
-std::uint64_t hash_of(std::string_view word) {
-  constexpr std::uint64_t factor = 0x9e3779b97f4a7c15ULL;
-  std::uint64_t hash = word.size();
-  while (word.size() >= 8) {
-    std::uint64_t block = 0;
-    std::memcpy(&block, word.data(), 8);
-    hash = (hash ^ block) * factor;
-    hash ^= hash >> 29;
-    word.remove_prefix(8);
-  }
-  std::uint64_t block = 0;
-  std::memcpy(&block, word.data(), word.size());
-  hash = (hash ^ block) * factor;
-  return hash ^ hash >> 32;
-}
-
-}  // namespace
 
 WordCounts::WordCounts(std::size_t most_bytes) : most_bytes_(most_bytes), places_(first_places) {}
 

@@ -51,22 +51,6 @@ std::unique_ptr<Tokenizer> open_bpe(const fs::path& folder) {
   }
 }
 
-}  // namespace
-
-bool holds_foreign_tokenizer(const fs::path& folder) {
-  const auto has = [&](const char* name) { return fs::exists(folder / name); };
-  return has("tokenizer.json") || has(sentencepiece_file_name) || (has("vocab.json") && has("merges.txt")) ||
-         (has("encoder.json") && has("vocab.bpe"));
-}
-
-std::unique_ptr<Tokenizer> open_foreign_tokenizer(const fs::path& folder) {
-  const fs::path json = folder / "tokenizer.json";
-  const bool has_model = fs::exists(folder / sentencepiece_file_name);
-  return has_model && !(fs::exists(json) && is_byte_level(json)) ? open_sentencepiece(folder) : open_bpe(folder);
-}
-
-namespace {
-
 class ForeignSentencepiece final : public Tokenizer {
  public:
   ForeignSentencepiece(std::unique_ptr<SentencepieceModel> model, SentencepieceRules rules)
@@ -151,6 +135,18 @@ void check_rules(const SentencepieceModel& model, const SentencepieceRules& rule
 }
 
 }  // namespace
+
+bool holds_foreign_tokenizer(const fs::path& folder) {
+  const auto has = [&](const char* name) { return fs::exists(folder / name); };
+  return has("tokenizer.json") || has(sentencepiece_file_name) || (has("vocab.json") && has("merges.txt")) ||
+         (has("encoder.json") && has("vocab.bpe"));
+}
+
+std::unique_ptr<Tokenizer> open_foreign_tokenizer(const fs::path& folder) {
+  const fs::path json = folder / "tokenizer.json";
+  const bool has_model = fs::exists(folder / sentencepiece_file_name);
+  return has_model && !(fs::exists(json) && is_byte_level(json)) ? open_sentencepiece(folder) : open_bpe(folder);
+}
 
 std::vector<AddedToken> special_tokens(const SentencepieceModel& model, const std::vector<AddedToken>& added) {
   std::vector<AddedToken> special;

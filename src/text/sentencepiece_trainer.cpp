@@ -76,51 +76,6 @@ std::string train_or_refusal(const TokenizerConfig& config, bool with_separator,
   }
 }
 
-}  // namespace
-
-SentencepieceTrainer::SentencepieceTrainer(const TokenizerConfig& config, std::uint64_t sample_bytes)
-    : config_(config), lines_(sample_seed, sample_bytes) {}
-
-void SentencepieceTrainer::add(std::string_view lines) {
-  require_utf8(lines);
-  add_unlearned(lines);
-  while (!lines.empty()) {
-    const std::size_t length = next_line_length(lines);
-    lines_.add(lines.substr(0, length));
-    lines.remove_prefix(length);
-  }
-}
-
-void SentencepieceTrainer::add_unlearned(std::string_view lines) {
-  for (auto at = lines.find(space_sign); at != std::string_view::npos; at = lines.find(space_sign, at + 1)) {
-    ++space_signs_;
-  }
-}
-
-std::unique_ptr<Tokenizer> SentencepieceTrainer::finish(bool with_separator) {
-  if (space_signs_ > 0) {
-    log_warning(str("the text holds U+2581 (\xe2\x96\x81) ", format_count(space_signs_), " times. sentencepiece uses ",
-                    "that sign for the space, so each is spelled as three byte tokens; it returns unchanged"));
-  }
-  std::vector<std::string_view> sentences;
-  lines_.for_each([&](std::string_view line) { append_sentences(line, sentences); });
-  if (sentences.empty()) throw Error::input("there is no text to train a tokenizer on: check data.source");
-
-  const auto answer = run_in_child_process([&] { return train_or_refusal(config_, with_separator, sentences); });
-  if (!answer || answer->empty()) {
-    refuse_training(config_, "it gave up, as it does where a text is very short or the same over and over");
-  }
-  if (answer->front() == refused) refuse_training(config_, answer->substr(1));
-  auto tokenizer = make_sentencepiece_tokenizer(with_rounded_scores(answer->substr(1)));
-  if (tokenizer->vocab_size() < config_.vocab_size) {
-    throw Error::input(str("data.tokenizer.vocab_size: ", config_.vocab_size,
-                           " is more than this text has pieces for; ", "write ", tokenizer->vocab_size(), " or less"));
-  }
-  return tokenizer;
-}
-
-namespace {
-
 // A model that inkling has trained: it keeps pieces inside lines, which are encoded one by one.
 class SentencepieceTokenizer final : public Tokenizer {
  public:
@@ -172,6 +127,47 @@ class SentencepieceTokenizer final : public Tokenizer {
 };
 
 }  // namespace
+
+SentencepieceTrainer::SentencepieceTrainer(const TokenizerConfig& config, std::uint64_t sample_bytes)
+    : config_(config), lines_(sample_seed, sample_bytes) {}
+
+void SentencepieceTrainer::add(std::string_view lines) {
+  require_utf8(lines);
+  add_unlearned(lines);
+  while (!lines.empty()) {
+    const std::size_t length = next_line_length(lines);
+    lines_.add(lines.substr(0, length));
+    lines.remove_prefix(length);
+  }
+}
+
+void SentencepieceTrainer::add_unlearned(std::string_view lines) {
+  for (auto at = lines.find(space_sign); at != std::string_view::npos; at = lines.find(space_sign, at + 1)) {
+    ++space_signs_;
+  }
+}
+
+std::unique_ptr<Tokenizer> SentencepieceTrainer::finish(bool with_separator) {
+  if (space_signs_ > 0) {
+    log_warning(str("the text holds U+2581 (\xe2\x96\x81) ", format_count(space_signs_), " times. sentencepiece uses ",
+                    "that sign for the space, so each is spelled as three byte tokens; it returns unchanged"));
+  }
+  std::vector<std::string_view> sentences;
+  lines_.for_each([&](std::string_view line) { append_sentences(line, sentences); });
+  if (sentences.empty()) throw Error::input("there is no text to train a tokenizer on: check data.source");
+
+  const auto answer = run_in_child_process([&] { return train_or_refusal(config_, with_separator, sentences); });
+  if (!answer || answer->empty()) {
+    refuse_training(config_, "it gave up, as it does where a text is very short or the same over and over");
+  }
+  if (answer->front() == refused) refuse_training(config_, answer->substr(1));
+  auto tokenizer = make_sentencepiece_tokenizer(with_rounded_scores(answer->substr(1)));
+  if (tokenizer->vocab_size() < config_.vocab_size) {
+    throw Error::input(str("data.tokenizer.vocab_size: ", config_.vocab_size,
+                           " is more than this text has pieces for; ", "write ", tokenizer->vocab_size(), " or less"));
+  }
+  return tokenizer;
+}
 
 std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string serialized_model) {
   return std::make_unique<SentencepieceTokenizer>(std::move(serialized_model));

@@ -34,6 +34,26 @@ std::string describe(char32_t code_point) {
   return str(quote(character), " (U+", hexadecimal(code_point, 4, Letters::upper_case), ")");
 }
 
+constexpr const char* file_name = "inkling_tokenizer.json";
+constexpr const char* older_name = "tokenizer.json";  // which is Hugging Face's name for something else
+constexpr const char* format_name = "inkling-tokenizer";
+constexpr std::int64_t format_version = 1;
+constexpr std::string_view prepare_again = "prepare the data again, or take the folder from a backup";
+
+using Json = nlohmann::ordered_json;
+
+Token read_token(const JsonFields& json, std::string_view name) {
+  return static_cast<Token>(json.count(name, ~Token{0}));
+}
+
+// Ascending.
+std::vector<AddedToken> read_added(const JsonFields& json) {
+  std::vector<AddedToken> added;
+  for (const auto& [name, token] : json.counts(largest_token)) added.push_back({static_cast<Token>(token), name});
+  std::sort(added.begin(), added.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
+  return added;
+}
+
 }  // namespace
 
 void require_utf8(std::string_view text) {
@@ -64,30 +84,6 @@ void refuse_characters(std::span<const char32_t> code_points) {
 }
 
 // inkling_tokenizer.json, from text/tokenizer_kind.h.
-
-namespace {
-
-constexpr const char* file_name = "inkling_tokenizer.json";
-constexpr const char* older_name = "tokenizer.json";  // which is Hugging Face's name for something else
-constexpr const char* format_name = "inkling-tokenizer";
-constexpr std::int64_t format_version = 1;
-constexpr std::string_view prepare_again = "prepare the data again, or take the folder from a backup";
-
-using Json = nlohmann::ordered_json;
-
-Token read_token(const JsonFields& json, std::string_view name) {
-  return static_cast<Token>(json.count(name, ~Token{0}));
-}
-
-// Ascending.
-std::vector<AddedToken> read_added(const JsonFields& json) {
-  std::vector<AddedToken> added;
-  for (const auto& [name, token] : json.counts(largest_token)) added.push_back({static_cast<Token>(token), name});
-  std::sort(added.begin(), added.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
-  return added;
-}
-
-}  // namespace
 
 fs::path description_path(const fs::path& folder) {
   return fs::exists(folder / file_name) || !fs::exists(folder / older_name) ? folder / file_name : folder / older_name;

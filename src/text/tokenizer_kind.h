@@ -27,7 +27,7 @@ struct TokenizerDescription {
   // bpe, and sentencepiece models made elsewhere: which of the tokens that stand for no text begins a prompt. The file
   // leaves first_token out where it is the separator, and says null where there is none.
   std::optional<Token> separator_token = {}, first_token = {};
-  // Of sentencepiece models made elsewhere alone (text/foreign_sentencepiece.h).
+  // Of sentencepiece models made elsewhere alone (text/foreign_tokenizer.h).
   std::optional<bool> prefix_space = {};
   std::vector<AddedToken> added_tokens = {};
 };
