@@ -80,6 +80,12 @@ struct CachedLayer {
   at::Tensor arrivals;      // int32 [B, H], zero between calls: where a kernel on a GPU counts its blocks
   // [B, K, C]: the last inputs of the block's convolutions, position p at p % K; undefined where it has none.
   std::array<at::Tensor, 2> conv_inputs = {};
+
+  // Returns a view of the rows [first, first + count).
+  CachedLayer narrow(std::int64_t first, std::int64_t count) const {
+    const auto part = [&](const at::Tensor& all) { return all.defined() ? all.narrow(0, first, count) : all; };
+    return {part(keys), part(values), part(arrivals), {part(conv_inputs[0]), part(conv_inputs[1])}};
+  }
 };
 
 // What decode_block() takes beside the residual stream, which holds the norm that the block begins with.
@@ -161,6 +167,11 @@ struct Backend {
   bool muon_works_in_its_memory = true;
   // The most channels that its norms, and its heads, may have.
   std::int64_t most_channels = INT64_MAX, most_head_channels = INT64_MAX;
+  // Whether mlp(), attention(), of activations in this dtype and with positions or without, and decode_block() compute
+  // this. model/ composes what they decline of LibTorch's operations, which is slower.
+  bool (*activates)(Activation activation) = has_kernels;
+  bool (*attends)(at::ScalarType dtype, const AttentionForm& form, bool has_positions) = nullptr;
+  bool (*decodes)(const AttentionForm& form) = has_kernels;
   // Returns the dtype of what flows between the operations, for weights of this dtype.
   at::ScalarType (*activation_dtype)(at::ScalarType weights) = nullptr;
 
@@ -208,12 +219,9 @@ struct Backend {
 
   // Causal attention of all heads (Vaswani et al. 2017, section 3.2): softmax(q k^T / sqrt(D) + mask) v, dropout on the
   // probabilities. qkv: [B, T, form.packed()], contiguous. What form.pattern or another document hides costs neither
-  // time nor memory where the probabilities are not kept.
+  // time nor memory.
   Attended (*attention)(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout,
                         const at::Tensor& positions) = nullptr;
-  // Whether attention(), with positions or without, keeps its probabilities [B, H, T, T], in float32, for the backward
-  // pass.
-  bool (*keeps_probabilities)(at::ScalarType dtype, const AttentionForm& form, bool has_positions) = nullptr;
   // Returns the gradient of qkv.
   at::Tensor (*attention_backward)(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
                                    const DropoutPlace& dropout, const at::Tensor& positions) = nullptr;

@@ -4,6 +4,7 @@ namespace inkling {
 
 const Backend& cpu_backend() {
   static const Backend backend = {
+      .attends = [](at::ScalarType, const AttentionForm& form, bool) { return has_kernels(form); },
       .activation_dtype = [](at::ScalarType) { return at::kFloat; },
       .embedding = cpu::embedding,
       .embedding_backward = cpu::embedding_backward,
@@ -19,7 +20,6 @@ const Backend& cpu_backend() {
       .norm_heads_backward = cpu::norm_heads_backward,
       .rotate = cpu::rotate,
       .attention = cpu::attention,
-      .keeps_probabilities = [](at::ScalarType, const AttentionForm&, bool) { return false; },
       .attention_backward = cpu::attention_backward,
       .head = cpu::head,
       .head_backward = cpu::head_backward,

@@ -6,16 +6,12 @@
 #include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
-#include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/softmax.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <tuple>
 
 #include "backend/cuda_backend.h"
@@ -32,15 +28,6 @@ at::Tensor concatenate_heads(const at::Tensor& out) {
 // [B, T, H D] -> [B, H, T, D]
 at::Tensor heads_of(const at::Tensor& out, std::int64_t n_head) {
   return out.view({out.size(0), out.size(1), n_head, -1}).transpose(1, 2);
-}
-
-// [B, H, T, D] of each query head's own copy -> the sum over those that share one, [B, n_kv_head, T, D].
-at::Tensor summed_over_groups(const at::Tensor& gradient, const AttentionForm& form) {
-  return form.group() == 1 ? gradient : gradient.unflatten(1, {form.n_kv_head, form.group()}).sum(2);
-}
-
-bool in_one_kernel(const at::Tensor& qkv, const AttentionForm& form, const at::Tensor& positions) {
-  return qkv.is_cuda() && !keeps_probabilities(qkv.scalar_type(), form, positions.defined());
 }
 
 // Whether to take FlashAttention 2 (Dao 2023), whose backward pass can be deterministic, rather than cuDNN's attention,
@@ -136,47 +123,13 @@ at::Tensor windowed_backward(const at::Tensor& dout, const Attended& forward, co
   return at::cat({ordered(dq), ordered(dk), ordered(dv)}, 2).flatten(2);
 }
 
-// Everything else goes by the formula, step by step, in float32; `place` has the numbers for the dropped probabilities.
-at::Tensor dropped(const at::Tensor& x, const DropoutPlace& place) {
-  return place.probability == 0.0 ? x : dropout(x, place);
-}
-
-Attended composed(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& place,
-                  const at::Tensor& positions) {
-  const at::Tensor exact = qkv.to(at::kFloat);
-  const auto [q, shared_k, shared_v] = split_heads(exact, form);
-  const at::Tensor k = for_each_query(shared_k, q), v = for_each_query(shared_v, q);
-  const at::Tensor hidden = hidden_keys(q.size(2), form.pattern, q.options(), positions);
-  const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)).div(std::sqrt(static_cast<double>(q.size(3))));
-  const at::Tensor probabilities = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<float>::infinity()), -1);
-  const at::Tensor out = at::matmul(dropped(probabilities, place), v);
-  return {.out = concatenate_heads(out).to(qkv.scalar_type()), .saved = {qkv, probabilities}};
-}
-
-at::Tensor composed_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
-                             const DropoutPlace& place) {
-  const at::Tensor exact = forward.saved[0].to(at::kFloat), &probabilities = forward.saved[1];
-  const auto [q, shared_k, shared_v] = split_heads(exact, form);
-  const at::Tensor k = for_each_query(shared_k, q), v = for_each_query(shared_v, q);
-  const at::Tensor upstream = heads_of(dout.to(at::kFloat), form.n_head);
-  const at::Tensor dprobabilities = dropped(at::matmul(upstream, v.transpose(-2, -1)), place);
-  const at::Tensor dscores = at::_softmax_backward_data(dprobabilities, probabilities, -1, at::kFloat)
-                                 .div(std::sqrt(static_cast<double>(q.size(3))));
-  const at::Tensor dqkv = at::empty_like(forward.saved[0]);
-  const Heads gradients = split_heads(dqkv, form);
-  gradients.queries.copy_(at::matmul(dscores, k));
-  gradients.keys.copy_(summed_over_groups(at::matmul(dscores.transpose(-2, -1), q), form));
-  const at::Tensor dv = at::matmul(dropped(probabilities, place).transpose(-2, -1), upstream);
-  gradients.values.copy_(summed_over_groups(dv, form));
-  return dqkv;
-}
-
 }  // namespace
 
 // FlashAttention and cuDNN take bfloat16 and these sizes of heads, and no mask of documents. A recorded step could give
 // FlashAttention their lengths, filled up to a fixed number with empty ones; that has not been tried.
-bool keeps_probabilities(at::ScalarType dtype, const AttentionForm& form, bool has_positions) {
-  return has_positions || dtype != at::kBFloat16 || form.head_size % 8 != 0 || form.head_size > 128;
+bool attends(at::ScalarType dtype, const AttentionForm& form, bool has_positions) {
+  return has_kernels(form) && !has_positions && dtype == at::kBFloat16 && form.head_size % 8 == 0 &&
+         form.head_size <= 128;
 }
 
 bool cudnn_attends(std::int64_t time, double dropout) {
@@ -196,14 +149,12 @@ at::Tensor rotate(const at::Tensor& qkv, const AttentionForm& form, const Rotati
 }
 
 Attended attention(const at::Tensor& qkv, const AttentionForm& form, const DropoutPlace& dropout,
-                   const at::Tensor& positions) {
-  if (!in_one_kernel(qkv, form, positions)) return composed(qkv, form, dropout, positions);
+                   const at::Tensor& /*positions*/) {
   return form.pattern.is_full() ? one_kernel(qkv, form, dropout.probability) : windowed(qkv, form, dropout.probability);
 }
 
 at::Tensor attention_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
-                              const DropoutPlace& dropout, const at::Tensor& positions) {
-  if (!in_one_kernel(forward.saved[0], form, positions)) return composed_backward(dout, forward, form, dropout);
+                              const DropoutPlace& dropout, const at::Tensor& /*positions*/) {
   return form.pattern.is_full() ? one_kernel_backward(dout, forward, form, dropout.probability)
                                 : windowed_backward(dout, forward, form, dropout.probability);
 }

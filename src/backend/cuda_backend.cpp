@@ -10,6 +10,7 @@ Backend backend() {
           .repeats_dropout = false,  // FlashAttention draws its own numbers
           .most_channels = longest_norm,
           .most_head_channels = largest_cached_head,
+          .attends = attends,
           .activation_dtype = [](at::ScalarType weights) { return weights; },
           .embedding = embedding,
           .embedding_backward = embedding_backward,
@@ -25,7 +26,6 @@ Backend backend() {
           .norm_heads_backward = norm_heads_backward,
           .rotate = rotate,
           .attention = attention,
-          .keeps_probabilities = keeps_probabilities,
           .attention_backward = attention_backward,
           .head = head,
           .head_backward = head_backward,

@@ -23,6 +23,19 @@ constexpr bool is_gated(Activation activation) {
   }
   return false;
 }
+// Whether the loops of kernels/activation compute it.
+constexpr bool has_kernels(Activation activation) {
+  switch (activation) {
+    case Activation::gelu_tanh:
+    case Activation::gelu:
+    case Activation::relu:
+    case Activation::relu_squared:
+    case Activation::swiglu:
+    case Activation::geglu:
+      return true;
+  }
+  return false;
+}
 // Channels in front of an activation that gives `inner`.
 constexpr std::int64_t widened(Activation activation, std::int64_t inner) {
   return is_gated(activation) ? 2 * inner : inner;
@@ -85,6 +98,8 @@ struct AttentionForm {
   constexpr std::int64_t keys() const { return n_kv_head * head_size; }  // channels of all keys, or of all values
   constexpr std::int64_t packed() const { return queries() + 2 * keys(); }
 };
+// Whether the loops of kernels/attention and kernels/attend_cached compute it.
+constexpr bool has_kernels(const AttentionForm& /*form*/) { return true; }
 
 // One AdamW step; bias_correction1 = 1 - beta1^t, bias_correction2 = 1 - beta2^t. The gradient is scaled by clip first.
 struct AdamWSettings {

@@ -1,12 +1,14 @@
 #include "model/gpt.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
 
 #include "backend/heads.h"
+#include "model/composed_parts.h"
 #include "model/operations.h"
 
 namespace inkling {
@@ -40,7 +42,8 @@ ResidualStream Gpt::block(const ResidualStream& in, std::size_t layer, Pass& pas
   const AttentionForm form = shape().attention(layer);
   const at::Tensor seen = conv(in.normed, weights_.blocks[layer].conv_1, pass);
   const at::Tensor qkv = queries_keys_values(seen, weights_.blocks[layer], form, pass);
-  return after_mlp(after_attention(in.x, attention(qkv, form, pass), layer, pass), layer, pass);
+  const ResidualStream middle = after_attention(in.x, attention(qkv, form, pass), layer, pass);
+  return after_mlp(middle.x, conv(middle.normed, weights_.blocks[layer].conv_2, pass), layer, pass);
 }
 
 ResidualStream Gpt::after_attention(const at::Tensor& x, const at::Tensor& heads, std::size_t layer, Pass& pass) const {
@@ -49,10 +52,9 @@ ResidualStream Gpt::after_attention(const at::Tensor& x, const at::Tensor& heads
   return add_norm(x, attended, block.ln_2, pass);
 }
 
-ResidualStream Gpt::after_mlp(const ResidualStream& in, std::size_t layer, Pass& pass) const {
-  const BlockWeights& block = weights_.blocks[layer];
-  const at::Tensor fed = dropout(mlp(conv(in.normed, block.conv_2, pass), block.mlp, pass), pass);
-  return add_norm(in.x, fed, weights_.norm_behind(layer), pass);
+ResidualStream Gpt::after_mlp(const at::Tensor& x, const at::Tensor& seen, std::size_t layer, Pass& pass) const {
+  const at::Tensor fed = dropout(mlp(seen, weights_.blocks[layer].mlp, pass), pass);
+  return add_norm(x, fed, weights_.norm_behind(layer), pass);
 }
 
 ResidualStream Gpt::embed(const at::Tensor& tokens, Pass& pass) const {
@@ -100,7 +102,7 @@ void Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueC
     fill(cached, form.pattern, split_heads(qkv, form), lengths);
     stream = after_attention(stream.x, attention(qkv, form, pass), layer, pass);
     fill(cached.conv_inputs[1], stream.normed, lengths);
-    stream = after_mlp(stream, layer, pass);
+    stream = after_mlp(stream.x, conv(stream.normed, weights_.blocks[layer].conv_2, pass), layer, pass);
   }
   cache.lengths.copy_(lengths);
 }
@@ -112,6 +114,10 @@ at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
   ResidualStream stream = {x, backend().norm(x, {}, weights_.blocks.front().ln_1).out};
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
     RECORD_FUNCTION("decode_block", std::vector<c10::IValue>());
+    if (!backend().decodes(shape().attention(layer)) || !backend().activates(shape().activation)) {
+      stream = decode_composed(stream, layer, cache, turned);
+      continue;
+    }
     stream = backend().decode_block(stream, {.weights = weights_.blocks[layer],
                                              .next_norm = weights_.norm_behind(layer),
                                              .form = shape().attention(layer),
@@ -122,6 +128,30 @@ at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
   cache.lengths.add_(1);
   RECORD_FUNCTION("decode_logits", std::vector<c10::IValue>());
   return capped(backend().decode_logits(stream.normed.squeeze(1), weights_.head));
+}
+
+// What decode_block() does, text by text: LibTorch's products do not promise a row the same bits whatever others there
+// are.
+ResidualStream Gpt::decode_composed(const ResidualStream& in, std::size_t layer, const KeyValueCache& cache,
+                                    const Rotation& rotation) const {
+  const BlockWeights& block = weights_.blocks[layer];
+  const AttentionForm form = shape().attention(layer);
+  Tensors x, normed;
+  for (std::int64_t text = 0; text < cache.rows(); ++text) {
+    const auto own = [text](const at::Tensor& all) { return all.defined() ? all.narrow(0, text, 1) : all; };
+    const CachedLayer cached = cache.layers[layer].narrow(text, 1);
+    const at::Tensor length = own(cache.lengths);
+    Pass pass{.backend = backend(), .rotation = {own(rotation.cosines), own(rotation.sines)}};
+    const at::Tensor seen = cached_convolve(own(in.normed), block.conv_1.value, cached.conv_inputs[0], length);
+    const Heads heads = split_heads(queries_keys_values(seen, block, form, pass), form);
+    const at::Tensor attended = cached_attention(heads, form, cached, length);
+    const ResidualStream middle = after_attention(own(in.x), attended, layer, pass);
+    const at::Tensor fed = cached_convolve(middle.normed, block.conv_2.value, cached.conv_inputs[1], length);
+    const ResidualStream out = after_mlp(middle.x, fed, layer, pass);
+    x.push_back(out.x);
+    normed.push_back(out.normed);
+  }
+  return {at::cat(x), at::cat(normed)};
 }
 
 TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backend, std::int64_t rows,
@@ -135,7 +165,7 @@ TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backen
                                   kept_by_attention(shape) + kept_by_mlp(shape, recompute),
                               element);
   std::uint64_t at_work = bytes(std::max(held_by_mlp(shape), held_by_attention(shape)), element);
-  if (backend.keeps_probabilities(dtype, heads, has_positions)) {
+  if (!backend.attends(dtype, heads, has_positions)) {  // it is composed, and keeps its probabilities
     const std::uint64_t scores = bytes(shape.block_size * heads.n_head, sizeof(float));
     block += scores;
     at_work += 3 * scores;

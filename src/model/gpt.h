@@ -25,7 +25,9 @@ class Gpt final : public Model {
   ResidualStream embed(const at::Tensor& tokens, Pass& pass) const;
   ResidualStream block(const ResidualStream& in, std::size_t layer, Pass& pass) const;
   ResidualStream after_attention(const at::Tensor& x, const at::Tensor& heads, std::size_t layer, Pass& pass) const;
-  ResidualStream after_mlp(const ResidualStream& in, std::size_t layer, Pass& pass) const;
+  ResidualStream after_mlp(const at::Tensor& x, const at::Tensor& seen, std::size_t layer, Pass& pass) const;
+  ResidualStream decode_composed(const ResidualStream& in, std::size_t layer, const KeyValueCache& cache,
+                                 const Rotation& rotation) const;
   at::Tensor hidden(const at::Tensor& tokens, Pass& pass) const;
 
   GptWeights weights_;

@@ -76,6 +76,18 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
                     bytes(shape.vocab_size, sizeof(float))};  // log-softmax, gradient, tanh
 }
 
+// Names the parts that the backend declines.
+void log_composed_parts(const GptShape& shape, const Runtime& runtime, const Backend& backend) {
+  std::vector<std::string> parts;
+  const AttentionForm form = shape.attention();
+  if (!backend.attends(backend.activation_dtype(runtime.dtype), form, false)) parts.emplace_back("attention");
+  if (!backend.activates(shape.activation)) parts.push_back(str("the activation ", word_of(shape.activation)));
+  if (!backend.decodes(form) || !backend.activates(shape.activation)) parts.emplace_back("one more token");
+  if (parts.empty()) return;
+  log_info(str("runtime.kernels: there is no fused kernel here for this model's ", join(parts, ", "),
+               ": LibTorch's operations take its place, which is slower"));
+}
+
 }  // namespace
 
 std::uint64_t bytes_of(std::int64_t rows, std::int64_t elements, std::uint64_t size) {
@@ -94,7 +106,10 @@ Runtime runtime_for(const GptShape& shape, const Runtime& runtime) {
   if (is_reference(runtime)) return runtime;
   const Backend& backend = choose_backend(runtime);
   const std::int64_t head_size = shape.attention().head_size;
-  if (shape.n_embd <= backend.most_channels && head_size <= backend.most_head_channels) return runtime;
+  if (shape.n_embd <= backend.most_channels && head_size <= backend.most_head_channels) {
+    log_composed_parts(shape, runtime, backend);
+    return runtime;
+  }
   log_info(str("runtime.kernels: reference, because the fused kernels of a GPU take at most ", backend.most_channels,
                " channels and heads of ", backend.most_head_channels, ", and the model has ", shape.n_embd, " and ",
                head_size));
@@ -175,13 +190,7 @@ void KeyValueCache::copy_from(const KeyValueCache& other) {
 KeyValueCache KeyValueCache::narrow(std::int64_t first, std::int64_t count) const {
   if (count == rows()) return *this;
   KeyValueCache view;
-  const auto part = [&](const at::Tensor& all) { return all.defined() ? all.narrow(0, first, count) : all; };
-  for (const CachedLayer& layer : layers) {
-    view.layers.push_back({part(layer.keys),
-                           part(layer.values),
-                           part(layer.arrivals),
-                           {part(layer.conv_inputs[0]), part(layer.conv_inputs[1])}});
-  }
+  for (const CachedLayer& layer : layers) view.layers.push_back(layer.narrow(first, count));
   view.lengths = lengths.narrow(0, first, count);
   return view;
 }

@@ -3,13 +3,18 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <utility>
 #include <vector>
+
+#include "backend/heads.h"
+#include "model/composed_parts.h"
 
 namespace inkling {
 
@@ -324,11 +329,29 @@ at::Tensor queries_keys_values(const at::Tensor& x, const BlockWeights& block, c
 
 at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass) {
   RECORD_FUNCTION("mlp", std::vector<c10::IValue>());
+  if (!pass.backend.activates(weights.activation)) {
+    return linear(activate(linear(x, weights.c_fc, pass), weights.activation), weights.c_proj, pass);
+  }
   return FusedMlp::apply(x, With<MlpWeights>{pass.backend, weights}, pass.training.recompute == Recompute::gelu);
 }
 
+namespace {
+
+// The formula step by step under autograd, in float32.
+at::Tensor composed_attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass) {
+  const auto [q, shared_keys, shared_values] = split_heads(qkv.to(at::kFloat), form);
+  const at::Tensor k = for_each_query(shared_keys, q), v = for_each_query(shared_values, q);
+  const at::Tensor probabilities = at::softmax(visible_scores(q, k, form, pass.training.positions), -1);
+  return concatenate(at::matmul(dropout(probabilities, pass), v)).to(qkv.scalar_type());
+}
+
+}  // namespace
+
 at::Tensor attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass) {
   RECORD_FUNCTION("attention", std::vector<c10::IValue>());
+  if (!pass.backend.attends(qkv.scalar_type(), form, pass.training.positions.defined())) {
+    return composed_attention(qkv, form, pass);
+  }
   return FusedAttention::apply(qkv, AttentionState{pass.backend, form, pass.next_dropout(), pass.training.positions});
 }
 

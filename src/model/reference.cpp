@@ -8,16 +8,12 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/pow.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
-#include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
-#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -31,6 +27,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "model/attention_steps.h"
+#include "model/composed_parts.h"
 #include "model/model.h"
 #include "model/operations.h"
 
@@ -67,39 +64,6 @@ at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const at::Ten
   return y;
 }
 
-// The same for one new position per row, which goes into the ring of the last inputs. x: [B, 1, C]
-at::Tensor cached_convolve(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ring,
-                           const at::Tensor& lengths) {
-  const std::int64_t width = weight.size(0);
-  const at::Tensor held = held_positions(lengths + 1, {.window = width}, width);  // [B, K]
-  const at::Tensor age = lengths.unsqueeze(1) - held;
-  ring.copy_(at::where(age.eq(0).unsqueeze(2), x, ring));
-  const at::Tensor products = weight.index_select(0, age.flatten().clamp_max(width - 1)).view(ring.sizes()) * ring;
-  return x + products.masked_fill(held.lt(0).unsqueeze(2), 0).sum(1, true);
-}
-
-at::Tensor activate(const at::Tensor& x, Activation activation) {
-  const auto gated = [&](auto of_gate) {
-    const Tensors halves = x.chunk(2, -1);  // gates, and values
-    return of_gate(halves[0]) * halves[1];
-  };
-  switch (activation) {
-    case Activation::gelu_tanh:
-      return at::gelu(x, "tanh");
-    case Activation::gelu:
-      return at::gelu(x);
-    case Activation::relu:
-      return at::relu(x);
-    case Activation::relu_squared:
-      return at::relu(x).square();
-    case Activation::swiglu:
-      return gated([](const at::Tensor& gate) { return at::silu(gate); });
-    case Activation::geglu:
-      return gated([](const at::Tensor& gate) { return at::gelu(gate); });
-  }
-  throw Error::internal("an unknown activation");
-}
-
 // mix64() of base/random.h, in place. int64 multiplies as uint64 does; the sign that its right shift copies is masked.
 at::Tensor mixed(const at::Tensor& x) {
   for (const auto& [shift, factor] : {std::pair(30, 0xbf58476d1ce4e5b9), {27, 0x94d049bb133111eb}, {31, 1UL}}) {
@@ -133,56 +97,32 @@ at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, const Gp
   return at::cat({first * cosines - second * sines, second * cosines + first * sines}, 3).to(heads.scalar_type());
 }
 
-at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }  // [B,H,T,D] -> [B,T,HD]
-
-// q k^T / sqrt(D), and -infinity where a token may not look: [B, H, T, T], queries by keys.
-at::Tensor visible_scores(const at::Tensor& q, const at::Tensor& k, const AttentionPattern& pattern,
-                          const at::Tensor& positions) {
-  const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
-  return scores.masked_fill(hidden_keys(q.size(2), pattern, q.options(), positions), -infinity);
-}
-
 // Each token asks (query) all of its document up to itself (keys) and takes a weighted mean of what they say (values).
-at::Tensor causal_attention(const Heads& heads, const AttentionPattern& pattern, Pass& pass) {
+at::Tensor causal_attention(const Heads& heads, const AttentionForm& form, Pass& pass) {
   const at::Tensor &q = heads.queries, k = for_each_query(heads.keys, q), v = for_each_query(heads.values, q);
   const at::Tensor& positions = pass.training.positions;
-  if (pass.training.dropout == 0.0 && pattern.is_full() && !positions.defined()) {
+  if (pass.training.dropout == 0.0 && form.pattern.is_full() && !positions.defined()) {
     return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
   }
-  const at::Tensor probabilities = at::softmax(visible_scores(q, k, pattern, positions), -1);
+  const at::Tensor probabilities = at::softmax(visible_scores(q, k, form, positions), -1);
   return concatenate(at::matmul(drop(probabilities, pass), v));
 }
 
 // The same step by step, one head after the other, so that a long text needs the memory of one head's scores.
-at::Tensor watched_attention(const Heads& heads, const AttentionPattern& pattern,
+at::Tensor watched_attention(const Heads& heads, const AttentionForm& form,
                              const std::function<void(std::int64_t head, const AttentionSteps& steps)>& watch) {
-  const std::int64_t n_head = heads.queries.size(1), group = n_head / heads.keys.size(1);
   Tensors sums;
-  for (std::int64_t head = 0; head < n_head; ++head) {
+  for (std::int64_t head = 0; head < form.n_head; ++head) {
     AttentionSteps steps = {.queries = heads.queries.narrow(1, head, 1),
-                            .keys = heads.keys.narrow(1, head / group, 1),
-                            .values = heads.values.narrow(1, head / group, 1)};
-    steps.scores = visible_scores(steps.queries, steps.keys, pattern, {});
+                            .keys = heads.keys.narrow(1, head / form.group(), 1),
+                            .values = heads.values.narrow(1, head / form.group(), 1)};
+    steps.scores = visible_scores(steps.queries, steps.keys, form, {});
     steps.weights = at::softmax(steps.scores, -1);
     steps.sums = at::matmul(steps.weights, steps.values);
     sums.push_back(steps.sums);
     watch(head, steps);
   }
   return concatenate(at::cat(sums, 1));
-}
-
-// One new position per row: its key and value go into the cache, and it attends to what it sees of the row.
-at::Tensor cached_attention(const Heads& heads, const AttentionPattern& pattern, const CachedLayer& cache,
-                            const at::Tensor& lengths) {
-  const auto& [q, k, v] = heads;
-  const at::Tensor position = lengths.view({-1, 1, 1, 1});
-  const at::Tensor held = held_positions(lengths + 1, pattern, cache.keys.size(2)).unsqueeze(1).unsqueeze(1);
-  const at::Tensor slot = held.eq(position).transpose(2, 3);  // [B, 1, capacity, 1]
-  cache.keys.copy_(at::where(slot, k, cache.keys));
-  cache.values.copy_(at::where(slot, v, cache.values));
-  const at::Tensor visible = held.ge(0).logical_and((position - held).remainder(pattern.dilation).eq(0));
-  return concatenate(
-      at::scaled_dot_product_attention(q, for_each_query(cache.keys, q), for_each_query(cache.values, q), visible));
 }
 
 // Returns x table^T [rows, V], in bfloat16 with further columns of -infinity, which softmax turns into 0: products are
@@ -233,7 +173,7 @@ class Reference final : public Model {
     Pass pass{backend()};
     Mixing watched = causal();
     watched.attend = [&](const Heads& heads, std::size_t layer, Pass&) {
-      return watched_attention(heads, pattern_of(layer), [&](std::int64_t head, const AttentionSteps& steps) {
+      return watched_attention(heads, form_of(layer), [&](std::int64_t head, const AttentionSteps& steps) {
         watch(static_cast<std::int64_t>(layer), head, steps);
       });
     };
@@ -244,9 +184,9 @@ class Reference final : public Model {
     Pass pass{backend()};
     Mixing filling;
     filling.attend = [&](const Heads& heads, std::size_t layer, Pass& own) {
-      const AttentionPattern pattern = pattern_of(layer);
-      fill(cache.layers[layer], pattern, heads, lengths);
-      return causal_attention(heads, pattern, own);
+      const AttentionForm form = form_of(layer);
+      fill(cache.layers[layer], form.pattern, heads, lengths);
+      return causal_attention(heads, form, own);
     };
     filling.convolve = [&](const at::Tensor& x, std::size_t layer, std::size_t number, Pass&) {
       fill(cache.layers[layer].conv_inputs[number], x, lengths);
@@ -260,7 +200,7 @@ class Reference final : public Model {
     Pass pass{backend()};
     Mixing cached;
     cached.attend = [&](const Heads& heads, std::size_t layer, Pass&) {
-      return cached_attention(heads, pattern_of(layer), cache.layers[layer], cache.lengths);
+      return cached_attention(heads, form_of(layer), cache.layers[layer], cache.lengths);
     };
     cached.convolve = [&](const at::Tensor& x, std::size_t layer, std::size_t number, Pass&) {
       return cached_convolve(x, conv_of(layer, number), cache.layers[layer].conv_inputs[number], cache.lengths);
@@ -276,7 +216,7 @@ class Reference final : public Model {
  private:
   static at::Tensor columns(const at::Tensor& tokens) { return at::arange(tokens.size(1), tokens.options()); }
 
-  AttentionPattern pattern_of(std::size_t layer) const { return shape().attention(layer).pattern; }
+  AttentionForm form_of(std::size_t layer) const { return shape().attention(layer); }
 
   at::Tensor conv_of(std::size_t layer, std::size_t number) const {
     const BlockWeights& block = weights_.blocks[layer];
@@ -285,7 +225,7 @@ class Reference final : public Model {
 
   Mixing causal() const {
     return {.attend = [this](const Heads& heads, std::size_t layer,
-                             Pass& pass) { return causal_attention(heads, pattern_of(layer), pass); },
+                             Pass& pass) { return causal_attention(heads, form_of(layer), pass); },
             .convolve = [this](const at::Tensor& x, std::size_t layer, std::size_t number,
                                Pass& pass) { return convolve(x, conv_of(layer, number), pass.training.positions); }};
   }

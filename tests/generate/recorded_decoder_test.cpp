@@ -60,7 +60,7 @@ class RecordedDecoderTest : public testing::TestWithParam<const char*> {
   }
 
   Runtime runtime_ = test_runtime();
-  std::optional<oracle::EmulatedGpu> gpu_;
+  std::optional<oracle::OtherBackend> gpu_;
 };
 
 TEST_P(RecordedDecoderTest, DrawsWhatIsDrawnOnTheCpu) {
@@ -127,7 +127,7 @@ std::function<void()> counted(int, const std::function<void()>& work) {
 TEST(RecordedDecoder, IsOneStepAheadAndTakesNoneTwice) {
   Backend backend = oracle::emulated_backend();
   backend.record = counted;
-  const oracle::EmulatedGpu gpu(backend);
+  const oracle::OtherBackend gpu(backend);
   const LoadedModel model = make_loaded_model(make_char_tokenizer(false), 16);
   GenerationSettings settings = settings_with({.temperature = 1});
   settings.count = 1;

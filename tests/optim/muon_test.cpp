@@ -67,7 +67,7 @@ class MuonForm : public testing::TestWithParam<MuonCase> {
   }
 
  private:
-  std::optional<oracle::EmulatedGpu> gpu_;
+  std::optional<oracle::OtherBackend> gpu_;
 };
 
 void make_step(Optimizer& optimizer, ParameterArena& arena, std::uint64_t number, double scale = 1.0) {

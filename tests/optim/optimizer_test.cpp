@@ -107,7 +107,7 @@ class AdamWForm : public testing::TestWithParam<Form> {
   ParameterArena make_arena() const { return test::make_arena(device()); }
 
  private:
-  std::optional<oracle::EmulatedGpu> gpu_;
+  std::optional<oracle::OtherBackend> gpu_;
 };
 
 std::string name_of(const testing::TestParamInfo<Form>& form) { return form.param.name; }

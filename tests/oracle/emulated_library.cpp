@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/matmul.h>
 
+#include "backend/cpu_backend.h"
 #include "backend/cuda_backend.h"
 #include "backend/cuda_products.h"
 #include "base/error.h"
@@ -62,9 +63,24 @@ std::function<void()> record(int, const std::function<void()>& work) { return wo
 
 }  // namespace cuda
 
+const Backend& oracle::declining_backend() {
+  static const Backend backend = [] {
+    Backend declining = cpu_backend();
+    declining.activates = [](Activation) { return false; };
+    declining.attends = [](at::ScalarType, const AttentionForm&, bool) { return false; };
+    declining.decodes = [](const AttentionForm&) { return false; };
+    return declining;
+  }();
+  return backend;
+}
+
 const Backend& oracle::emulated_backend(bool with_epilogues) {
   has_epilogues = with_epilogues;
-  static const Backend backend = cuda::backend();
+  static const Backend backend = [] {
+    Backend emulated = cuda::backend();
+    emulated.attends = [](at::ScalarType, const AttentionForm&, bool) { return false; };  // FlashAttention wants a GPU
+    return emulated;
+  }();
   return backend;
 }
 

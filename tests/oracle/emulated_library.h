@@ -11,14 +11,16 @@ namespace inkling::oracle {
 // all emulated backends until the next call.
 const Backend& emulated_backend(bool with_epilogues = true);
 
-// While it lives, choose_backend() means the GPU's, on tensors of the CPU.
-class EmulatedGpu {
+// The CPU's, but it declines every part that it may decline.
+const Backend& declining_backend();
+
+// While it lives, choose_backend() means another one, by default the emulated GPU's, on tensors of the CPU.
+class OtherBackend {
  public:
-  explicit EmulatedGpu(bool with_epilogues = true) { emulate_cuda_library(&emulated_backend(with_epilogues)); }
-  explicit EmulatedGpu(const Backend& backend) { emulate_cuda_library(&backend); }
-  ~EmulatedGpu() { emulate_cuda_library(nullptr); }
-  EmulatedGpu(const EmulatedGpu&) = delete;
-  EmulatedGpu& operator=(const EmulatedGpu&) = delete;
+  explicit OtherBackend(const Backend& backend = emulated_backend()) { emulate_cuda_library(&backend); }
+  ~OtherBackend() { emulate_cuda_library(nullptr); }
+  OtherBackend(const OtherBackend&) = delete;
+  OtherBackend& operator=(const OtherBackend&) = delete;
 };
 
 }  // namespace inkling::oracle

@@ -10,13 +10,14 @@
 namespace inkling::oracle {
 
 void OnEverySetting::SetUp() {
-  const bool real = setting().gpu == Setting::real;
+  const bool own = setting().backend == Setting::own;
   RuntimeConfig config = {.dtype = setting().dtype == at::kFloat ? Dtype::float32 : Dtype::bfloat16, .threads = 3};
   config.device = {.cuda = at::Device(setting().device).is_cuda()};
-  if (fused() && real) config.kernels = Kernels::fused;
+  if (fused() && own) config.kernels = Kernels::fused;
   if (config.device->cuda) INKLING_NEEDS_GPU(why_no_cuda());
   resolve_runtime(config, Use::inference);
-  if (!real) gpu_.emplace(setting().gpu == Setting::emulated);
+  if (setting().backend == Setting::declining) other_.emplace(declining_backend());
+  if (is_emulated(setting())) other_.emplace(emulated_backend(setting().backend == Setting::emulated));
 }
 
 double OnEverySetting::tolerance(const Roundings& roundings) const {
@@ -25,7 +26,7 @@ double OnEverySetting::tolerance(const Roundings& roundings) const {
   return rounding_error(roundings, in_float32 ? float32_roundoff : bfloat16_roundoff);
 }
 
-void OnEverySetting::TearDown() { gpu_.reset(); }
+void OnEverySetting::TearDown() { other_.reset(); }
 
 Runtime OnEverySetting::runtime() const {
   return {.device = at::Device(setting().device), .dtype = setting().dtype, .kernels = setting().kernels, .threads = 3};

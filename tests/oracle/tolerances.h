@@ -24,7 +24,8 @@ struct Setting {
   const char* device;
   at::ScalarType dtype;
   Kernels kernels;
-  enum { real, emulated, emulated_without_epilogues } gpu = real;  // the fused operations' way on a GPU, on the CPU
+  // Other backends on the CPU: one that declines what it may, so that it is composed; and a GPU's, emulated.
+  enum { own, declining, emulated, emulated_without_epilogues } backend = own;
 };
 
 inline constexpr Setting cpu_settings[] = {
@@ -36,6 +37,9 @@ inline constexpr Setting emulated_settings[] = {
     {"gpu_float32_fused", "cpu", at::kFloat, Kernels::fused, Setting::emulated},
     {"gpu_bfloat16_fused", "cpu", at::kBFloat16, Kernels::fused, Setting::emulated},
     {"gpu_bfloat16_fused_without_epilogues", "cpu", at::kBFloat16, Kernels::fused, Setting::emulated_without_epilogues},
+};
+inline constexpr Setting declining_settings[] = {
+    {"cpu_float32_composed", "cpu", at::kFloat, Kernels::fused, Setting::declining},
 };
 inline constexpr Setting cuda_settings[] = {
     {"cuda_float32_fused", "cuda", at::kFloat, Kernels::fused},
@@ -52,6 +56,7 @@ inline constexpr Setting inference_settings[] = {
 inline void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
 
 inline bool is_fused(const Setting& setting) { return setting.kernels == Kernels::fused; }
+inline bool is_emulated(const Setting& setting) { return setting.backend >= Setting::emulated; }
 // Whether the numbers of dropout are ours everywhere. On a GPU FlashAttention draws its own.
 inline bool numbers_are_ours(const Setting& setting) {
   return at::Device(setting.device).is_cpu() || !is_fused(setting) || setting.dtype == at::kFloat;
@@ -79,11 +84,11 @@ class OnEverySetting : public testing::TestWithParam<Setting> {
   TrainingPass training(double dropout = 0.0, std::uint64_t key = 0) const;  // for models
   at::TensorOptions options() const;                                         // dtype and device
   bool fused() const { return is_fused(setting()); }
-  bool on_gpu() const { return options().device().is_cuda() || setting().gpu != Setting::real; }
+  bool on_gpu() const { return options().device().is_cuda() || is_emulated(setting()); }
   bool numbers_are_ours() const { return oracle::numbers_are_ours(setting()); }
 
  private:
-  std::optional<EmulatedGpu> gpu_;
+  std::optional<OtherBackend> other_;
 };
 
 }  // namespace inkling::oracle

@@ -132,7 +132,7 @@ class RecordedStep : public testing::TestWithParam<const char*> {
 
   const TemporaryFolder folder_;
   Runtime runtime_ = {.threads = 2};
-  std::optional<oracle::EmulatedGpu> gpu_;
+  std::optional<oracle::OtherBackend> gpu_;
   std::optional<TokenSequence> tokens_;
   std::optional<Token> separator_;
   std::optional<TrainingWindows> windows_;
@@ -314,7 +314,7 @@ std::function<void()> count_passes(int, const std::function<void()>& work) {
 TEST(RecordedEvaluation, QueuesARecordingForEachBatchAndReadsOneNumber) {
   Backend backend = oracle::emulated_backend();
   backend.record = count_passes;
-  const oracle::EmulatedGpu gpu(backend);
+  const oracle::OtherBackend gpu(backend);
   const TemporaryFolder folder;
   const TokenSequence tokens({write_shard(folder / "tokens.bin", std::vector<Token>(200, 7))}, 30);
   Config config;

@@ -1,0 +1,74 @@
+#include "model/composed_parts.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/where.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "model/model.h"
+
+namespace inkling {
+
+at::Tensor activate(const at::Tensor& x, Activation activation) {
+  const auto gated = [&](auto of_gate) {
+    const Tensors halves = x.chunk(2, -1);  // gates, and values
+    return of_gate(halves[0]) * halves[1];
+  };
+  switch (activation) {
+    case Activation::gelu_tanh:
+      return at::gelu(x, "tanh");
+    case Activation::gelu:
+      return at::gelu(x);
+    case Activation::relu:
+      return at::relu(x);
+    case Activation::relu_squared:
+      return at::relu(x).square();
+    case Activation::swiglu:
+      return gated([](const at::Tensor& gate) { return at::silu(gate); });
+    case Activation::geglu:
+      return gated([](const at::Tensor& gate) { return at::gelu(gate); });
+  }
+  throw Error::internal("an unknown activation");
+}
+
+at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }
+
+at::Tensor visible_scores(const at::Tensor& q, const at::Tensor& k, const AttentionForm& form,
+                          const at::Tensor& positions) {
+  const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
+  const at::Tensor hidden = hidden_keys(q.size(2), form.pattern, q.options(), positions);
+  return scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+}
+
+at::Tensor cached_attention(const Heads& heads, const AttentionForm& form, const CachedLayer& cache,
+                            const at::Tensor& lengths) {
+  const auto& [q, k, v] = heads;
+  const at::Tensor position = lengths.view({-1, 1, 1, 1});
+  const at::Tensor held = held_positions(lengths + 1, form.pattern, cache.keys.size(2)).unsqueeze(1).unsqueeze(1);
+  const at::Tensor slot = held.eq(position).transpose(2, 3);  // [B, 1, capacity, 1]
+  cache.keys.copy_(at::where(slot, k, cache.keys));
+  cache.values.copy_(at::where(slot, v, cache.values));
+  const at::Tensor visible = held.ge(0).logical_and((position - held).remainder(form.pattern.dilation).eq(0));
+  return concatenate(
+      at::scaled_dot_product_attention(q, for_each_query(cache.keys, q), for_each_query(cache.values, q), visible));
+}
+
+at::Tensor cached_convolve(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ring,
+                           const at::Tensor& lengths) {
+  if (!weight.defined()) return x;
+  const std::int64_t width = weight.size(0);
+  const at::Tensor held = held_positions(lengths + 1, {.window = width}, width);  // [B, K]
+  const at::Tensor age = lengths.unsqueeze(1) - held;
+  ring.copy_(at::where(age.eq(0).unsqueeze(2), x, ring));
+  const at::Tensor products = weight.index_select(0, age.flatten().clamp_max(width - 1)).view(ring.sizes()) * ring;
+  return x + products.masked_fill(held.lt(0).unsqueeze(2), 0).sum(1, true);
+}
+
+}  // namespace inkling
