@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/error.h"
 #include "base/strings.h"
 #include "checkpoint/config_keys.h"
 #include "checkpoint/model_config.h"
@@ -18,6 +19,7 @@ std::string name_of(Activation activation) {
       is_gated(activation) ? std::span<const NamedActivation>(gated_activations) : plain_activations;
   const auto found = std::find_if(names.begin(), names.end(),
                                   [&](const NamedActivation& each) { return each.activation == activation; });
+  if (found == names.end()) throw Error::internal("checkpoint/config_keys.h has no name for this activation");
   return std::string(found->name);
 }
 
