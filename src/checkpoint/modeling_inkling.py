@@ -54,10 +54,17 @@ def rotate(x, cosines, sines):
     return torch.cat([first * cosines - second * sines, second * cosines + first * sines], -1).to(x.dtype)
 
 
+def alibi_slopes(heads):
+    """2^(-8 h / n) for h = 1, ..., n, a power of two; further heads take every other one of 2 n."""
+    power = 1 << heads.bit_length() - 1
+    return torch.tensor([2.0 ** (-8 * (h + 1 if h < power else h - power + 0.5) / power) for h in range(heads)])
+
+
 class Attention(nn.Module):
     def __init__(self, config, layer):
         super().__init__()
         self.layer, self.dropout, self.head_dim = layer, config.dropout, config.head_dim
+        self.is_alibi = config.position == "alibi"
         words = config.attention[layer].split() if config.attention else ["full"]  # or "local W" or "dilated W R"
         self.apart = int(words[2]) if words[0] == "dilated" else 1  # how far apart the tokens lie that are seen
         self.reach = None if words[0] == "full" else (int(words[1]) - 1) * self.apart  # how far back, at most
@@ -82,6 +89,9 @@ class Attention(nn.Module):
         if self.reach is not None:
             visible &= distance <= self.reach
         visible = visible & real[:, None, None, -k.size(2):] | (distance == 0)  # padding sees itself, not to become NaN
+        if self.is_alibi:
+            falling = alibi_slopes(q.size(1)).to(q)[:, None, None] * distance
+            visible = torch.where(visible, -falling, -torch.inf).to(q.dtype)
         k, v = (each.repeat_interleave(q.size(1) // each.size(1), 1) for each in (k, v))  # for each head of queries
         y = F.scaled_dot_product_attention(q, k, v, visible, self.dropout if self.training else 0.0)
         return self.o_proj(y.transpose(1, 2).flatten(2))

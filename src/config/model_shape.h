@@ -21,16 +21,18 @@ template <>
 inline constexpr Words<2> words_of<NormKind>{"layernorm", "rmsnorm"};
 
 // How a token knows where it stands: by a learned table of positions, by queries and keys that turn with it (rotary
-// position embedding, Su et al. 2021), or only by what the mask hides from it.
-enum class Position { learned, rope, none };
+// position embedding, Su et al. 2021), by scores that fall with the distance (ALiBi, Press et al. 2022), or only by what
+// the mask hides from it.
+enum class Position { learned, rope, alibi, none };
 template <>
-inline constexpr Words<3> words_of<Position>{"learned", "rope", "none"};
+inline constexpr Words<4> words_of<Position>{"learned", "rope", "alibi", "none"};
 
 constexpr bool has_position_table(Position position) {
   switch (position) {
     case Position::learned:
       return true;
     case Position::rope:
+    case Position::alibi:
     case Position::none:
       return false;
   }
@@ -43,10 +45,23 @@ constexpr bool has_rotation(Position position) {
     case Position::rope:
       return true;
     case Position::learned:
+    case Position::alibi:
     case Position::none:
       return false;
   }
   return false;
+}
+
+constexpr ScoreKind score_kind(Position position) {
+  switch (position) {
+    case Position::alibi:
+      return ScoreKind::alibi;
+    case Position::learned:
+    case Position::rope:
+    case Position::none:
+      return ScoreKind::plain;
+  }
+  return ScoreKind::plain;
 }
 
 // The transformer's shape. The vocabulary is the tokenizer's, not a setting.
@@ -72,7 +87,12 @@ struct GptShape {
   bool norm_bias() const { return bias && norm == NormKind::layernorm; }
   bool has_weights(NormKind kind) const { return norm_weights || kind == NormKind::layernorm; }
   // The heads, which are the same in every layer; and with what they see in this one.
-  AttentionForm attention() const { return {n_head, n_kv_head.value_or(n_head), head_size.value_or(n_embd / n_head)}; }
+  AttentionForm attention() const {
+    return {.n_head = n_head,
+            .n_kv_head = n_kv_head.value_or(n_head),
+            .head_size = head_size.value_or(n_embd / n_head),
+            .scores = score_kind(position)};
+  }
   AttentionForm attention(std::size_t layer) const {
     AttentionForm form = attention();
     if (!patterns.empty()) form.pattern = patterns[layer % patterns.size()];

@@ -86,12 +86,17 @@ constexpr CachedPlace cached_place(const AttentionPattern& pattern, std::int64_t
   return {first + number % ring, first, number < ring ? number + 1 : ring};
 }
 
+// What a query and a key make before the softmax: q k^T / sqrt(D), or that less slope times distance, with a slope for
+// each head of queries (ALiBi, Press et al. 2022).
+enum class ScoreKind { plain, alibi };
+
 // The heads of attention. n_head queries of head_size channels share n_kv_head keys and values: query head h reads
 // those of head h / group() (Ainslie et al. 2023, grouped queries). Packed, a token has all queries, then all keys,
 // then all values.
 struct AttentionForm {
   std::int64_t n_head = 1, n_kv_head = 1, head_size = 1;
   AttentionPattern pattern = {};
+  ScoreKind scores = ScoreKind::plain;
 
   constexpr std::int64_t group() const { return n_head / n_kv_head; }
   constexpr std::int64_t queries() const { return n_head * head_size; }  // channels of all queries, and of the result
@@ -99,7 +104,15 @@ struct AttentionForm {
   constexpr std::int64_t packed() const { return queries() + 2 * keys(); }
 };
 // Whether the loops of kernels/attention and kernels/attend_cached compute it.
-constexpr bool has_kernels(const AttentionForm& /*form*/) { return true; }
+constexpr bool has_kernels(const AttentionForm& form) {
+  switch (form.scores) {
+    case ScoreKind::plain:
+      return true;
+    case ScoreKind::alibi:
+      return false;
+  }
+  return false;
+}
 
 // One AdamW step; bias_correction1 = 1 - beta1^t, bias_correction2 = 1 - beta2^t. The gradient is scaled by clip first.
 struct AdamWSettings {

@@ -1,15 +1,20 @@
 #include "model/composed_parts.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "base/error.h"
 #include "model/model.h"
@@ -40,11 +45,46 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
 
 at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }
 
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// Of `heads` heads from `first` on: 2^(-8 h / n), h = 1, 2, … for a power of two n; for another number of heads those of
+// the power below, and then every other one of the power above.
+at::Tensor alibi_slopes(std::int64_t n_head, std::int64_t first, std::int64_t heads, const at::TensorOptions& options) {
+  const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n_head)));
+  std::vector<double> slopes;
+  for (std::int64_t head = first; head < first + heads; ++head) {
+    const double eighths = head < power ? static_cast<double>(head + 1) : static_cast<double>(head - power) + 0.5;
+    slopes.push_back(std::exp2(-8.0 * eighths / static_cast<double>(power)));
+  }
+  return at::tensor(slopes, options).view({-1, 1, 1});
+}
+
+// The scores of the heads from `first` on, [B, H, T, S], before anything is hidden. distances: how far in front of its
+// query each key stands.
+at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const AttentionForm& form, std::int64_t first,
+                     const at::Tensor& distances) {
+  const at::Tensor products = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
+  switch (form.scores) {
+    case ScoreKind::plain:
+      return products;
+    case ScoreKind::alibi: {
+      const at::ScalarType dtype = c10::promoteTypes(products.scalar_type(), at::kFloat);
+      return products - alibi_slopes(form.n_head, first, q.size(1), q.options().dtype(dtype)) * distances;
+    }
+  }
+  throw Error::internal("an unknown kind of scores");
+}
+
+}  // namespace
+
 at::Tensor visible_scores(const at::Tensor& q, const at::Tensor& k, const AttentionForm& form,
-                          const at::Tensor& positions) {
-  const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
+                          const at::Tensor& positions, std::int64_t first_head) {
+  const at::Tensor places = at::arange(q.size(2), q.options().dtype(at::kLong));
+  const at::Tensor scores = scores_of(q, k, form, first_head, places.unsqueeze(1) - places);
   const at::Tensor hidden = hidden_keys(q.size(2), form.pattern, q.options(), positions);
-  return scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+  return scores.masked_fill(hidden, -infinity);
 }
 
 at::Tensor cached_attention(const Heads& heads, const AttentionForm& form, const CachedLayer& cache,
@@ -56,8 +96,12 @@ at::Tensor cached_attention(const Heads& heads, const AttentionForm& form, const
   cache.keys.copy_(at::where(slot, k, cache.keys));
   cache.values.copy_(at::where(slot, v, cache.values));
   const at::Tensor visible = held.ge(0).logical_and((position - held).remainder(form.pattern.dilation).eq(0));
-  return concatenate(
-      at::scaled_dot_product_attention(q, for_each_query(cache.keys, q), for_each_query(cache.values, q), visible));
+  const at::Tensor all_keys = for_each_query(cache.keys, q), all_values = for_each_query(cache.values, q);
+  if (form.scores == ScoreKind::plain) {
+    return concatenate(at::scaled_dot_product_attention(q, all_keys, all_values, visible));
+  }
+  const at::Tensor scores = scores_of(q, all_keys, form, 0, position - held).masked_fill(visible.logical_not(), -infinity);
+  return concatenate(at::matmul(at::softmax(scores, -1).to(q.scalar_type()), all_values));
 }
 
 at::Tensor cached_convolve(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ring,

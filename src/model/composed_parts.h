@@ -15,10 +15,11 @@ at::Tensor activate(const at::Tensor& x, Activation activation);
 // [B, H, T, D] -> [B, T, H D]
 at::Tensor concatenate(const at::Tensor& heads);
 
-// Returns q k^T / sqrt(D), and -infinity where a token may not look: [B, H, T, T], queries by keys. q, k: [B, H, T, D];
-// positions: as in backend.h.
+// Returns the scores of form.scores, and -infinity where a token may not look: [B, H, T, T], queries by keys, and in
+// float32 at least where distances count. q, k: [B, H, T, D], the heads of queries from first_head on; positions: as in
+// backend.h.
 at::Tensor visible_scores(const at::Tensor& q, const at::Tensor& k, const AttentionForm& form,
-                          const at::Tensor& positions);
+                          const at::Tensor& positions, std::int64_t first_head = 0);
 
 // Attention of one new position per row, whose key and value go into the cache: [B, 1, H D]. lengths: int64 [B], before.
 at::Tensor cached_attention(const Heads& heads, const AttentionForm& form, const CachedLayer& cache,

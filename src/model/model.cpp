@@ -51,7 +51,7 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
   std::uint64_t layer = bytes(kept_by_reference(shape), element);
   std::uint64_t at_work = bytes(held_by_reference(shape), element);
   // Attention step by step, in every layer that drops probabilities or hides more than the future.
-  const bool masked = training.dropout > 0 || has_positions;
+  const bool masked = training.dropout > 0 || has_positions || shape.attention().scores != ScoreKind::plain;
   const std::uint64_t hidden = bytes_of(has_positions ? rows : shape.block_size, shape.block_size, 1);
   std::uint64_t probabilities = 0, layers_step_by_step = 0;
   for (const AttentionPattern& pattern : shape.layer_patterns()) {

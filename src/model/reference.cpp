@@ -101,10 +101,11 @@ at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, const Gp
 at::Tensor causal_attention(const Heads& heads, const AttentionForm& form, Pass& pass) {
   const at::Tensor &q = heads.queries, k = for_each_query(heads.keys, q), v = for_each_query(heads.values, q);
   const at::Tensor& positions = pass.training.positions;
-  if (pass.training.dropout == 0.0 && form.pattern.is_full() && !positions.defined()) {
+  const bool is_plain = form.pattern.is_full() && form.scores == ScoreKind::plain && !positions.defined();
+  if (pass.training.dropout == 0.0 && is_plain) {
     return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
   }
-  const at::Tensor probabilities = at::softmax(visible_scores(q, k, form, positions), -1);
+  const at::Tensor probabilities = at::softmax(visible_scores(q, k, form, positions), -1).to(q.scalar_type());
   return concatenate(at::matmul(drop(probabilities, pass), v));
 }
 
@@ -116,8 +117,8 @@ at::Tensor watched_attention(const Heads& heads, const AttentionForm& form,
     AttentionSteps steps = {.queries = heads.queries.narrow(1, head, 1),
                             .keys = heads.keys.narrow(1, head / form.group(), 1),
                             .values = heads.values.narrow(1, head / form.group(), 1)};
-    steps.scores = visible_scores(steps.queries, steps.keys, form, {});
-    steps.weights = at::softmax(steps.scores, -1);
+    steps.scores = visible_scores(steps.queries, steps.keys, form, {}, head);
+    steps.weights = at::softmax(steps.scores, -1).to(steps.values.scalar_type());
     steps.sums = at::matmul(steps.weights, steps.values);
     sums.push_back(steps.sums);
     watch(head, steps);

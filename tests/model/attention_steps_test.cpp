@@ -69,6 +69,14 @@ bool is_visible(const AttentionPattern& pattern, std::int64_t i, std::int64_t j)
   return (i - j) % pattern.dilation == 0 && i - j <= (pattern.window - 1) * pattern.dilation;
 }
 
+// Of ALiBi, as its authors publish them for 1 to 4 heads: a score falls by this at each step back.
+double slope_of(const GptShape& shape, std::int64_t head) {
+  static const std::vector<std::vector<double>> published = {
+      {1.0 / 256}, {1.0 / 16, 1.0 / 256}, {1.0 / 16, 1.0 / 256, 1.0 / 4}, {1.0 / 4, 1.0 / 16, 1.0 / 64, 1.0 / 256}};
+  if (shape.position != Position::alibi) return 0.0;
+  return published[static_cast<std::size_t>(shape.n_head - 1)][static_cast<std::size_t>(head)];
+}
+
 // Both compute in float32, in another order.
 TEST(AttentionSteps, LeadToTheLogitsOfTheFusedModel) {
   for (const NamedShape& each : every_shape()) {
@@ -90,20 +98,22 @@ TEST(AttentionSteps, AreShownOnceForEachHeadInOrder) {
   EXPECT_EQ(watched.order, order);
 }
 
-TEST(AttentionSteps, ScoresAreQueriesTimesKeysWhereATokenMayLookAndNothingElsewhere) {
+TEST(AttentionSteps, ScoresAreQueriesTimesKeysWhereATokenMayLookLessTheSlopeTimesTheDistance) {
   for (const NamedShape& each : every_shape()) {
     SCOPED_TRACE(each.name);
     const Watched watched = watch_exactly(each.shape);
     for (std::size_t n = 0; n < watched.steps.size(); ++n) {
       const AttentionSteps& steps = watched.steps[n];
       const std::int64_t channels = steps.queries.size(3);
+      const double slope = slope_of(each.shape, watched.order[n].second);
       const AttentionPattern pattern = each.shape.attention(static_cast<std::size_t>(watched.order[n].first)).pattern;
       ASSERT_EQ(steps.scores.sizes(), (std::vector<std::int64_t>{2, 1, watched_time, watched_time}));
       const auto q = steps.queries.accessor<double, 4>(), k = steps.keys.accessor<double, 4>(),
                  scores = steps.scores.accessor<double, 4>(), weights = steps.weights.accessor<double, 4>();
       for (std::int64_t i = 0; i < watched_time; ++i) {
         for (std::int64_t j = 0; j < watched_time; ++j) {
-          double product = 0, size = 0;
+          const double fall = slope * static_cast<double>(i - j);
+          double product = 0, size = fall;
           for (std::int64_t c = 0; c < channels; ++c) {
             product += q[1][0][i][c] * k[1][0][j][c];
             size += std::abs(q[1][0][i][c] * k[1][0][j][c]);
@@ -113,7 +123,8 @@ TEST(AttentionSteps, ScoresAreQueriesTimesKeysWhereATokenMayLookAndNothingElsewh
           ASSERT_EQ(std::isfinite(scores[1][0][i][j]), visible) << i << " to " << j;
           ASSERT_EQ(weights[1][0][i][j] > 0, visible) << i << " to " << j;
           if (!visible) continue;
-          ASSERT_NEAR(scores[1][0][i][j], product / root, static_cast<double>(channels + 2) * double_roundoff * size);
+          ASSERT_NEAR(scores[1][0][i][j], product / root - fall,
+                      static_cast<double>(channels + 3) * double_roundoff * size);
         }
       }
     }

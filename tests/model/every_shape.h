@@ -32,6 +32,7 @@ inline std::vector<NamedShape> single_switches() {
     s.position = Position::rope;
     s.rope_theta = 7.5;
   });
+  add("position: alibi", [](GptShape& s) { s.position = Position::alibi; });
   add("position: none", [](GptShape& s) { s.position = Position::none; });
   add("norm: rmsnorm", [](GptShape& s) { s.norm = NormKind::rmsnorm; });
   add("norm_epsilon", [](GptShape& s) { s.norm_epsilon = 0.1; });
