@@ -72,12 +72,7 @@ at::Tensor one_kernel_backward(const at::Tensor& dout, const Attended& forward, 
         upstream, q, k, v, saved[1], saved[2], saved[5], saved[6], {}, saved[3], saved[4], forward.longest_queries,
         forward.longest_keys, dropout, true);
   }
-  const at::Tensor dqkv = at::empty_like(qkv);
-  const Heads gradients = split_heads(dqkv, form);
-  gradients.queries.copy_(dq);
-  gradients.keys.copy_(dk);
-  gradients.values.copy_(dv);
-  return dqkv;
+  return at::cat({concatenate_heads(dq), concatenate_heads(dk), concatenate_heads(dv)}, 2);
 }
 
 // Attention in a window. Dilated attention is local attention over R interleaved texts: tokens [B, T, H D] are seen as

@@ -11,15 +11,17 @@ namespace {
 
 constexpr int longest_of_warp = 1024;
 constexpr int threads_of_long_row = 512;
-constexpr int packs_at_once = 4;  // loads in flight per thread
+// Loads in flight per thread. Two leave registers for two blocks on a multiprocessor, which wait for each other less.
+template <int threads>
+constexpr int packs_at_once = threads == warp_size ? 4 : 2;
 
 // The sum of e^(x - largest) over the x seen so far.
 struct SoftmaxSum {
   float largest, total;
 };
 
-template <int width>
-__device__ inline void include(SoftmaxSum& sum, const Pack<width> (&packs)[packs_at_once]) {
+template <int width, int count>
+__device__ inline void include(SoftmaxSum& sum, const Pack<width> (&packs)[count]) {
   float largest = sum.largest;
   for (const Pack<width>& values : packs) {
     for (int i = 0; i < width; ++i) largest = fmaxf(largest, values.at[i]);
@@ -35,10 +37,10 @@ __device__ inline void include(SoftmaxSum& sum, const Pack<width> (&packs)[packs
 // A thread's packs first, first + 1, … of a row, of which every `threads`-th is its own; -infinity, whose exponential
 // is 0, past the vocabulary.
 template <int width, int threads, typename Element>
-__device__ inline void load_logits(Pack<width> (&packs)[packs_at_once], const Element* row, int first, int rank,
-                                   float softcap, int vocabulary) {
+__device__ inline void load_logits(Pack<width> (&packs)[packs_at_once<threads>], const Element* row, int first,
+                                   int rank, float softcap, int vocabulary) {
 #pragma unroll
-  for (int p = 0; p < packs_at_once; ++p) {
+  for (int p = 0; p < packs_at_once<threads>; ++p) {
     const int column = ((first + p) * threads + rank) * width;
     packs[p] = column < vocabulary ? load<width>(row + column) : filled<width>(-INFINITY);
     for (int i = 0; i < width; ++i) {
@@ -56,7 +58,7 @@ __device__ inline void clear_row(Element* row, int rank, int stride) {
 }
 
 template <typename Element, int width, int threads>
-__global__ void __launch_bounds__(threads == warp_size ? block_size : threads)
+__global__ void __launch_bounds__(threads == warp_size ? block_size : threads, threads == warp_size ? 1 : 2)
     cross_entropy_kernel(Element* logits, const std::int64_t* targets, float* losses, const float* scale, float softcap,
                          std::int64_t rows, int vocabulary, int stride) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * (blockDim.x / threads) + threadIdx.x / threads;
@@ -70,9 +72,9 @@ __global__ void __launch_bounds__(threads == warp_size ? block_size : threads)
     return;
   }
   SoftmaxSum sum = {-INFINITY, 0.0f};
-  Pack<width> packs[packs_at_once];
+  Pack<width> packs[packs_at_once<threads>];
   int first = 0;
-  for (; first * threads * width < stride; first += packs_at_once) {
+  for (; first * threads * width < stride; first += packs_at_once<threads>) {
     load_logits<width, threads>(packs, values, first, rank, softcap, vocabulary);
     include(sum, packs);
   }
@@ -81,10 +83,10 @@ __global__ void __launch_bounds__(threads == warp_size ? block_size : threads)
   const float inverse = 1.0f / total;
   const float factor = *scale;
   // Backwards: what was read last is what the caches are most likely to hold still.
-  for (first -= packs_at_once; first >= 0; first -= packs_at_once) {
+  for (first -= packs_at_once<threads>; first >= 0; first -= packs_at_once<threads>) {
     load_logits<width, threads>(packs, values, first, rank, softcap, vocabulary);
 #pragma unroll
-    for (int p = 0; p < packs_at_once; ++p) {
+    for (int p = 0; p < packs_at_once<threads>; ++p) {
       const int column = ((first + p) * threads + rank) * width;
       if (column >= stride) break;
       for (int i = 0; i < width; ++i) {
