@@ -24,12 +24,12 @@
 #include "base/strings.h"
 #include "base/system_files.h"
 
-#if __has_include("backend/choose.h")  // programs that link the floors above LibTorch
+#if __has_include("runtime/device.h")  // programs that link the floors above LibTorch
 #define INKLING_HAS_TORCH
 #include <torch/headeronly/version.h>
 
-#include "backend/choose.h"
 #include "kernels/cpu_kernels.h"
+#include "runtime/device.h"
 #endif
 
 namespace inkling {

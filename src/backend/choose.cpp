@@ -4,7 +4,6 @@
 
 #include "backend/cpu_backend.h"
 #include "base/error.h"
-#include "base/paths.h"
 #include "base/strings.h"
 
 namespace inkling {
@@ -25,8 +24,6 @@ const Backend& load_cuda_library() {
 }
 
 }  // namespace
-
-std::filesystem::path cuda_library_path() { return own_folder() / "libinkling_cuda.so"; }
 
 const Backend& choose_backend(const Runtime& runtime) {
   if (runtime.kernels == Kernels::reference) return composed_backend();

@@ -1,8 +1,6 @@
 // The one place where a run's backend is chosen.
 #pragma once
 
-#include <filesystem>
-
 #include "backend/backend.h"
 #include "runtime/device.h"
 
@@ -15,9 +13,6 @@ const Backend& choose_backend(const Runtime& runtime);
 // Returns the backend of the reference model, for any device: it has the update, in LibTorch's own operations. The
 // functions for the model are null, because the reference model brings its own operations.
 const Backend& composed_backend();
-
-// Returns the path of libinkling_cuda.so beside the program that runs, whether the file is there or not.
-std::filesystem::path cuda_library_path();
 
 // For tests: `backend` takes the place of that library and works on tensors on the CPU; null ends that.
 void emulate_cuda_library(const Backend* backend);

@@ -21,8 +21,8 @@ template <>
 inline constexpr Words<2> words_of<NormKind>{"layernorm", "rmsnorm"};
 
 // How a token knows where it stands: by a learned table of positions, by queries and keys that turn with it (rotary
-// position embedding, Su et al. 2021), by scores that fall with the distance (ALiBi, Press et al. 2022), or only by what
-// the mask hides from it.
+// position embedding, Su et al. 2021), by scores that fall with the distance (ALiBi, Press et al. 2022), or only by
+// what the mask hides from it.
 enum class Position { learned, rope, alibi, none };
 template <>
 inline constexpr Words<4> words_of<Position>{"learned", "rope", "alibi", "none"};

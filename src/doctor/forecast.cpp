@@ -66,8 +66,10 @@ std::string why_dtype(const Graphics& graphics) {
 }
 
 std::string why_kernels(const Graphics& graphics) {
-  return graphics.gpus.empty() ? "inkling's own loops for this processor"
-                               : "fused CUDA kernels are used where asked for: runtime.kernels=fused";
+  if (graphics.gpus.empty()) return "inkling's own loops for this processor";
+  return has_fused_kernels(graphics.gpus.front().major)
+             ? "inkling's own CUDA kernels"
+             : "inkling's own CUDA kernels are for compute capability 8.0 and later";
 }
 
 // Removed with all it holds at the end of the scope.

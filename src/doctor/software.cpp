@@ -17,9 +17,9 @@
 #include <sstream>
 #include <utility>
 
-#include "backend/choose.h"
 #include "base/strings.h"
 #include "doctor/facts.h"
+#include "runtime/device.h"
 
 namespace inkling::doctor {
 
@@ -139,7 +139,7 @@ std::string run_folder_of(const SystemFiles& files, int process) {
 }
 
 bool may_signal(const SystemFiles& files, int process) {
-  struct stat status{};
+  struct stat status {};
   if (::geteuid() == 0) return true;
   return ::stat(files.place(folder_of(process)).c_str(), &status) == 0 && status.st_uid == ::geteuid();
 }

@@ -49,8 +49,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Of `heads` heads from `first` on: 2^(-8 h / n), h = 1, 2, … for a power of two n; for another number of heads those of
-// the power below, and then every other one of the power above.
+// Of `heads` heads from `first` on: 2^(-8 h / n), h = 1, 2, … for a power of two n; for another number of heads those
+// of the power below, and then every other one of the power above.
 at::Tensor alibi_slopes(std::int64_t n_head, std::int64_t first, std::int64_t heads, const at::TensorOptions& options) {
   const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n_head)));
   std::vector<double> slopes;
@@ -100,7 +100,8 @@ at::Tensor cached_attention(const Heads& heads, const AttentionForm& form, const
   if (form.scores == ScoreKind::plain) {
     return concatenate(at::scaled_dot_product_attention(q, all_keys, all_values, visible));
   }
-  const at::Tensor scores = scores_of(q, all_keys, form, 0, position - held).masked_fill(visible.logical_not(), -infinity);
+  const at::Tensor scores =
+      scores_of(q, all_keys, form, 0, position - held).masked_fill(visible.logical_not(), -infinity);
   return concatenate(at::matmul(at::softmax(scores, -1).to(q.scalar_type()), all_values));
 }
 

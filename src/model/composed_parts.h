@@ -21,7 +21,8 @@ at::Tensor concatenate(const at::Tensor& heads);
 at::Tensor visible_scores(const at::Tensor& q, const at::Tensor& k, const AttentionForm& form,
                           const at::Tensor& positions, std::int64_t first_head = 0);
 
-// Attention of one new position per row, whose key and value go into the cache: [B, 1, H D]. lengths: int64 [B], before.
+// Attention of one new position per row, whose key and value go into the cache: [B, 1, H D]. lengths: int64 [B],
+// before.
 at::Tensor cached_attention(const Heads& heads, const AttentionForm& form, const CachedLayer& cache,
                             const at::Tensor& lengths);
 

@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/strings.h"
 #include "base/thread_choice.h"
 #include "config/config.h"
@@ -96,9 +97,10 @@ Kernels resolve_kernels(const std::optional<Kernels>& wanted, at::Device device,
         "runtime.kernels to auto or reference, or runtime.dtype to float32");
   }
   if (wanted) return *wanted;
-  // On a GPU the fused kernels must be asked for until they have passed their tests there (docs/notes.md).
-  const bool proven = device.is_cpu() && (!in_bfloat16 || use == Use::inference);
-  return proven ? Kernels::fused : Kernels::reference;
+  const bool there = device.is_cpu() ? !in_bfloat16 || use == Use::inference
+                                     : has_fused_kernels(compute_capability(device).major) &&
+                                           std::filesystem::exists(cuda_library_path());
+  return there ? Kernels::fused : Kernels::reference;
 }
 
 // What is no number of threads is said once, however often a program asks.
@@ -117,6 +119,8 @@ const std::string& why_no_cuda() {
   static const std::string why = load_cuda();
   return why;
 }
+
+std::filesystem::path cuda_library_path() { return own_folder() / "libinkling_cuda.so"; }
 
 at::ScalarType fastest_dtype(int capability) { return capability >= 8 ? at::kBFloat16 : at::kFloat; }
 

@@ -5,6 +5,7 @@
 #include <c10/core/Stream.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -32,6 +33,13 @@ struct Runtime {
 // process that may use a GPU must call it before its first backward pass on any device, because autograd counts the
 // devices at that moment only.
 const std::string& why_no_cuda();
+
+// Returns the path of libinkling_cuda.so, the fused kernels for GPUs, beside the program that runs, whether the file is
+// there or not.
+std::filesystem::path cuda_library_path();
+
+// Whether that library is compiled for GPUs of this compute capability, by its first number: for Ampere and later.
+constexpr bool has_fused_kernels(int capability) { return capability >= 8; }
 
 // Returns the dtype that `auto` means on a GPU, from the first number of its compute capability: bfloat16 from 8
 // (Ampere) on. Older GPUs accept bfloat16 too, but emulate it.

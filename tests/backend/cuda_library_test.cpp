@@ -60,6 +60,10 @@ TEST_P(Recording, ThatThrowsLeavesTheNextOneAndItsMemoryAlone) {
   }
 }
 
+TEST_P(Recording, IsDoneByTheFusedKernelsWhichAutoMeansOnAGpu) {
+  EXPECT_EQ(choose_runtime({.device = DeviceChoice{.cuda = true}}).kernels, Kernels::fused);
+}
+
 INSTANTIATE_TEST_SUITE_P(Cuda, Recording, testing::Values("cuda"));
 
 }  // namespace

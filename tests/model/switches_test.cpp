@@ -119,9 +119,7 @@ TEST_P(Switches, EachAloneAgreesWithTheReference) {
 
 TEST_P(Switches, RandomCombinationsAgreeWithTheReference) {
   const bool nightly = std::getenv("INKLING_NIGHTLY") != nullptr;
-  const std::uint64_t count = !oracle::is_emulated(setting()) ? 200
-                              : nightly                              ? 60
-                                                                     : 20;  // fibers take their time
+  const std::uint64_t count = !oracle::is_emulated(setting()) ? 200 : nightly ? 60 : 20;  // fibers take their time
   for (std::uint64_t seed = 0; seed < count; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const at::Tensor positions = seed % 3 == 0 ? make_positions(3, 17, seed) : at::Tensor();
@@ -144,7 +142,8 @@ TEST_P(Switches, LongDocumentsAgreeWithTheReference) {
 }
 
 INKLING_ON_EVERY_SETTING(Switches);
-INKLING_ON_ROWS(Declined, Switches, [](const oracle::Setting&) { return true; }, oracle::declining_settings);
+INKLING_ON_ROWS(
+    Declined, Switches, [](const oracle::Setting&) { return true; }, oracle::declining_settings);
 
 // Weights in bfloat16, arithmetic in float32.
 class SwitchesOfWeightsAlone : public Switches {};
