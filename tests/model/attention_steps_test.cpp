@@ -28,7 +28,6 @@ constexpr double double_roundoff = 0x1p-53;
 
 std::vector<NamedShape> every_shape() {
   std::vector<NamedShape> shapes = single_switches();
-  shapes.push_back({"GPT-2", small_shape});
   shapes.push_back({"modern", modern_shape});
   for (std::uint64_t seed = 0; seed < 30; ++seed)
     shapes.push_back({"seed " + std::to_string(seed), random_shape(seed)});

@@ -15,13 +15,15 @@ struct NamedShape {
   GptShape shape;
 };
 
-// The small GPT-2 with one thing changed.
+// The small GPT-2, as it is and with one thing changed.
 inline std::vector<NamedShape> single_switches() {
   std::vector<NamedShape> all;
   const auto add = [&](const std::string& name, auto&& change) {
     all.push_back({name, small_shape});
     change(all.back().shape);
   };
+  add("GPT-2", [](GptShape&) {});
+  add("bias", [](GptShape& s) { s.bias = false; });
   add("tie_embeddings", [](GptShape& s) { s.tie_embeddings = false; });
   add("logit_softcap", [](GptShape& s) { s.logit_softcap = 3.0; });
   add("qk_norm", [](GptShape& s) { s.qk_norm = true; });

@@ -50,20 +50,6 @@ at::Tensor make_positions(std::int64_t rows, std::int64_t time, std::uint64_t se
   return positions;
 }
 
-oracle::Weights oracle_weights(const ParameterArena& arena) {
-  oracle::Weights weights;
-  for (const Parameter& parameter : arena.parameters()) {
-    const std::string& name = parameter.spec.name;
-    const at::Tensor copy = arena.weight(name).value.detach().to(at::kCPU, at::kDouble).clone();
-    weights[name] = copy.set_requires_grad(true);
-  }
-  return weights;
-}
-
-oracle::Gpt oracle_gpt(const GptShape& shape) {
-  return {.n_layer = shape.n_layer, .form = shape.attention(), .exact_gelu = shape.activation == Activation::gelu};
-}
-
 oracle::Roundings logits_roundings(const GptShape& shape, std::int64_t time) {
   using oracle::function_roundings, oracle::in_softmax;
   const auto layers = static_cast<double>(shape.n_layer), channels = static_cast<double>(shape.n_embd);

@@ -1,4 +1,4 @@
-// Small models for tests: an arena with reproducible weights, and the same weights for the oracle.
+// Small models for tests, with reproducible weights.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "model/model.h"
-#include "tests/oracle/gpt.h"
 #include "tests/oracle/rounding.h"
 
 namespace inkling::test {
@@ -59,11 +58,6 @@ Batch make_batch(const GptShape& shape, std::int64_t rows, std::int64_t time);
 
 // Where each token stands in its document: int64 [rows, time], of documents of 1 to `longest` tokens.
 at::Tensor make_positions(std::int64_t rows, std::int64_t time, std::uint64_t seed = 1, std::uint64_t longest = 9);
-
-// What the model computes with, in float64 on the CPU, each requiring its gradient.
-oracle::Weights oracle_weights(const ParameterArena& arena);
-
-oracle::Gpt oracle_gpt(const GptShape& shape);
 
 // Between the weights of a lively model and its logits for texts of `time` tokens, or the gradients of `tokens`
 // targets.
