@@ -106,7 +106,7 @@ std::string temporary_prefix(const fs::path& path) { return str(".", path.filena
 bool is_abandoned(const fs::path& temporary) {
   const int descriptor = ::open(temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return false;
-  struct stat status {};
+  struct stat status{};
   const bool old = ::fstat(descriptor, &status) == 0 && status.st_mtime < std::time(nullptr) - grace_seconds;
   const bool free = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
   ::close(descriptor);

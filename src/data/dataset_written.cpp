@@ -57,8 +57,7 @@ bool lock_waiting(int descriptor, const fs::path& folder) {
 // The process that held the lock before us removes the file when it is done: then the file that we have locked is no
 // longer the one that others find.
 bool is_still_there(int descriptor, const fs::path& path) {
-  struct stat mine {
-  }, there{};
+  struct stat mine{}, there{};
   return ::fstat(descriptor, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino;
 }
 
@@ -130,7 +129,7 @@ std::string difference(const SourceFile& now, const RecordedFile& recorded, bool
 bool is_regular(const fs::path& path) { return fs::is_regular_file(fs::symlink_status(path)); }
 
 std::pair<dev_t, ino_t> identity(const fs::path& path) {
-  struct stat status {};
+  struct stat status{};
   if (::stat(path.c_str(), &status) != 0) return {};
   return {status.st_dev, status.st_ino};
 }

@@ -139,7 +139,7 @@ std::string run_folder_of(const SystemFiles& files, int process) {
 }
 
 bool may_signal(const SystemFiles& files, int process) {
-  struct stat status {};
+  struct stat status{};
   if (::geteuid() == 0) return true;
   return ::stat(files.place(folder_of(process)).c_str(), &status) == 0 && status.st_uid == ::geteuid();
 }

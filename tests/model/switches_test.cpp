@@ -142,8 +142,7 @@ TEST_P(Switches, LongDocumentsAgreeWithTheReference) {
 }
 
 INKLING_ON_EVERY_SETTING(Switches);
-INKLING_ON_ROWS(
-    Declined, Switches, [](const oracle::Setting&) { return true; }, oracle::declining_settings);
+INKLING_ON_ROWS(Declined, Switches, [](const oracle::Setting&) { return true; }, oracle::declining_settings);
 
 // Weights in bfloat16, arithmetic in float32.
 class SwitchesOfWeightsAlone : public Switches {};
