@@ -87,6 +87,13 @@ at::Tensor visible_scores(const at::Tensor& q, const at::Tensor& k, const Attent
   return scores.masked_fill(hidden, -infinity);
 }
 
+at::Tensor composed_attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass) {
+  const auto [q, shared_keys, shared_values] = split_heads(qkv.to(at::kFloat), form);
+  const at::Tensor k = for_each_query(shared_keys, q), v = for_each_query(shared_values, q);
+  const at::Tensor probabilities = at::softmax(visible_scores(q, k, form, pass.training.positions), -1);
+  return concatenate(at::matmul(dropout(probabilities, pass), v)).to(qkv.scalar_type());
+}
+
 at::Tensor cached_attention(const Heads& heads, const AttentionForm& form, const CachedLayer& cache,
                             const at::Tensor& lengths) {
   const auto& [q, k, v] = heads;

@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "backend/heads.h"
+#include "model/operations.h"
 
 namespace inkling {
 
@@ -20,6 +21,9 @@ at::Tensor concatenate(const at::Tensor& heads);
 // backend.h.
 at::Tensor visible_scores(const at::Tensor& q, const at::Tensor& k, const AttentionForm& form,
                           const at::Tensor& positions, std::int64_t first_head = 0);
+
+// attention() of model/operations.h, step by step under autograd, in float32.
+at::Tensor composed_attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass);
 
 // Attention of one new position per row, whose key and value go into the cache: [B, 1, H D]. lengths: int64 [B],
 // before.

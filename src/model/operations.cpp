@@ -3,9 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/pow.h>
-#include <ATen/ops/softmax.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -13,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "backend/heads.h"
 #include "model/composed_parts.h"
 
 namespace inkling {
@@ -274,6 +271,42 @@ struct FusedHead : Function<FusedHead> {
   }
 };
 
+struct RecomputedState {
+  TensorFunction block;
+  Pass pass;  // as it was before, so that the same elements are dropped again
+};
+
+struct Recomputed : Function<Recomputed> {
+  static variable_list forward(AutogradContext* context, at::TensorList in, const TensorFunction& block, Pass& pass) {
+    context->set_materialize_grads(false);
+    context->save_for_backward(in.vec());
+    save_state(context, RecomputedState{block, pass});
+    const at::NoGradGuard no_gradient;
+    return block(in.vec(), pass);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    Tensors in;
+    for (const at::Tensor& saved : context->get_saved_variables()) {
+      in.push_back(saved.detach().set_requires_grad(true));
+    }
+    auto& [block, pass] = saved_state<RecomputedState>(context);
+    const at::AutoGradMode with_gradient(true);
+    const Tensors out = block(in, pass);
+    variable_list outputs, gradients;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (!upstream[i].defined()) continue;  // nothing goes on from it
+      outputs.push_back(out[i]);
+      gradients.push_back(upstream[i]);
+    }
+    torch::autograd::backward(outputs, gradients);
+    variable_list result;
+    for (const at::Tensor& each : in) result.push_back(each.grad());
+    result.resize(result.size() + 2);  // block and pass have none
+    return result;
+  }
+};
+
 }  // namespace
 
 at::Tensor embedding(const at::Tensor& tokens, const EmbeddingWeights& weights, const Pass& pass) {
@@ -335,18 +368,6 @@ at::Tensor mlp(const at::Tensor& x, const MlpWeights& weights, const Pass& pass)
   return FusedMlp::apply(x, With<MlpWeights>{pass.backend, weights}, pass.training.recompute == Recompute::gelu);
 }
 
-namespace {
-
-// The formula step by step under autograd, in float32.
-at::Tensor composed_attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass) {
-  const auto [q, shared_keys, shared_values] = split_heads(qkv.to(at::kFloat), form);
-  const at::Tensor k = for_each_query(shared_keys, q), v = for_each_query(shared_values, q);
-  const at::Tensor probabilities = at::softmax(visible_scores(q, k, form, pass.training.positions), -1);
-  return concatenate(at::matmul(dropout(probabilities, pass), v)).to(qkv.scalar_type());
-}
-
-}  // namespace
-
 at::Tensor attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass) {
   RECORD_FUNCTION("attention", std::vector<c10::IValue>());
   if (!pass.backend.attends(qkv.scalar_type(), form, pass.training.positions.defined())) {
@@ -365,50 +386,6 @@ at::Tensor head_loss(const at::Tensor& x, const Weight& table, const at::Tensor&
   RECORD_FUNCTION("head_loss", std::vector<c10::IValue>());
   return FusedHead::apply(x, targets, With<HeadOf>{pass.backend, {table, softcap}});
 }
-
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::Function;
-using torch::autograd::variable_list;
-
-struct RecomputedState {
-  TensorFunction block;
-  Pass pass;  // as it was before, so that the same elements are dropped again
-};
-
-struct Recomputed : Function<Recomputed> {
-  static variable_list forward(AutogradContext* context, at::TensorList in, const TensorFunction& block, Pass& pass) {
-    context->set_materialize_grads(false);
-    context->save_for_backward(in.vec());
-    save_state(context, RecomputedState{block, pass});
-    const at::NoGradGuard no_gradient;
-    return block(in.vec(), pass);
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
-    Tensors in;
-    for (const at::Tensor& saved : context->get_saved_variables()) {
-      in.push_back(saved.detach().set_requires_grad(true));
-    }
-    auto& [block, pass] = saved_state<RecomputedState>(context);
-    const at::AutoGradMode with_gradient(true);
-    const Tensors out = block(in, pass);
-    variable_list outputs, gradients;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      if (!upstream[i].defined()) continue;  // nothing goes on from it
-      outputs.push_back(out[i]);
-      gradients.push_back(upstream[i]);
-    }
-    torch::autograd::backward(outputs, gradients);
-    variable_list result;
-    for (const at::Tensor& each : in) result.push_back(each.grad());
-    result.resize(result.size() + 2);  // block and pass have none
-    return result;
-  }
-};
-
-}  // namespace
 
 Tensors run_block(const Tensors& in, const TensorFunction& block, Pass& pass) {
   if (pass.training.recompute != Recompute::block) return block(in, pass);
