@@ -42,8 +42,9 @@ struct TrainingState {
 
 // The advice in the message of a run that has diverged.
 inline constexpr std::string_view diverged_advice =
-    "Start over with a lower optimizer.learning_rate (with Muon, optimizer.muon.learning_rate too), a longer "
-    "schedule.warmup_steps or optimizer.grad_clip: 1.0";
+    "Start over, or go on from the last checkpoint, with a lower optimizer.learning_rate (with Muon, "
+    "optimizer.muon.learning_rate too), a longer schedule.warmup_steps or a smaller optimizer.grad_clip; "
+    "docs/guide.md says more (When a run goes wrong)";
 
 // An Error input of a run that cannot go on as it is: a new one can start beside it, or, where consent is all that
 // lacks, this one all the same. The program says how.

@@ -16,7 +16,7 @@ inline constexpr Words<0> words_of{};
 // Returns "char" for TokenizerKind::character.
 template <class Enum>
 constexpr std::string_view word_of(Enum value) {
-  return words_of<Enum>[static_cast<std::size_t>(value)];
+  return words_of<Enum>.at(static_cast<std::size_t>(value));
 }
 
 }  // namespace inkling

@@ -14,6 +14,20 @@ struct ActivationParts {
 };
 
 // The same formulas as kernels/activation.h. __expf and __fdividef: a few units in the last place.
+__device__ inline ActivationParts exact_gelu(float x) {
+  const float magnitude = fabsf(x) * 0.70710678118654752f;
+  const float density = __expf(-magnitude * magnitude);
+  const float t = __fdividef(1.0f, 1.0f + 0.3275911f * magnitude);
+  float p = 1.061405429f;
+  p = p * t - 1.453152027f;
+  p = p * t + 1.421413741f;
+  p = p * t - 0.284496736f;
+  p = p * t + 0.254829592f;
+  const float tail = 0.5f * p * t * density;
+  const float cumulative = x < 0.0f ? tail : 1.0f - tail;
+  return {x * cumulative, cumulative + x * density * 0.3989422804014327f};
+}
+
 __device__ inline ActivationParts activate(float x, Activation activation) {
   switch (activation) {
     case Activation::relu:
@@ -34,19 +48,9 @@ __device__ inline ActivationParts activate(float x, Activation activation) {
     }
     case Activation::gelu:
     case Activation::geglu:  // of a gate
-      break;
+      return exact_gelu(x);
   }
-  const float magnitude = fabsf(x) * 0.70710678118654752f;
-  const float density = __expf(-magnitude * magnitude);
-  const float t = __fdividef(1.0f, 1.0f + 0.3275911f * magnitude);
-  float p = 1.061405429f;
-  p = p * t - 1.453152027f;
-  p = p * t + 1.421413741f;
-  p = p * t - 0.284496736f;
-  p = p * t + 0.254829592f;
-  const float tail = 0.5f * p * t * density;
-  const float cumulative = x < 0.0f ? tail : 1.0f - tail;
-  return {x * cumulative, cumulative + x * density * 0.3989422804014327f};
+  return {};
 }
 
 }  // namespace inkling::cuda

@@ -160,9 +160,10 @@ TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backen
   const AttentionForm heads = shape.attention();
   const auto bytes = [rows](std::int64_t elements, std::size_t size) { return bytes_of(rows, elements, size); };
   const bool again = recompute == Recompute::block;
+  const Recompute of_mlp = backend.activates(shape.activation) ? recompute : Recompute::none;  // composed, it keeps all
   const std::size_t element = c10::elementSize(dtype);
   std::uint64_t block = bytes(2 * (kept_by_norm(channels) + kept_by_conv(shape)) + kept_by_linear(channels) +
-                                  kept_by_attention(shape) + kept_by_mlp(shape, recompute),
+                                  kept_by_attention(shape) + kept_by_mlp(shape, of_mlp),
                               element);
   std::uint64_t at_work = bytes(std::max(held_by_mlp(shape), held_by_attention(shape)), element);
   if (!backend.attends(dtype, heads, has_positions)) {  // it is composed, and keeps its probabilities

@@ -61,7 +61,7 @@ TEST(Enums, ReturnFromTheirWords) {
                                              Activation::relu_squared, Activation::swiglu, Activation::geglu},
                                             [](const Config& c) { return c.model.activation; }});
   expect_every_value_to_return<Position>({"model.position",
-                                          {Position::learned, Position::rope, Position::none},
+                                          {Position::learned, Position::rope, Position::alibi, Position::none},
                                           [](const Config& c) { return c.model.position; }});
   expect_every_value_to_return<NormKind>(
       {"model.norm", {NormKind::layernorm, NormKind::rmsnorm}, [](const Config& c) { return c.model.norm; }});
