@@ -2,19 +2,18 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/exp2.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "base/error.h"
 #include "model/model.h"
@@ -50,15 +49,13 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // Of `heads` heads from `first` on: 2^(-8 h / n), h = 1, 2, … for a power of two n; for another number of heads those
-// of the power below, and then every other one of the power above.
+// of the power below, and then every other one of the power above. Made on the device, because a recorded step cannot
+// take them from the host.
 at::Tensor alibi_slopes(std::int64_t n_head, std::int64_t first, std::int64_t heads, const at::TensorOptions& options) {
-  const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n_head)));
-  std::vector<double> slopes;
-  for (std::int64_t head = first; head < first + heads; ++head) {
-    const double eighths = head < power ? static_cast<double>(head + 1) : static_cast<double>(head - power) + 0.5;
-    slopes.push_back(std::exp2(-8.0 * eighths / static_cast<double>(power)));
-  }
-  return at::tensor(slopes, options).view({-1, 1, 1});
+  const auto power = static_cast<double>(std::bit_floor(static_cast<std::uint64_t>(n_head)));
+  const at::Tensor head = at::arange(first + 1, first + heads + 1, options.dtype(at::kDouble));
+  const at::Tensor place = at::where(head.le(power), head, head - power - 0.5);
+  return at::exp2(place * (-8.0 / power)).to(options).view({-1, 1, 1});
 }
 
 // The scores of the heads from `first` on, [B, H, T, S], before anything is hidden. distances: how far in front of its

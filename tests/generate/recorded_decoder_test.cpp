@@ -84,7 +84,9 @@ TEST_P(RecordedDecoderTest, DrawsWhatIsDrawnOnTheCpuWithEverySwitchAndWithoutEnd
   GenerationSettings settings = settings_with({.temperature = 1, .repetition_penalty = 1.6});
   settings.max_tokens = 40;  // more than two blocks
   settings.stops = {"e"};
-  for (const GptShape& shape : {test::modern_shape, endless}) {
+  GptShape composed = endless;
+  composed.position = Position::alibi;
+  for (const GptShape& shape : {test::modern_shape, endless, composed}) {
     const auto on_the_gpu =
         texts_of(make_loaded_model(make_char_tokenizer(true), 16, runtime_, shape), prompts, settings);
     const bool emulated = gpu_.has_value();

@@ -148,6 +148,14 @@ TEST_P(RecordedStep, OfEverySwitchLearnsWhatTheCpuLearns) {
   expect_what_the_cpu_learns();
 }
 
+// What no kernel computes is composed of LibTorch's operations, none of which may ask the host.
+TEST_P(RecordedStep, OfComposedAttentionLearnsWhatTheCpuLearns) {
+  config_.model = {test::modern_shape, 0.1};
+  config_.model.block_size = 16;
+  config_.model.position = Position::alibi;
+  expect_what_the_cpu_learns();
+}
+
 TEST_P(RecordedStep, ByMuonLearnsWhatTheCpuLearns) {
   config_.optimizer.name = OptimizerName::muon;
   expect_what_the_cpu_learns();
