@@ -90,7 +90,7 @@ class Attention(nn.Module):
             visible &= distance <= self.reach
         visible = visible & real[:, None, None, -k.size(2):] | (distance == 0)  # padding sees itself, not to become NaN
         if self.is_alibi:
-            falling = alibi_slopes(q.size(1)).to(q)[:, None, None] * distance
+            falling = alibi_slopes(q.size(1)).to(q.device)[:, None, None] * distance
             visible = torch.where(visible, -falling, -torch.inf).to(q.dtype)
         k, v = (each.repeat_interleave(q.size(1) // each.size(1), 1) for each in (k, v))  # for each head of queries
         y = F.scaled_dot_product_attention(q, k, v, visible, self.dropout if self.training else 0.0)

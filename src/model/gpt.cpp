@@ -155,20 +155,21 @@ ResidualStream Gpt::decode_composed(const ResidualStream& in, std::size_t layer,
 }
 
 TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backend, std::int64_t rows,
-                                    at::ScalarType dtype, Recompute recompute, bool has_positions) {
+                                    at::ScalarType dtype, const TrainingPass& training, bool has_positions) {
   const std::int64_t channels = shape.n_embd;
   const AttentionForm heads = shape.attention();
   const auto bytes = [rows](std::int64_t elements, std::size_t size) { return bytes_of(rows, elements, size); };
-  const bool again = recompute == Recompute::block;
-  const Recompute of_mlp = backend.activates(shape.activation) ? recompute : Recompute::none;  // composed, it keeps all
+  const bool again = training.recompute == Recompute::block;
+  const bool composed_mlp = !backend.activates(shape.activation);  // which keeps everything
+  const Recompute of_mlp = composed_mlp ? Recompute::none : training.recompute;
   const std::size_t element = c10::elementSize(dtype);
   std::uint64_t block = bytes(2 * (kept_by_norm(channels) + kept_by_conv(shape)) + kept_by_linear(channels) +
                                   kept_by_attention(shape) + kept_by_mlp(shape, of_mlp),
                               element);
   std::uint64_t at_work = bytes(std::max(held_by_mlp(shape), held_by_attention(shape)), element);
-  if (!backend.attends(dtype, heads, has_positions)) {  // it is composed, and keeps its probabilities
+  if (!backend.attends(dtype, heads, has_positions)) {  // it is composed, and keeps its probabilities, dropped ones too
     const std::uint64_t scores = bytes(shape.block_size * heads.n_head, sizeof(float));
-    block += scores;
+    block += (training.dropout > 0 ? 2 : 1) * scores;
     at_work += 3 * scores;
   }
   const std::uint64_t stream = bytes(2 * channels, element);  // what is kept of a block that is computed again

@@ -19,7 +19,7 @@ class Gpt final : public Model {
 
   // Returns what training passes over `rows` tokens hold beside the weights, summed over the operations.
   static TrainingBytes activation_bytes(const GptShape& shape, const Backend& backend, std::int64_t rows,
-                                        at::ScalarType dtype, Recompute recompute, bool has_positions);
+                                        at::ScalarType dtype, const TrainingPass& training, bool has_positions);
 
  private:
   ResidualStream embed(const at::Tensor& tokens, Pass& pass) const;

@@ -82,9 +82,9 @@ void log_composed_parts(const GptShape& shape, const Runtime& runtime, const Bac
   const AttentionForm form = shape.attention();
   if (!backend.attends(backend.activation_dtype(runtime.dtype), form, false)) parts.emplace_back("attention");
   if (!backend.activates(shape.activation)) parts.push_back(str("the activation ", word_of(shape.activation)));
-  if (!backend.decodes(form) || !backend.activates(shape.activation)) parts.emplace_back("one more token");
+  if (!backend.decodes(form) || !backend.activates(shape.activation)) parts.emplace_back("generation");
   if (parts.empty()) return;
-  log_info(str("runtime.kernels: there is no fused kernel here for this model's ", join(parts, ", "),
+  log_info(str("runtime.kernels: there is no fused kernel here for this model's ", join(parts, " and "),
                ": LibTorch's operations take its place, which is slower"));
 }
 
@@ -150,7 +150,7 @@ TrainingBytes training_bytes(const GptShape& shape, const Runtime& runtime, std:
   const std::uint64_t copies = is_reference(runtime) ? 2 : 1;  // in the compute dtype: of values, and of gradients
   TrainingBytes bytes = is_reference(runtime) ? reference_bytes(shape, rows, element, training, has_positions)
                                               : Gpt::activation_bytes(shape, choose_backend(runtime), rows,
-                                                                      runtime.dtype, training.recompute, has_positions);
+                                                                      runtime.dtype, training, has_positions);
   bytes.weights = weights * (2 * sizeof(float) + (runtime.dtype == at::kFloat ? 0 : copies * element));
   return bytes;
 }
