@@ -303,6 +303,9 @@ function notInFull(view) {
 // The second chosen token, or the one that is looked at most in the head on show.
 const keyOnShow = (view) => view.key ?? mostLookedAt(view.layer, view.head, view.query);
 
+// Whether scores fall with the distance, too.
+const isFalling = () => data.position === "alibi";
+
 const scoreOf = (view, j) => headOf(view.layer, view.head).scores[rowStart(view.query) + j];
 
 // The tokens of the table, in reading order: those with the largest weights, and the one on show.
@@ -334,7 +337,7 @@ function stepsTable(view) {
     body.append(line);
   });
   const heading = (text) => make("th", { scope: "col" }, text);
-  const head = make("thead", {}, make("tr", {}, heading("token"), heading(`1. score: query · key / √${data.head_size}`),
+  const head = make("thead", {}, make("tr", {}, heading("token"), heading(`1. score: query · key / √${data.head_size}${isFalling() ? " − fall" : ""}`),
     heading("2. weight: softmax of the scores"), heading("3. weight × value, each number a bar")));
   const rest = weights.filter((_, j) => scoreOf(view, j) !== -Infinity && !rows.includes(j)).length;
   const total = fixed(weights.reduce((sum, weight) => sum + weight, 0));
@@ -357,6 +360,7 @@ function workedSteps(view) {
   const j = keyOnShow(view), i = view.query, size = data.head_size;
   const query = vector(view.layer, view.head, "queries", i), key = vector(view.layer, view.head, "keys", j);
   const weights = weightsOf(view.layer, view.head, i), score = scoreOf(view, j);
+  const product = query.reduce((sum, number, c) => sum + number * key[c], 0);
   const item = (step, text) => make("li", {}, make("b", {}, step), ` ${text}`);
   if (score === -Infinity) return make("p", { class: "note" }, `${nameOf(i)} cannot look at ${nameOf(j)}, because this layer sees only part of the text: ${data.layers[view.layer].pattern}.`);
   const scores = weights.map((_, index) => scoreOf(view, index)).filter((other) => other !== -Infinity);
@@ -365,7 +369,8 @@ function workedSteps(view) {
   const seen = weights.map((weight, index) => [weight, vector(view.layer, view.head, "values", index)[0]])
     .filter(([weight]) => weight > 0).sort((a, b) => b[0] - a[0]);
   return make("ol", { class: "worked", "aria-label": "One number of each step" },
-    item(`Score of ${nameOf(i)} for ${nameOf(j)}:`, `${products(Array.from(query, (number, c) => [number, key[c]]))} = ${short(score * Math.sqrt(size))}; divided by √${size} that is ${short(score)}.`),
+    item(`Score of ${nameOf(i)} for ${nameOf(j)}:`, `${products(Array.from(query, (number, c) => [number, key[c]]))} = ${short(product)}; divided by √${size} that is ` +
+      (isFalling() ? `${short(product / Math.sqrt(size))}, less ${short(product / Math.sqrt(size) - score)} for the distance of ${i - j}: ${short(score)}.` : `${short(score)}.`)),
     item("Weight:", `e^${factor(score)} / (e^${factor(scores[0])}${scores.length > 1 ? ` + … ` : ""}) = ${fixed(Math.exp(score - highest) / total, 4)}` +
       (scores.length > 1 ? `: its share among ${scores.length} tokens.` : ".")),
     item("Sum, its first number:", `${products(seen)} = ${short(vector(view.layer, view.head, "sums", i)[0])}.`));

@@ -54,10 +54,11 @@ def rotate(x, cosines, sines):
     return torch.cat([first * cosines - second * sines, second * cosines + first * sines], -1).to(x.dtype)
 
 
-def alibi_slopes(heads):
+def alibi_slopes(heads, device):
     """2^(-8 h / n) for h = 1, ..., n, a power of two; further heads take every other one of 2 n."""
     power = 1 << heads.bit_length() - 1
-    return torch.tensor([2.0 ** (-8 * (h + 1 if h < power else h - power + 0.5) / power) for h in range(heads)])
+    return torch.tensor([2.0 ** (-8 * (h + 1 if h < power else h - power + 0.5) / power) for h in range(heads)],
+                        dtype=torch.float32, device=device)
 
 
 class Attention(nn.Module):
@@ -90,7 +91,7 @@ class Attention(nn.Module):
             visible &= distance <= self.reach
         visible = visible & real[:, None, None, -k.size(2):] | (distance == 0)  # padding sees itself, not to become NaN
         if self.is_alibi:
-            falling = alibi_slopes(q.size(1)).to(q.device)[:, None, None] * distance
+            falling = alibi_slopes(q.size(1), q.device)[:, None, None] * distance
             visible = torch.where(visible, -falling, -torch.inf).to(q.dtype)
         k, v = (each.repeat_interleave(q.size(1) // each.size(1), 1) for each in (k, v))  # for each head of queries
         y = F.scaled_dot_product_attention(q, k, v, visible, self.dropout if self.training else 0.0)

@@ -67,9 +67,11 @@ std::string why_dtype(const Graphics& graphics) {
 
 std::string why_kernels(const Graphics& graphics) {
   if (graphics.gpus.empty()) return "inkling's own loops for this processor";
-  return has_fused_kernels(graphics.gpus.front().major)
-             ? "inkling's own CUDA kernels"
-             : "inkling's own CUDA kernels are for compute capability 8.0 and later";
+  if (!has_fused_kernels(graphics.gpus.front().major)) {
+    return "inkling's own CUDA kernels are for compute capability 8.0 and later";
+  }
+  return std::filesystem::exists(cuda_library_path()) ? "inkling's own CUDA kernels"
+                                                      : "inkling was built without its CUDA kernels";
 }
 
 // Removed with all it holds at the end of the scope.
@@ -135,7 +137,8 @@ std::string find_settings_that_fit(const ExpectedRun& run, std::uint64_t limit) 
   std::string flags;
   const auto fits = [&] { return training_memory(config, shape, run.runtime, 1).total() <= limit; };
   if (config.training.micro_batch_size) flags += " --set training.micro_batch_size=auto";
-  if (!fits() && config.training.recompute != Recompute::block) {
+  if (!fits() && config.training.recompute != Recompute::block &&
+      can_recompute_blocks(config.model.dropout, run.runtime)) {
     config.training.recompute = Recompute::block;
     flags += " --set training.recompute=block";
   }
@@ -232,7 +235,7 @@ ExpectedRun expect_run(const Config& config, const DeviceChoice& device) {
       tokens = std::max(tokens, static_cast<std::uint64_t>(initial->shape.vocab_size));
     }
     run.shape = shape_from(run.config.model, tokens);
-    run.runtime = runtime_for(run.shape, resolve_runtime(run.config.runtime));
+    run.runtime = runtime_for(run.shape, resolve_runtime(run.config.runtime), config.data.documents != Documents::join);
     check_recompute({.dropout = config.model.dropout, .recompute = config.training.recompute}, run.runtime);
   } catch (const Error& error) {
     run.why_not = error.message();

@@ -15,9 +15,9 @@ namespace inkling {
 struct AttentionSteps {
   at::Tensor queries = {}, keys = {};  // [B, 1, T, D], as they meet: after their norms and turns
   at::Tensor values = {};              // [B, 1, T, D]
-  at::Tensor scores = {};              // [B, 1, T, T]: q_i k_j / sqrt(D), and -infinity where token i may not look
-  at::Tensor weights = {};             // [B, 1, T, T]: the softmax of each row of scores
-  at::Tensor sums = {};                // [B, 1, T, D]: weights times values
+  at::Tensor scores = {};   // [B, 1, T, T]: q_i k_j / sqrt(D), less ALiBi's fall; -infinity: token i may not look
+  at::Tensor weights = {};  // [B, 1, T, T]: the softmax of each row of scores
+  at::Tensor sums = {};     // [B, 1, T, D]: weights times values
 };
 
 // Is called for every head, in the order of layers and heads. Heads that share keys and values are shown the same ones.

@@ -46,7 +46,7 @@ at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).f
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double out_of_sight = -std::numeric_limits<double>::infinity();
 
 // Of `heads` heads from `first` on: 2^(-8 h / n), h = 1, 2, … for a power of two n; for another number of heads those
 // of the power below, and then every other one of the power above. Made on the device, because a recorded step cannot
@@ -62,7 +62,7 @@ at::Tensor alibi_slopes(std::int64_t n_head, std::int64_t first, std::int64_t he
 // query each key stands.
 at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const AttentionForm& form, std::int64_t first,
                      const at::Tensor& distances) {
-  const at::Tensor products = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
+  at::Tensor products = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
   switch (form.scores) {
     case ScoreKind::plain:
       return products;
@@ -81,7 +81,7 @@ at::Tensor visible_scores(const at::Tensor& q, const at::Tensor& k, const Attent
   const at::Tensor places = at::arange(q.size(2), q.options().dtype(at::kLong));
   const at::Tensor scores = scores_of(q, k, form, first_head, places.unsqueeze(1) - places);
   const at::Tensor hidden = hidden_keys(q.size(2), form.pattern, q.options(), positions);
-  return scores.masked_fill(hidden, -infinity);
+  return scores.masked_fill(hidden, out_of_sight);
 }
 
 at::Tensor composed_attention(const at::Tensor& qkv, const AttentionForm& form, Pass& pass) {
@@ -105,7 +105,7 @@ at::Tensor cached_attention(const Heads& heads, const AttentionForm& form, const
     return concatenate(at::scaled_dot_product_attention(q, all_keys, all_values, visible));
   }
   const at::Tensor scores =
-      scores_of(q, all_keys, form, 0, position - held).masked_fill(visible.logical_not(), -infinity);
+      scores_of(q, all_keys, form, 0, position - held).masked_fill(visible.logical_not(), out_of_sight);
   return concatenate(at::matmul(at::softmax(scores, -1).to(q.scalar_type()), all_values));
 }
 

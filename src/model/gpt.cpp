@@ -163,13 +163,17 @@ TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backen
   const bool composed_mlp = !backend.activates(shape.activation);  // which keeps everything
   const Recompute of_mlp = composed_mlp ? Recompute::none : training.recompute;
   const std::size_t element = c10::elementSize(dtype);
-  std::uint64_t block = bytes(2 * (kept_by_norm(channels) + kept_by_conv(shape)) + kept_by_linear(channels) +
-                                  kept_by_attention(shape) + kept_by_mlp(shape, of_mlp),
-                              element);
+  std::uint64_t block =
+      bytes(2 * (kept_by_norm(channels) + kept_by_conv(shape)) + kept_by_linear(channels) + kept_by_attention(shape) +
+                kept_by_mlp(shape, of_mlp) + (composed_mlp && is_gated(shape.activation) ? shape.inner() : 0),
+            element);
   std::uint64_t at_work = bytes(std::max(held_by_mlp(shape), held_by_attention(shape)), element);
   if (!backend.attends(dtype, heads, has_positions)) {  // it is composed, and keeps its probabilities, dropped ones too
     const std::uint64_t scores = bytes(shape.block_size * heads.n_head, sizeof(float));
     block += (training.dropout > 0 ? 2 : 1) * scores;
+    // And queries, keys and values for each query, in float32, instead of qkv.
+    block += bytes(3 * heads.queries(), sizeof(float));
+    block -= bytes(heads.packed(), element);
     at_work += 3 * scores;
   }
   const std::uint64_t stream = bytes(2 * channels, element);  // what is kept of a block that is computed again

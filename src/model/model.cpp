@@ -47,11 +47,15 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
                               const TrainingPass& training, bool has_positions) {
   const bool again = training.recompute == Recompute::block;
   const auto bytes = [&](std::int64_t elements, std::uint64_t each) { return bytes_of(rows, elements, each); };
-  const std::uint64_t block = bytes(shape.n_embd, element), scores = bytes(shape.block_size * shape.n_head, element);
+  // Scores that fall with the distance are in float32 at least, and their probabilities become the model's dtype.
+  const bool falls = shape.attention().scores != ScoreKind::plain;
+  const std::uint64_t of_score = falls ? std::max<std::uint64_t>(element, sizeof(float)) : element;
+  const std::uint64_t block = bytes(shape.n_embd, element), scores = bytes(shape.block_size * shape.n_head, of_score);
+  const std::uint64_t rounded = of_score > element ? bytes(shape.block_size * shape.n_head, element) : 0;
   std::uint64_t layer = bytes(kept_by_reference(shape), element);
   std::uint64_t at_work = bytes(held_by_reference(shape), element);
   // Attention step by step, in every layer that drops probabilities or hides more than the future.
-  const bool masked = training.dropout > 0 || has_positions || shape.attention().scores != ScoreKind::plain;
+  const bool masked = training.dropout > 0 || has_positions || falls;
   const std::uint64_t hidden = bytes_of(has_positions ? rows : shape.block_size, shape.block_size, 1);
   std::uint64_t probabilities = 0, layers_step_by_step = 0;
   for (const AttentionPattern& pattern : shape.layer_patterns()) {
@@ -60,10 +64,10 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
   if (training.dropout > 0) {
     const std::uint64_t numbers = bytes(shape.block_size * shape.n_head, 1), channels = bytes(shape.n_embd, 1);
     layer += 2 * channels;
-    probabilities = 2 * scores + numbers + hidden;               // and their dropped copy, and what was dropped where
+    probabilities = 2 * scores + rounded + numbers + hidden;     // and their dropped copy, and what was dropped where
     at_work += 3 * scores + 3 * sizeof(std::int64_t) * numbers;  // random numbers, and what they are made with
   } else if (layers_step_by_step > 0) {
-    probabilities = scores + hidden;
+    probabilities = scores + rounded + hidden;
     at_work += 3 * scores;
   }
   // Freed blocks serve again where they are up to a quarter too large (runtime/cpu_memory.h): an eighth on average, as
@@ -77,10 +81,10 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
 }
 
 // Names the parts that the backend declines.
-void log_composed_parts(const GptShape& shape, const Runtime& runtime, const Backend& backend) {
+void log_composed_parts(const GptShape& shape, const Runtime& runtime, const Backend& backend, bool has_positions) {
   std::vector<std::string> parts;
   const AttentionForm form = shape.attention();
-  if (!backend.attends(backend.activation_dtype(runtime.dtype), form, false)) parts.emplace_back("attention");
+  if (!backend.attends(backend.activation_dtype(runtime.dtype), form, has_positions)) parts.emplace_back("attention");
   if (!backend.activates(shape.activation)) parts.push_back(str("the activation ", word_of(shape.activation)));
   if (!backend.decodes(form) || !backend.activates(shape.activation)) parts.emplace_back("generation");
   if (parts.empty()) return;
@@ -102,12 +106,12 @@ at::Tensor Model::capped(const at::Tensor& logits) const {
   return logits.to(c10::promoteTypes(logits.scalar_type(), at::kFloat)).div(bound).tanh().mul(bound);
 }
 
-Runtime runtime_for(const GptShape& shape, const Runtime& runtime) {
+Runtime runtime_for(const GptShape& shape, const Runtime& runtime, bool has_positions) {
   if (is_reference(runtime)) return runtime;
   const Backend& backend = choose_backend(runtime);
   const std::int64_t head_size = shape.attention().head_size;
   if (shape.n_embd <= backend.most_channels && head_size <= backend.most_head_channels) {
-    log_composed_parts(shape, runtime, backend);
+    log_composed_parts(shape, runtime, backend, has_positions);
     return runtime;
   }
   log_info(str("runtime.kernels: reference, because the fused kernels of a GPU take at most ", backend.most_channels,
@@ -130,16 +134,20 @@ std::unique_ptr<Model> make_model(const GptShape& shape, const ParameterArena& a
   return std::make_unique<Gpt>(shape, arena, backend);
 }
 
+bool can_recompute_blocks(double dropout, const Runtime& runtime) {
+  return dropout == 0 || choose_backend(runtime).repeats_dropout;
+}
+
 void check_recompute(const TrainingPass& training, const Runtime& runtime) {
   if (training.recompute == Recompute::gelu && is_reference(runtime)) {
     throw Error::input(
         "training.recompute: gelu is for the fused kernels, and this run computes with the reference model "
         "(runtime.kernels: reference); block works with both");
   }
-  if (training.recompute == Recompute::block && training.dropout > 0 && !choose_backend(runtime).repeats_dropout) {
+  if (training.recompute == Recompute::block && !can_recompute_blocks(training.dropout, runtime)) {
     throw Error::input(
         "training.recompute: block would draw other dropout numbers on a GPU when it computes a block again; set "
-        "model.dropout: 0, or training.recompute: none");
+        "model.dropout: 0, training.recompute: none, or runtime.kernels: reference");
   }
 }
 

@@ -84,14 +84,18 @@ class Model {
 };
 
 // Returns the runtime that can compute a model of this shape: where the fused kernels of a GPU cannot, the reference
-// model takes their place, which is logged.
-Runtime runtime_for(const GptShape& shape, const Runtime& runtime);
+// model takes their place, which is logged, and so is each part that they decline. has_positions: that of
+// training_bytes().
+Runtime runtime_for(const GptShape& shape, const Runtime& runtime, bool has_positions = false);
 
 // Make the arena of a model, with gradients if it is to be trained, and the model over it, which the arena must
 // outlive. `runtime` decides here between fused and reference; make_reference() is in model/reference.cpp.
 std::unique_ptr<ParameterArena> make_arena(const GptShape& shape, const Runtime& runtime, Use use);
 std::unique_ptr<Model> make_model(const GptShape& shape, const ParameterArena& arena, const Runtime& runtime);
 std::unique_ptr<Model> make_reference(const GptShape& shape, const ParameterArena& arena, const Backend& backend);
+
+// Whether training.recompute: block drops the same elements again.
+bool can_recompute_blocks(double dropout, const Runtime& runtime);
 
 // Throws Error input for a training.recompute that the model chosen by `runtime` does not support.
 void check_recompute(const TrainingPass& training, const Runtime& runtime);

@@ -43,6 +43,14 @@ Runtime resume_runtime(const RuntimeConfig& asked, const Resolved& before) {
     if (!before.device.cuda) warn_of_threads(before.threads);
   }
   try {
+    RuntimeConfig automatic = wanted;
+    automatic.kernels.reset();
+    if (!asked.kernels && wanted.kernels == Kernels::fused && choose_runtime(automatic).kernels != Kernels::fused) {
+      log_warning(
+          "not bit-identical to an uninterrupted run because it began with fused kernels, which are not "
+          "available here");
+      wanted.kernels.reset();
+    }
     return resolve_runtime(wanted);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::environment) throw;
@@ -210,7 +218,8 @@ std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& optio
                                          : plan_new_run(asked, options);
   check_texts(plan, options);
   reuse_cpu_memory();
-  plan.runtime = runtime_for(plan.shape, plan.runtime);  // refuses here where the GPU's library is missing
+  const bool has_positions = plan.asked.data.documents != Documents::join;
+  plan.runtime = runtime_for(plan.shape, plan.runtime, has_positions);  // refuses where the GPU's library is missing
   check_recompute({.dropout = plan.asked.model.dropout, .recompute = plan.asked.training.recompute}, plan.runtime);
   plan.config = with_micro_batch_size(plan.asked, plan.shape, plan.runtime, plan.resume);
   plan.disk = find_disk_need(plan, run);

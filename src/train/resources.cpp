@@ -78,7 +78,7 @@ std::string describe_need(const Config& config, const GptShape& shape, const Run
                size == 2 * half ? " halves" : " lowers", " all but the weights (about ",
                format_bytes(training_memory(config, shape, runtime, half).total()), " then)");
   }
-  if (training.recompute != Recompute::block) {
+  if (training.recompute != Recompute::block && can_recompute_blocks(config.model.dropout, runtime)) {
     return str(need,
                ". training.recompute: block keeps few of the activations and computes each block's forward pass twice");
   }

@@ -77,7 +77,7 @@ TEST_P(EveryKernel, CachedLogitsAreThoseWithoutACacheAcrossManyBlocks) {
 // at the end of a block, some go on without end.
 TEST_P(EveryKernel, CachedLogitsOfWindowsAreThoseWithoutACacheAcrossManyBlocks) {
   constexpr std::int64_t block_size = 17;
-  for (const Position position : {Position::learned, Position::rope, Position::none}) {
+  for (const Position position : {Position::learned, Position::rope, Position::alibi, Position::none}) {
     for (const std::vector<AttentionPattern>& patterns : std::vector<std::vector<AttentionPattern>>{
              {{1, 1}}, {{5, 1}}, {{17, 1}}, {{3, 2}}, {{4, 4}}, {{3, 30}}, {{}, {4, 1}}, {{6, 1}, {2, 5}}}) {
       GptShape shape = test::small_shape;

@@ -133,6 +133,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "--set training.micro_batch_size=12 --set model.n_embd=512 --set model.n_layer=4",
                     "--set model.norm=rmsnorm --set model.position=rope --set model.activation=swiglu "
                     "--set model.dropout=0.1 --set training.micro_batch_size=24 --set model.block_size=128",
+                    "--set model.position=alibi --set model.dropout=0.1 --set training.micro_batch_size=24 "
+                    "--set model.block_size=128",
+                    "--set model.position=alibi --set model.dropout=0 --set training.micro_batch_size=24 "
+                    "--set runtime.kernels=reference",
                     "--set model.conv=4 --set model.embedding_norm=true --set model.dropout=0 "
                     "--set training.micro_batch_size=24 --set model.block_size=128",
                     "--set model.conv=4 --set model.embedding_norm=true --set model.dropout=0 "
