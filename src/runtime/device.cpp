@@ -147,6 +147,12 @@ Runtime choose_runtime(const RuntimeConfig& config, Use use) {
   return runtime;
 }
 
+Kernels kernels_as_before(Kernels before, RuntimeConfig config) {
+  config.kernels.reset();
+  const Kernels automatic = choose_runtime(config).kernels;
+  return before == Kernels::fused ? automatic : before;
+}
+
 std::optional<c10::Stream> own_stream(at::Device device) {
   if (!device.is_cuda()) return std::nullopt;
   synchronize(device);  // the new stream does not wait for what is queued on the default one

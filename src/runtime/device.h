@@ -49,6 +49,10 @@ at::ScalarType fastest_dtype(int capability);
 // available, and Error input if the settings do not go together.
 Runtime choose_runtime(const RuntimeConfig& config, Use use = Use::training);
 
+// Returns the kernels that a run on such a device began with, or what `auto` means here where they are missing. Throws
+// as choose_runtime() does.
+Kernels kernels_as_before(Kernels before, RuntimeConfig config);
+
 // Returns a stream of a GPU for somebody's work alone, because graphs cannot be recorded on the default one; none of
 // the CPU.
 std::optional<c10::Stream> own_stream(at::Device device);

@@ -37,19 +37,17 @@ Runtime resume_runtime(const RuntimeConfig& asked, const Resolved& before) {
   if (!wanted.dtype) wanted.dtype = before.dtype;
   // Kernels that were chosen for another device or dtype may not be right for this one.
   const bool is_alike = wanted.device->cuda == before.device.cuda && wanted.dtype == before.dtype;
-  if (!wanted.kernels && is_alike) wanted.kernels = before.kernels;
   if (!wanted.threads) {
     wanted.threads = before.threads;
     if (!before.device.cuda) warn_of_threads(before.threads);
   }
   try {
-    RuntimeConfig automatic = wanted;
-    automatic.kernels.reset();
-    if (!asked.kernels && wanted.kernels == Kernels::fused && choose_runtime(automatic).kernels != Kernels::fused) {
-      log_warning(
-          "not bit-identical to an uninterrupted run because it began with fused kernels, which are not "
-          "available here");
-      wanted.kernels.reset();
+    if (!wanted.kernels && is_alike) {
+      wanted.kernels = kernels_as_before(before.kernels, wanted);
+      if (wanted.kernels != before.kernels) {
+        log_warning(str("not bit-identical to an uninterrupted run because runtime.kernels: ", word_of(before.kernels),
+                        ", with which it began, is not available here"));
+      }
     }
     return resolve_runtime(wanted);
   } catch (const Error& error) {
