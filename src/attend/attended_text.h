@@ -16,8 +16,8 @@ namespace inkling {
 struct AttendedHead {
   std::vector<float> weights;  // [T, T], after softmax: how much token i takes of token j; 0 where it may not look
   // What the weights come from and what they make, which is left out (empty) where it would be too much:
-  std::vector<float>
-      scores;  // [T, T], before softmax: q_i k_j / sqrt(D), less ALiBi's fall; -infinity where i may not look
+  // [T, T], before softmax: q_i k_j / sqrt(D), less ALiBi's fall; -infinity where i may not look
+  std::vector<float> scores;
   std::vector<float> queries, keys, values;  // [T, D], queries and keys as they meet: after their norms and turns
   std::vector<float> sums;                   // [T, D]: the rows of weights times values
 
