@@ -122,7 +122,7 @@ int attend_to(int argc, char** argv) {
       "itself. The numbers are the reference model's, in float32; docs/formats.md,\n"
       "\"Attention\", says what the JSON holds.\n"
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it,\n"
-      "4 the model answers NaN.");
+      "4 the model outputs NaN.");
   app.get_formatter()->column_width(24);
   Flags flags;
   add_flags(app, flags);

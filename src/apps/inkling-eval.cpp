@@ -193,7 +193,8 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->type_name("FILE")
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--choices", flags.choices, "answer these questions: .jsonl, or llm.c's .bin")->type_name("FILE");
+  app.add_option("--choices", flags.choices, "score these multiple-choice questions: .jsonl, or llm.c's .bin")
+      ->type_name("FILE");
   app.add_option("--stride", flags.stride, "advance windows by N tokens (default: block_size)")->type_name("N");
   app.add_flag("--each", flags.each, "also print a line for each document or question");
   app.add_flag("--strict", flags.strict, "refuse a file with a question that cannot be scored");
@@ -256,12 +257,13 @@ void check_flags(const Flags& flags) {
 }
 
 int evaluate(int argc, char** argv) {
-  CLI::App app("Measures how well a model predicts its validation split, a text, or right answers.", "inkling-eval");
+  CLI::App app("Measures how well a model predicts its validation split, a text, or the right answers to questions.",
+               "inkling-eval");
   app.footer(
       "Text is scored in windows of block_size, stories of a grammar one by one and\n"
       "compared with the best possible loss. docs/formats.md defines every number.\n\n"
       "Exit codes: 0 done, 1 internal error (so is a loss below the best possible),\n"
-      "2 bad input, 3 the machine cannot do it, 4 the model answers NaN.");
+      "2 bad input, 3 the machine cannot do it, 4 the model outputs NaN.");
   Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;

@@ -162,10 +162,10 @@ void add_flags(CLI::App& app, Flags& flags) {
   };
   add_model_flags(app, flags.model);
   several(app.add_option("--prompt", flags.prompts, "text to continue; - reads standard input"), "TEXT");
-  several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text, whose last line end is left out"),
+  several(app.add_option("--prompt-file", flags.prompt_files, "a file with the text; its last line end is dropped"),
           "FILE");
   add_count(app, "--count", settings.count, 1, "samples for each prompt");
-  add_count(app, "--max-tokens", settings.max_tokens, 1, "tokens of each sample at most");
+  add_count(app, "--max-tokens", settings.max_tokens, 1, "most tokens in each sample");
   add_number(app, "--temperature", sampling, &SamplingSettings::temperature,
              "0 always takes the likeliest token, 1 follows the model");
   add_count(app, "--top-k", sampling.top_k, 0, "choose among the N likeliest tokens; 0 is off");
@@ -176,7 +176,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   add_number(app, "--repetition-penalty", sampling, &SamplingSettings::repetition_penalty,
              "make tokens of the context less likely; 1 is off");
   several(app.add_option("--stop", settings.stops, "end before this text or special token"), "TEXT");
-  add_count(app, "--seed", settings.seed, 0, "every seed gives another text");
+  add_count(app, "--seed", settings.seed, 0, "of the random draws; the same seed repeats them");
   app.add_flag("--special", flags.special, "read names of special tokens in a prompt as tokens");
   app.add_flag("--ignore-end", settings.ignore_end, "go on in a new line where the model ends a document");
   app.add_flag("--json", flags.json, "print JSON, one object a line: prompt, text and more");
@@ -209,7 +209,7 @@ int sample(int argc, char** argv) {
       "Order: repetition penalty, temperature, top-k, top-p, min-p. Defaults are those\n"
       "of the model's generation_config.json. Sample n depends on the seed and n.\n"
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it,\n"
-      "4 the model answers NaN, 130 interrupted.");
+      "4 the model outputs NaN, 130 interrupted.");
   Flags flags;
   add_flags(app, flags);
   if (!parse_flags(app, argc, argv)) return 0;

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
     } catch (const inkling::CannotGoOn& error) {
       throw inkling::Error::input(inkling::str(error.message(),
                                                error.lacks_consent() ? "; --accept-changes goes on all the same" : "",
-                                               "; --fresh starts over beside it, in a new folder"));
+                                               "; --fresh starts over in a new folder beside it"));
     }
   });
 }

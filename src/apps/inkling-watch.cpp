@@ -17,12 +17,12 @@ int watch_run(int argc, char** argv) {
       "Exit codes: 0 done, 1 internal error, 2 bad input, 3 the machine cannot do it.");
   WatchOptions options;
   std::string color = "auto", characters = "auto";
-  app.add_option("RUN", options.run, "a run's folder; else the one in runs/ that trains")->type_name("");
+  app.add_option("RUN", options.run, "a run's folder (default: the one in runs/ that trains)")->type_name("");
   app.add_flag("--once", options.once, "print one picture and stop");
-  app.add_option("--width", options.columns, "columns to use at most; the terminal's")
+  app.add_option("--width", options.columns, "most columns to use (default: the terminal's)")
       ->check(CLI::Range(1, 10'000).description(""))
       ->type_name("N");
-  app.add_option("--height", options.rows, "rows to use at most; the terminal's")
+  app.add_option("--height", options.rows, "most rows to use (default: the terminal's)")
       ->check(CLI::Range(1, 10'000).description(""))
       ->type_name("N");
   app.add_option("--color", color, "auto, always or never")

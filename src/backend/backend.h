@@ -171,7 +171,7 @@ struct Backend {
   // this. model/ composes what they decline of LibTorch's operations, which is slower.
   bool (*activates)(Activation activation) = has_kernels;
   bool (*attends)(at::ScalarType dtype, const AttentionForm& form, bool has_positions) = nullptr;
-  bool (*decodes)(const AttentionForm& form) = has_kernels;
+  bool (*decodes)(const AttentionForm& form, Activation activation) = has_kernels;
   // Returns the dtype of what flows between the operations, for weights of this dtype.
   at::ScalarType (*activation_dtype)(at::ScalarType weights) = nullptr;
 

@@ -20,11 +20,6 @@
 namespace inkling::cuda {
 namespace {
 
-// [B, H, T, D] -> [B, T, H D]
-at::Tensor concatenate_heads(const at::Tensor& out) {
-  return out.transpose(1, 2).reshape({out.size(0), out.size(2), out.size(1) * out.size(3)});
-}
-
 // [B, T, H D] -> [B, H, T, D]
 at::Tensor heads_of(const at::Tensor& out, std::int64_t n_head) {
   return out.view({out.size(0), out.size(1), n_head, -1}).transpose(1, 2);

@@ -25,6 +25,9 @@ inline Heads split_heads(const at::Tensor& qkv, const AttentionForm& form) {
           heads.narrow(1, form.n_head + form.n_kv_head, form.n_kv_head)};
 }
 
+// [B, H, T, D] -> [B, T, H D]
+inline at::Tensor concatenate_heads(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }
+
 // Heads of keys or values that several query heads share: a copy for each of them.
 inline at::Tensor for_each_query(const at::Tensor& shared, const at::Tensor& queries) {
   const std::int64_t group = queries.size(1) / shared.size(1);

@@ -70,7 +70,9 @@ std::vector<Entry> entries_in(const fs::path& run) {
 
 void check_entry(const Entry& entry, Look look) {
   const std::int64_t step = check_files(entry.folder, look).step;
-  if (step != entry.step) throw Error::input(str(entry.folder.string(), ": its state.json is of step ", step));
+  if (step != entry.step)
+    throw Error::input(str(entry.folder.string(), ": its state.json is of step ", step,
+                           "; rename the folder after that step, or remove it"));
 }
 
 // Damage is for the person to judge, so it can be passed over. A disk or a folder that cannot be read is not damage,
@@ -175,7 +177,7 @@ void tell_what_is_passed_over(const Listing& listing) {
   if (listing.newest_of_newer > listing.whole.back().step) {
     throw Error::input(str(listing.newer.back(), ", or ask for a step. ", what_is_there(listing)));
   }
-  for (const std::string& message : listing.damaged) log_warning(str("a damaged checkpoint is left aside: ", message));
+  for (const std::string& message : listing.damaged) log_warning(str("skipping a damaged checkpoint: ", message));
 }
 
 const Entry& choose(const Listing& listing, const fs::path& run, const std::string& which) {
@@ -241,7 +243,7 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run) {
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     try {
       check_entry(*entry, Look::thorough);
-      for (const std::string& reason : reasons) log_warning(str("a damaged checkpoint is left aside: ", reason));
+      for (const std::string& reason : reasons) log_warning(str("skipping a damaged checkpoint: ", reason));
       return entry->folder;
     } catch (const NewerVersion& error) {
       throw CannotGoOn(str(error.message(), ", or move its folder away to go on from an older checkpoint"));

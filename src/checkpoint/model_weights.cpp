@@ -44,8 +44,8 @@ std::vector<SafetensorsFile> open_average(const fs::path& folder) {
     throw Error::input(
         str(folder.string(),
             ": holds no ema.safetensors, because the run kept no average of its weights when it was "
-            "saved; take the weights of training, choose another checkpoint, such as the newest, or train with "
-            "training.ema: 0.999 or the like"));
+            "saved; take the weights as trained (--weights plain), choose another checkpoint, such as the newest, or "
+            "train with training.ema: 0.999 or the like"));
   }
   std::vector<SafetensorsFile> files;
   files.emplace_back(folder / "ema.safetensors");
@@ -325,7 +325,8 @@ LoadedModel load_model(const fs::path& folder, const Runtime& runtime, SavedWeig
   if (holds_tokenizer(folder)) loaded.tokenizer = load_tokenizer(folder);
   if (loaded.tokenizer && loaded.tokenizer->vocab_size() > static_cast<std::uint64_t>(shape.vocab_size)) {
     throw Error::input(str(folder.string(), ": its tokenizer has ", format_count(loaded.tokenizer->vocab_size()),
-                           " tokens and its model knows ", shape.vocab_size, " only: they do not belong together"));
+                           " tokens and its model knows only ", shape.vocab_size,
+                           "; put the tokenizer of this model into the folder"));
   }
   loaded.arena = make_arena(shape, fitting, Use::inference);
   load_weights(folder, shape, *loaded.arena, which);

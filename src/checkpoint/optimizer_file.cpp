@@ -117,9 +117,9 @@ void load_optimizer(const fs::path& folder, const ParameterArena& arena, Optimiz
     ++(entry == nullptr ? begun : taken);
   }
   if (const OptimizerName writer = writer_of(file); writer != optimizer.name()) {
-    log_info(str(file.path().string(), " is of ", word_of(writer), ", and the run goes on with ",
-                 word_of(optimizer.name()), ": ", taken, " tensors are taken over, ", begun, " begin at zero, and ",
-                 file.header().tensors.size() - taken, " are left aside"));
+    log_info(str(file.path().string(), " was saved by ", word_of(writer), ", and the run goes on with ",
+                 word_of(optimizer.name()), ": ", taken, " tensors are kept, ", begun, " begin at zero, and ",
+                 file.header().tensors.size() - taken, " are ignored"));
   }
   optimizer.set_steps(steps);
 }

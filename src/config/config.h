@@ -43,6 +43,8 @@ struct DataConfig {
   std::optional<std::string> dir = {};  // auto: data/<name>-<tokenizer>-<hash of the settings>
   std::uint64_t stories = 20000;
   std::uint64_t grammar_seed = 1;
+
+  bool keeps_documents_apart() const { return documents != Documents::join; }
 };
 
 enum class OptimizerName { adamw, muon };

@@ -146,7 +146,7 @@ void fields(Fields& f, DataConfig& c) {
   f.section("tokenizer", c.tokenizer, "How text becomes tokens. Ready token files need none.");
   f.add("val_fraction", c.val_fraction, between(0, 1), refuse, "Share of each source that is kept for validation where there is no `validation_source`.");
   f.add("order", c.order, its_words(), ask, "`epoch` shows every window once before one comes again; `random` draws independent offsets as nanoGPT does.");
-  f.add("documents", c.documents, its_words(), ask, "`join` trains on text as it lies in the files; `mask` lets no document see another in its window; `align` also begins windows with documents, and leaves places empty where none fits.");
+  f.add("documents", c.documents, its_words(), ask, "`join` trains on text as it lies in the files; `mask` keeps tokens from attending to other documents in their window; `align` also begins windows with documents, and leaves places empty where none fits.");
   f.add("dir", c.dir, Text{"a path"}, free, "Folder of the token files; `auto` is one in `data/`, named after the first source, the tokenizer and a hash of the settings that make them.");
   f.add("stories", c.stories, whole(2, 1'000'000'000), refuse, "How many stories a grammar is expanded into.");
   f.add("grammar_seed", c.grammar_seed, whole(0, largest_seed), refuse, "Which stories these are.");
@@ -156,8 +156,8 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("init_from", c.init_from, Text{"a path"}, refuse, "A checkpoint, a run or a folder from elsewhere whose weights the run starts from. What is left out of the shape is taken from there, and so is the tokenizer; `auto` draws new weights.");
   f.add("n_layer", c.n_layer, whole(1, most_layers), refuse, "Blocks, one after the other.");
   f.add("n_head", c.n_head, whole(1, most_heads), refuse, "Attention heads in each block.");
-  f.add("n_kv_head", c.n_kv_head, whole(1, most_heads), refuse, "Heads of keys and values, each shared by as many query heads; divides `n_head`. Fewer make generating cheaper; `auto` is `n_head`.");
-  f.add("head_size", c.head_size, whole(1, widest), refuse, "Channels of a head; `auto` is `n_embd` / `n_head`, which must divide then.");
+  f.add("n_kv_head", c.n_kv_head, whole(1, most_heads), refuse, "Heads of keys and values, each shared by the same number of query heads; divides `n_head`. Fewer make generating cheaper; `auto` is `n_head`.");
+  f.add("head_size", c.head_size, whole(1, widest), refuse, "Channels of a head; `auto` is `n_embd` / `n_head`, which must then be a whole number.");
   f.add("n_embd", c.n_embd, whole(1, widest), refuse, "Width of the embedding: how many channels a token has inside the model.");
   f.add("block_size", c.block_size, whole(2, longest_block), refuse, "Tokens the model sees at once (context).");
   f.add("dropout", c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");
@@ -167,27 +167,27 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("n_inner", c.n_inner, whole(1, widest_inner), refuse, "Channels between the two layers of the MLP; `auto` is four times `n_embd`, or for a gated activation 8/3 of it, rounded up to a multiple of 64.");
   f.add("activation", c.activation, its_words({{"tanh", "gelu_tanh"}, {"exact", "gelu"}}), refuse, "Function between the two layers of the MLP: GELU, approximated by tanh as in GPT-2 or exact as in nanoGPT, ReLU, or its square; or gated, with a third matrix: SwiGLU (Llama) or GEGLU.", "gelu");
   f.add("qk_norm", c.qk_norm, TrueOrFalse{}, refuse, "RMSNorm of each query and each key (Qwen3): one weight of the size of a head for all queries of a layer, and one for all keys.");
-  f.add("position", c.position, its_words(), refuse, "How a token knows where it stands: `learned` adds a vector for each position of the block (GPT-2); `rope` turns queries and keys by angles that grow with the position, so that attention sees distances (Llama); `alibi` lowers attention's scores by slope times distance, with a slope for each head (BLOOM, MPT; no fused kernels yet); with `none` only the mask tells.");
+  f.add("position", c.position, its_words(), refuse, "How a token knows where it stands: `learned` adds a vector for each position of the block (GPT-2); `rope` rotates queries and keys by angles that grow with the position, so that attention sees distances (Llama); `alibi` lowers attention's scores by slope times distance, with a slope for each head (BLOOM, MPT; no fused kernels yet); with `none` only the causal mask tells.");
   f.add("rope_theta", c.rope_theta, real(1, 1e12), refuse, "Base of these angles: pair i of a head of size D turns by position / rope_theta^(2i/D).");
   f.add("attention", c.patterns, PatternList{}, refuse, "What a token sees: `full`, all tokens before it; `local W`, itself and the W - 1 before it; `dilated W R`, W tokens that lie R apart, the last of them itself. A list repeats over the layers, as `[full, local 128, dilated 64 4]`.");
   f.add("norm", c.norm, its_words(), refuse, "What stands in front of attention and MLP: LayerNorm, or RMSNorm, which has no mean and no bias (Llama).");
   f.add("norm_epsilon", c.norm_epsilon, real(least_norm_epsilon, 1), refuse, "Added to the variance that a norm divides by.");
   f.add("norm_weights", c.norm_weights, TrueOrFalse{}, refuse, "Whether RMSNorms, those of `qk_norm` too, have weights to learn; without them they are saved as ones.");
   f.add("embedding_norm", c.embedding_norm, TrueOrFalse{}, refuse, "One more norm of this kind, right behind the embeddings.");
-  f.add("conv", c.conv, whole(0, longest_conv), refuse, "Positions that a convolution behind each of the two norms of a block sees, each channel for itself: y_t = x_t (1 + w_0) + w_1 x_(t-1) + …; 0 is none.");
+  f.add("conv", c.conv, whole(0, longest_conv), refuse, "Positions that a causal depthwise convolution after each of the two norms of a block sees: y_t = x_t (1 + w_0) + w_1 x_(t-1) + …; 0 is none.");
   f.add("initialization", c.initialization, its_words(), refuse, "How new weights begin: as GPT-2's, or with `zero_output`: zeros in the head and in the projections that write to the residual stream, a standard deviation of 1 in tables and of 0.5 / sqrt(n_embd) in other matrices.");
 }
 
 void fields(Fields& f, MuonConfig& c) {
-  f.add("learning_rate", c.learning_rate, above(0, 10), ask, "Size of a step of the hidden matrices after warm-up, instead of `optimizer.learning_rate`.");
-  f.add("momentum", c.momentum, below(0, 1), ask, "Memory of the sum of gradients (Nesterov's form).");
+  f.add("learning_rate", c.learning_rate, above(0, 10), ask, "Peak learning rate of the hidden matrices, reached after warm-up, instead of `optimizer.learning_rate`.");
+  f.add("momentum", c.momentum, below(0, 1), ask, "Momentum: the decay rate of the sum of gradients (Nesterov's form).");
   f.add("weight_decay", c.weight_decay, real(0, 10), ask, "Pull of the hidden matrices towards zero.");
   f.add("newton_schulz_steps", c.newton_schulz_steps, whole(1, 20), ask, "Steps of the iteration that makes an update nearly orthogonal.");
 }
 
 void fields(Fields& f, OptimizerConfig& c) {
   f.add("name", c.name, its_words(), ask, "The algorithm: AdamW (Loshchilov and Hutter 2019) for all weights, or Muon (Jordan et al. 2024) for the hidden matrices and AdamW for the rest.");
-  f.add("learning_rate", c.learning_rate, above(0, 10), ask, "Size of a step of AdamW after warm-up; 1e-3 suits small models, 6e-4 suits GPT-2 small.");
+  f.add("learning_rate", c.learning_rate, above(0, 10), ask, "Peak learning rate of AdamW, reached after warm-up; 1e-3 suits small models, 6e-4 suits GPT-2 small.");
   f.add("embedding_learning_rate", c.embedding_learning_rate, above(0, 10), ask, "The same for the tables of tokens and positions, also where the head is the table; `auto` is `learning_rate`. All rates follow one schedule.");
   f.add("head_learning_rate", c.head_learning_rate, above(0, 10), ask, "The same for an output head of its own (`model.tie_embeddings: false`).");
   f.add("vector_learning_rate", c.vector_learning_rate, above(0, 10), ask, "The same for norms, biases and convolutions.");
@@ -209,7 +209,7 @@ void fields(Fields& f, ScheduleConfig& c) {
 
 template <class Training>
 void micro_batch_field(Fields& f, Training& c) {
-  f.add("micro_batch_size", c.micro_batch_size, whole_or_0(1, 100'000), ask, "Windows that go through the model together; it divides `batch_size`, and the gradients add up over the batch. `auto` takes as many as fit into the memory that is free: the whole batch, where it fits. Another size rounds otherwise.");
+  f.add("micro_batch_size", c.micro_batch_size, whole_or_0(1, 100'000), ask, "Windows that go through the model together; it divides `batch_size`, and the gradients add up over the batch. `auto` takes as many as fit into the memory that is free: the whole batch, where it fits. Another size changes how results are rounded.");
 }
 
 void fields(Fields& f, StopConfig& c) {
@@ -218,12 +218,12 @@ void fields(Fields& f, StopConfig& c) {
 
 void fields(Fields& f, TrainingConfig& c) {
   f.add("max_steps", c.max_steps, whole(0, 1'000'000'000), free, "Steps to train; each takes one batch. 0 saves the model as initialised.");
-  f.add("max_hours", c.max_hours, real(0, 10'000), free, "Hours after which the run saves and ends with exit code 75, counted from this start of the program, as the limit of a job counts; the same command goes on. Leave a few minutes for a step and saving. 0 is no limit.");
+  f.add("max_hours", c.max_hours, real(0, 10'000), free, "Hours after which the run saves and ends with exit code 75, counted from this start of the program, like a job's time limit; the same command continues the run. Set it a few minutes below that limit, for the last step and saving. 0 is no limit.");
   f.add("batch_size", c.batch_size, whole(1, 100'000), ask, "Windows of `block_size` tokens in one step.");
   micro_batch_field(f, c);
-  f.add("recompute", c.recompute, its_words(), free, "What the backward pass computes again instead of keeping it: nothing; what the MLP's activation gave, a sixth to a quarter of what is kept, for little time (fused kernels only); or whole blocks, most of it, whose forward pass is then computed twice. The numbers stay the same (with `gelu` on a GPU: but for rounding).");
+  f.add("recompute", c.recompute, its_words(), free, "What the backward pass computes again instead of keeping it: nothing (`none`); the output of the MLP's activation (`gelu`), a sixth to a quarter of what is kept, for little time (fused kernels only); or whole blocks (`block`), most of it, whose forward pass is then computed twice. The numbers stay the same (with `gelu` on a GPU: except for rounding).");
   f.add("seed", c.seed, whole(0, largest_seed), ask, "Decides initial weights, order of the windows and dropout.");
-  f.add("ema", c.ema, below(0, 1), ask, "Memory of an average of the weights, average = ema * average + (1 - ema) * weights after each step, which is evaluated and saved beside them; 0 keeps none.");
+  f.add("ema", c.ema, below(0, 1), ask, "Decay rate of a moving average of the weights, average = ema * average + (1 - ema) * weights after each step, which is evaluated and saved beside them; 0 keeps none.");
   f.section("stop_when", c.stop_when, "What ends training before `max_steps`. The run is saved, and goes on when the setting or `max_steps` is raised.");
 }
 
@@ -244,12 +244,12 @@ void fields(Fields& f, LoggingConfig& c) {
 }
 
 void fields(Fields& f, SamplingConfig& c) {
-  f.add("interval", c.interval, whole(0, 1'000'000'000), free, "Steps between two times that the model writes, on the console, in `log.jsonl` and for TensorBoard; 0 is never.");
-  f.add("prompts", c.prompts, TextList{"a text", true}, free, "What it goes on from, one sample for each; `[]` is one from the beginning of a document.");
-  f.add("max_tokens", c.max_tokens, whole(1, 1'000'000), free, "Tokens of a sample at most, the prompt not counted.");
+  f.add("interval", c.interval, whole(0, 1'000'000'000), free, "Steps between samples of what the model writes, shown on the console, in `log.jsonl` and for TensorBoard; 0 is never.");
+  f.add("prompts", c.prompts, TextList{"a text", true}, free, "Prompts to continue, one sample for each; `[]` is one from the beginning of a document.");
+  f.add("max_tokens", c.max_tokens, whole(1, 1'000'000), free, "Most tokens in a sample, the prompt not counted.");
   f.add("temperature", c.settings.temperature, real(0, 1000), free, "0 always takes the likeliest token, 1 follows the model.");
   f.add("top_k", c.settings.top_k, whole(0, 1'000'000'000), free, "Choose among the K likeliest tokens; 0 is off.");
-  f.add("top_p", c.settings.top_p, above(0, 1), free, "Choose among the likeliest tokens that together reach P; 1 is off.");
+  f.add("top_p", c.settings.top_p, above(0, 1), free, "Choose among the fewest likeliest tokens whose probabilities add up to P; 1 is off.");
   f.add("seed", c.seed, whole(0, largest_seed), free, "Another seed, other random numbers; they are the same each time, so that only the model changes.");
 }
 
@@ -258,7 +258,7 @@ void runtime_fields(Fields& f, Runtime& c) {
   f.add("device", c.device, DeviceName{}, ask, "Where it runs; `auto` takes a GPU if there is one.");
   f.add("dtype", c.dtype, its_words(), ask, "Numbers the model computes in; `auto` is bfloat16 on GPUs that have it, float32 elsewhere.");
   f.add("threads", c.threads, whole_or_0(1, 4096), ask, "CPU threads; `auto` is one per physical core, but no more than the affinity mask, the CPU quota of a control group, `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` and `SLURM_CPUS_PER_TASK` allow.");
-  f.add("kernels", c.kernels, its_words({{"aten", "reference"}}), ask, "`fused` computes with our own kernels, `reference` with LibTorch's operations one by one; `auto` is `fused` on CPUs (but to train in bfloat16) and on GPUs from compute capability 8.0 on, else `reference`.");
+  f.add("kernels", c.kernels, its_words({{"aten", "reference"}}), ask, "`fused` computes with our own kernels, `reference` with LibTorch's operations one by one; `auto` is `fused` on CPUs (except to train in bfloat16) and on GPUs from compute capability 8.0 on, else `reference`.");
   if constexpr (std::same_as<Runtime, RuntimeConfig>) {
     f.add("memory_limit_gib", c.memory_limit_gib, above_or_0(0, 1'000'000), free, "GiB that training may hold; `auto` is four fifths of the machine's free memory, or all of the GPU's, when the run begins. A run that needs more does not begin.");
   }

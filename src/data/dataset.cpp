@@ -47,7 +47,7 @@ void refuse_too_many(const Corpus& corpus) {
 }
 
 void refuse_single_document(const DataConfig& config, const Corpus& corpus) {
-  if (config.documents == Documents::join || corpus.kind != SourceKind::text || corpus.several_documents) return;
+  if (!config.keeps_documents_apart() || corpus.kind != SourceKind::text || corpus.several_documents) return;
   throw Error::input(str("data.documents is ", word_of(config.documents),
                          ", and data.source is a single text, which is one document: use data.documents: join, or give "
                          "several files or a .jsonl"));

@@ -96,7 +96,7 @@ Folder list_folder(const fs::path& path, bool raw) {
 
 // What a remedy writes is found beside the original, which is refused again.
 constexpr std::string_view cannot_stay =
-    "; what is refused cannot stay in the folder: move it out then, or name the files to read";
+    "; then move the original out of the folder, or name the files to read one by one";
 
 // `before` begins the message.
 void refuse_found_name(const fs::path& path, const std::string& before = "") {

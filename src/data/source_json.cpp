@@ -68,7 +68,7 @@ class FieldEvents final : public JsonEvents {
     const auto refuse = [&](const std::string& message) {
       throw Error::input(str(place.text(), ": ", message, or_else));
     };
-    if (times_given_ > 1) refuse(str("field ", name, " is given twice; leave one of the two"));
+    if (times_given_ > 1) refuse(str("field ", name, " is given more than once; keep only one of them"));
     const std::string remedy = str("name the field that holds the text as data.jsonl_field", deeper(place));
     if (!is_object_) refuse(str("this is not a JSON object: each document is one, {", name, ": \"…\"}"));
     if (!found_) {

@@ -60,7 +60,7 @@ std::string why_device(const Graphics& graphics) {
 }
 
 std::string why_dtype(const Graphics& graphics) {
-  if (graphics.gpus.empty()) return "on the CPU always; the fused kernels train in nothing else there";
+  if (graphics.gpus.empty()) return "always, on a CPU: the fused kernels train in float32 only";
   const Gpu& gpu = graphics.gpus.front();
   return str("compute capability ", gpu.major, ".", gpu.minor, "; GPUs from 8.0 on are fastest in bfloat16");
 }
@@ -235,7 +235,7 @@ ExpectedRun expect_run(const Config& config, const DeviceChoice& device) {
       tokens = std::max(tokens, static_cast<std::uint64_t>(initial->shape.vocab_size));
     }
     run.shape = shape_from(run.config.model, tokens);
-    run.runtime = runtime_for(run.shape, resolve_runtime(run.config.runtime), config.data.documents != Documents::join);
+    run.runtime = runtime_for(run.shape, resolve_runtime(run.config.runtime), config.data.keeps_documents_apart());
     check_recompute({.dropout = config.model.dropout, .recompute = config.training.recompute}, run.runtime);
   } catch (const Error& error) {
     run.why_not = error.message();

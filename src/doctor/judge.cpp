@@ -73,7 +73,7 @@ void judge_disk(const Disk& disk, std::vector<Problem>& problems) {
   if (disk.kind == "tmpfs" || disk.kind == "ramfs") {
     warn(problems, "disk_is_memory",
          str(disk.use, " would be in memory (", disk.path, " is a ", disk.kind,
-             "): they take it from training and are gone when the machine stops"),
+             "): files there use memory that training needs, and are lost when the machine stops"),
          elsewhere);
   }
   if (disk.kind.starts_with("nfs") || disk.kind == "cifs" || disk.kind == "smb3" || disk.kind == "fuse.sshfs") {
@@ -150,7 +150,7 @@ void judge_memory(const Facts& facts, std::vector<Problem>& problems) {
   const Environment& environment = facts.environment;
   if (environment.address_space && facts.memory.total && *environment.address_space < 2 * *facts.memory.total) {
     warn(problems, "limit_of_addresses",
-         str("this shell allows a program ", format_bytes(*environment.address_space), " of addresses"),
+         str("this shell limits a program to ", format_bytes(*environment.address_space), " of address space"),
          "ulimit -v unlimited");
   }
   if (environment.file_size && *environment.file_size < 8 * gibibyte) {
@@ -183,7 +183,7 @@ void judge_load(const Facts& facts, std::vector<Problem>& problems) {
     if (!program.run_folder.empty() && program.cores >= noticed) {
       warn(problems, "another_run",
            str(who, " trains in ", program.run_folder, " and takes ", format_fixed(program.cores, 1),
-               " cores; stopped so, it saves, and goes on where it was when started again"),
+               " cores; this command makes it save and end, and it resumes when it is started again"),
            str(sudo, "kill -INT ", program.process));
     } else if (program.cores >= in_the_way && named < most) {
       ++named;
@@ -295,10 +295,10 @@ void judge_variables(const Facts& facts, std::vector<Problem>& problems) {
       {"OMP_PROC_BIND", "binds threads to cores, which puts several on one where it does not fit the machine"},
       {"OMP_PLACES", "binds threads to cores, which puts several on one where it does not fit the machine"},
       {"GOMP_CPU_AFFINITY", "binds threads to cores, which puts several on one where it does not fit the machine"},
-      {"ATEN_CPU_CAPABILITY", "lowers what LibTorch uses of this processor"},
-      {"ONEDNN_MAX_CPU_ISA", "lowers what LibTorch uses of this processor"},
-      {"MKL_ENABLE_INSTRUCTIONS", "lowers what LibTorch's products use of this processor"},
-      {"MKL_CBWR", "makes LibTorch's products slower, and the same on all processors"},
+      {"ATEN_CPU_CAPABILITY", "limits which instructions LibTorch uses"},
+      {"ONEDNN_MAX_CPU_ISA", "limits which instructions LibTorch uses"},
+      {"MKL_ENABLE_INSTRUCTIONS", "limits which instructions LibTorch's matrix products use"},
+      {"MKL_CBWR", "makes LibTorch's matrix products slower, and the same on all processors"},
       {"CUDA_LAUNCH_BLOCKING", "makes the program wait for each of the GPU's kernels"},
   }};
   for (const Effect& effect : effects) {

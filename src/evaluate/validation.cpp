@@ -98,7 +98,7 @@ std::vector<ScoredPiece> score_stories(const Model& model, const Runtime& runtim
   if (starts.back() > sequence.count())
     throw Error::input(
         "the bound is for more stories than the validation split has: "
-        "inkling-prepare --verify makes both anew");
+        "inkling-prepare CONFIG --verify makes both anew");
   // Stories of similar length are scored together, so that little is padded.
   std::vector<std::size_t> order(stories.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -113,7 +113,7 @@ std::vector<ScoredPiece> score_stories(const Model& model, const Runtime& runtim
     if (story.tokens.back() != separator)
       throw Error::input(
           "the bound does not belong to the validation split: "
-          "inkling-prepare --verify makes both anew");
+          "inkling-prepare CONFIG --verify makes both anew");
     scorer.add(std::move(story), together(model, runtime));
     progress.update(i);
   }
@@ -131,7 +131,7 @@ Evaluation evaluate_validation(const Model& model, const Runtime& runtime, const
   if (dataset.vocab_size > static_cast<std::uint64_t>(model.shape().vocab_size)) {
     throw Error::input(str("the data in ", dataset.folder.string(), " has a vocabulary of ",
                            format_count(dataset.vocab_size), " tokens and the model knows ", model.shape().vocab_size,
-                           ": it was trained on other data"));
+                           ": the model was trained on other data"));
   }
   const TokenSequence sequence(dataset.validation.shards, dataset.vocab_size, dataset.validation.layout);
   Evaluation evaluation;

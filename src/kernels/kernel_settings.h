@@ -113,6 +113,10 @@ constexpr bool has_kernels(const AttentionForm& form) {
   }
   return false;
 }
+// Whether a layer of both can be decoded by them.
+constexpr bool has_kernels(const AttentionForm& form, Activation activation) {
+  return has_kernels(form) && has_kernels(activation);
+}
 
 // One AdamW step; bias_correction1 = 1 - beta1^t, bias_correction2 = 1 - beta2^t. The gradient is scaled by clip first.
 struct AdamWSettings {

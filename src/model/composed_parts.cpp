@@ -42,8 +42,6 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   throw Error::internal("an unknown activation");
 }
 
-at::Tensor concatenate(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(2); }
-
 namespace {
 
 constexpr double out_of_sight = -std::numeric_limits<double>::infinity();
@@ -88,7 +86,7 @@ at::Tensor composed_attention(const at::Tensor& qkv, const AttentionForm& form, 
   const auto [q, shared_keys, shared_values] = split_heads(qkv.to(at::kFloat), form);
   const at::Tensor k = for_each_query(shared_keys, q), v = for_each_query(shared_values, q);
   const at::Tensor probabilities = at::softmax(visible_scores(q, k, form, pass.training.positions), -1);
-  return concatenate(at::matmul(dropout(probabilities, pass), v)).to(qkv.scalar_type());
+  return concatenate_heads(at::matmul(dropout(probabilities, pass), v)).to(qkv.scalar_type());
 }
 
 at::Tensor cached_attention(const Heads& heads, const AttentionForm& form, const CachedLayer& cache,
@@ -102,11 +100,11 @@ at::Tensor cached_attention(const Heads& heads, const AttentionForm& form, const
   const at::Tensor visible = held.ge(0).logical_and((position - held).remainder(form.pattern.dilation).eq(0));
   const at::Tensor all_keys = for_each_query(cache.keys, q), all_values = for_each_query(cache.values, q);
   if (form.scores == ScoreKind::plain) {
-    return concatenate(at::scaled_dot_product_attention(q, all_keys, all_values, visible));
+    return concatenate_heads(at::scaled_dot_product_attention(q, all_keys, all_values, visible));
   }
   const at::Tensor scores =
       scores_of(q, all_keys, form, 0, position - held).masked_fill(visible.logical_not(), out_of_sight);
-  return concatenate(at::matmul(at::softmax(scores, -1).to(q.scalar_type()), all_values));
+  return concatenate_heads(at::matmul(at::softmax(scores, -1).to(q.scalar_type()), all_values));
 }
 
 at::Tensor cached_convolve(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ring,

@@ -13,9 +13,6 @@ namespace inkling {
 // What goes into the MLP's activation -> what comes out, half as wide if it is gated.
 at::Tensor activate(const at::Tensor& x, Activation activation);
 
-// [B, H, T, D] -> [B, T, H D]
-at::Tensor concatenate(const at::Tensor& heads);
-
 // Returns the scores of form.scores, and -infinity where a token may not look: [B, H, T, T], queries by keys, and in
 // float32 at least where distances count. q, k: [B, H, T, D], the heads of queries from first_head on; positions: as in
 // backend.h.

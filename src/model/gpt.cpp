@@ -114,7 +114,7 @@ at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
   ResidualStream stream = {x, backend().norm(x, {}, weights_.blocks.front().ln_1).out};
   for (std::size_t layer = 0; layer < weights_.blocks.size(); ++layer) {
     RECORD_FUNCTION("decode_block", std::vector<c10::IValue>());
-    if (!backend().decodes(shape().attention(layer)) || !backend().activates(shape().activation)) {
+    if (!backend().decodes(shape().attention(layer), shape().activation)) {
       stream = decode_composed(stream, layer, cache, turned);
       continue;
     }

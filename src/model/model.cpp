@@ -86,7 +86,7 @@ void log_composed_parts(const GptShape& shape, const Runtime& runtime, const Bac
   const AttentionForm form = shape.attention();
   if (!backend.attends(backend.activation_dtype(runtime.dtype), form, has_positions)) parts.emplace_back("attention");
   if (!backend.activates(shape.activation)) parts.push_back(str("the activation ", word_of(shape.activation)));
-  if (!backend.decodes(form) || !backend.activates(shape.activation)) parts.emplace_back("generation");
+  if (!backend.decodes(form, shape.activation)) parts.emplace_back("generation");
   if (parts.empty()) return;
   log_info(str("runtime.kernels: there is no fused kernel here for this model's ", join(parts, " and "),
                ": LibTorch's operations take its place, which is slower"));

@@ -103,10 +103,10 @@ at::Tensor causal_attention(const Heads& heads, const AttentionForm& form, Pass&
   const at::Tensor& positions = pass.training.positions;
   const bool is_plain = form.pattern.is_full() && form.scores == ScoreKind::plain && !positions.defined();
   if (pass.training.dropout == 0.0 && is_plain) {
-    return concatenate(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
+    return concatenate_heads(at::scaled_dot_product_attention(q, k, v, {}, 0.0, true));
   }
   const at::Tensor probabilities = at::softmax(visible_scores(q, k, form, positions), -1).to(q.scalar_type());
-  return concatenate(at::matmul(drop(probabilities, pass), v));
+  return concatenate_heads(at::matmul(drop(probabilities, pass), v));
 }
 
 // The same step by step, one head after the other, so that a long text needs the memory of one head's scores.
@@ -123,7 +123,7 @@ at::Tensor watched_attention(const Heads& heads, const AttentionForm& form,
     sums.push_back(steps.sums);
     watch(head, steps);
   }
-  return concatenate(at::cat(sums, 1));
+  return concatenate_heads(at::cat(sums, 1));
 }
 
 // Returns x table^T [rows, V], in bfloat16 with further columns of -infinity, which softmax turns into 0: products are

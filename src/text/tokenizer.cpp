@@ -216,13 +216,13 @@ std::optional<Token> token_in_front(const Tokenizer& tokenizer) {
 std::optional<std::string> misunderstanding(const Tokenizer& tokenizer, const Tokenizer& known) {
   if (tokenizer.hash() == known.hash()) return std::nullopt;
   const auto differ = [](std::optional<Token> a, std::optional<Token> b) { return a && b && a != b; };
-  if (differ(tokenizer.separator(), known.separator())) return "documents end otherwise";
-  if (tokenizer.prefix() != known.prefix()) return "documents begin otherwise";
+  if (differ(tokenizer.separator(), known.separator())) return "documents end with another token";
+  if (tokenizer.prefix() != known.prefix()) return "documents begin with another token";
   const std::uint64_t count = std::min(tokenizer.vocab_size(), known.vocab_size());
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto token = static_cast<Token>(i);
     const std::string now = tokenizer.decode(token), before = known.decode(token);
-    if (now != before) return str("token ", i, " is ", quote(now), ", and was ", quote(before));
+    if (now != before) return str("token ", i, " is ", quote(now), " here and ", quote(before), " there");
   }
   return std::nullopt;
 }

@@ -83,8 +83,8 @@ std::optional<Token> document_start(const Tokenizer& tokenizer);
 // behind the document before. None if the vocabulary has neither.
 std::optional<Token> token_in_front(const Tokenizer& tokenizer);
 
-// Returns what a model that has learned `known` would misunderstand in documents of `tokenizer`: "token 5 is …, and was
-// …"; none if there is nothing. Where only one of them has a separator, that is nothing.
+// Returns what a model that has learned `known` would misunderstand in documents of `tokenizer`: "token 5 is … here and
+// … there"; none if there is nothing. Where only one of them has a separator, that is nothing.
 std::optional<std::string> misunderstanding(const Tokenizer& tokenizer, const Tokenizer& known);
 
 // The number of the special token of this name; none if there is no such token.

@@ -32,7 +32,7 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
                               std::int64_t micro_batch_size) {
   TrainingBytes bytes = training_bytes(shape, runtime, micro_batch_size * shape.block_size,
                                        {.dropout = config.model.dropout, .recompute = config.training.recompute},
-                                       config.data.documents != Documents::join);
+                                       config.data.keeps_documents_apart());
   const ParameterLayout layout(gpt_parameters(shape));
   const bool in_memory = choose_backend(runtime).muon_works_in_its_memory;  // else what it makes is float32
   bytes.weights += optimizer_bytes(config.optimizer, layout, in_memory ? runtime.dtype : at::kFloat);
@@ -98,7 +98,7 @@ std::int64_t fitting_micro_batch_size(const Config& config, const GptShape& shap
   throw Error::environment(str("not enough memory: ", format_bytes(limit),
                                config.runtime.memory_limit_gib
                                    ? " are allowed (runtime.memory_limit_gib)"
-                                   : " are available (or say how much with runtime.memory_limit_gib)",
+                                   : " are available (runtime.memory_limit_gib sets another limit)",
                                ", and ", describe_need(config, shape, runtime, size)));
 }
 

@@ -65,8 +65,8 @@ void require_same_tokens(const Tokenizer& tokenizer, const InitialModel& model) 
   if (!model.tokenizer) return;
   const auto problem = misunderstanding(tokenizer, *model.tokenizer);
   if (!problem) return;
-  throw Error::input(str("data.tokenizer: ", *problem, " to the weights in ", model.folder.string(),
-                         " (model.init_from); leave data.tokenizer out, so that theirs is taken"));
+  throw Error::input(str("data.tokenizer does not match the weights in ", model.folder.string(), " (model.init_from): ",
+                         *problem, "; leave data.tokenizer out to use the tokenizer saved with them"));
 }
 
 std::vector<std::string> describe_initial_model(const InitialModel& model, const GptShape& shape) {

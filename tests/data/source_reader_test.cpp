@@ -330,7 +330,8 @@ TEST(JsonLines, BadLinesAreRefusedWithFileLineAndRemedy) {
   EXPECT_TRUE(contains(json_error("{\"text\":\"a\"} {\"text\":\"b\"}"), "a.jsonl:2:"));
   EXPECT_TRUE(contains(json_error("{\"text\":\"\xff\"}"), "a.jsonl:2:"));
   EXPECT_TRUE(contains(json_error(std::string("{\"text\":\"a\"}\0b", 14)), "a.jsonl:2:13: this is not JSON;"));
-  EXPECT_TRUE(contains(json_error("{\"text\":\"a\",\"text\":\"b\"}"), "a.jsonl:2: field \"text\" is given twice"));
+  EXPECT_TRUE(
+      contains(json_error("{\"text\":\"a\",\"text\":\"b\"}"), "a.jsonl:2: field \"text\" is given more than once"));
   EXPECT_TRUE(contains(json_error("{\"text\":" + std::string(100'000, '[')), "a.jsonl:2:"));
   EXPECT_TRUE(contains(json_error("{\"n\":1e999}"), "a.jsonl:2:10: this JSON holds a number out of range"));
   EXPECT_TRUE(contains(json_error("[\"text\"]"), "a.jsonl:2: this is not a JSON object"));
@@ -485,7 +486,7 @@ TEST(VisitFile, RawIsOfferedWhereItWorks) {
     const std::string by_name = refused(path);
     for (const std::string& entry : {parent, parent + "/*"}) {
       EXPECT_EQ(refused(entry),
-                by_name + "; what is refused cannot stay in the folder: move it out then, or name the files to read");
+                by_name + "; then move the original out of the folder, or name the files to read one by one");
     }
     return by_name;
   };

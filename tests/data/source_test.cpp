@@ -133,7 +133,7 @@ TEST(ListSources, AFolderPassesOverPicturesAndHiddenFilesWithACountAndStopsAtWha
 
   folder.write("book/e.csv", "x");
   const std::string one = input_error([&] { list_sources({book}, {"data.source"}); });
-  const std::string end = "; what is refused cannot stay in the folder: move it out then, or name the files to read";
+  const std::string end = "; then move the original out of the folder, or name the files to read one by one";
   EXPECT_TRUE(one.starts_with(book + "/e.csv is a table: ") && one.ends_with(end)) << one;
   EXPECT_EQ(input_error([&] { list_sources({book + "/*.csv"}, {"data.source"}); }), one);
   folder.write("book/c/f.html", "x");

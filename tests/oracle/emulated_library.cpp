@@ -68,7 +68,7 @@ const Backend& oracle::declining_backend() {
     Backend declining = cpu_backend();
     declining.activates = [](Activation) { return false; };
     declining.attends = [](at::ScalarType, const AttentionForm&, bool) { return false; };
-    declining.decodes = [](const AttentionForm&) { return false; };
+    declining.decodes = [](const AttentionForm&, Activation) { return false; };
     return declining;
   }();
   return backend;

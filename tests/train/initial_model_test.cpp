@@ -105,8 +105,8 @@ TEST_F(InitialModel, TokensThatMeanSomethingElseToItAreRefused) {
   ASSERT_EQ(TrainingFolder::train({"--out runs/bytes --set training.max_steps=0 --set data.tokenizer.kind=byte"}).code,
             0);
   write_tune("", "{source: other.txt, tokenizer: {kind: byte, from: runs/bytes/checkpoints/step-000000}}");
-  expect_refused(tune(),
-                 {"data.tokenizer: token 0 is", ", and was ", "to the weights in runs/run/checkpoints/step-000006"});
+  expect_refused(tune(), {"data.tokenizer does not match the weights in runs/run/checkpoints/step-000006", "token 0 is",
+                          " here and "});
 }
 
 TEST_F(InitialModel, WithoutATokenizerOneMustBeNamed) {
