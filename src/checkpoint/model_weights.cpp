@@ -41,11 +41,10 @@ bool is_old_buffer(std::string_view name) {
 
 std::vector<SafetensorsFile> open_average(const fs::path& folder) {
   if (!holds_average(folder)) {
-    throw Error::input(
-        str(folder.string(),
-            ": holds no ema.safetensors, because the run kept no average of its weights when it was "
-            "saved; take the weights as trained (--weights plain), choose another checkpoint, such as the newest, or "
-            "train with training.ema: 0.999 or the like"));
+    throw Error::input(str(folder.string(),
+                           ": holds no ema.safetensors, because the run kept no average of its weights when it was "
+                           "saved; take the weights as trained, choose another checkpoint, such as the newest, or "
+                           "train with training.ema: 0.999 or the like"));
   }
   std::vector<SafetensorsFile> files;
   files.emplace_back(folder / "ema.safetensors");

@@ -217,7 +217,7 @@ std::optional<std::string> misunderstanding(const Tokenizer& tokenizer, const To
   if (tokenizer.hash() == known.hash()) return std::nullopt;
   const auto differ = [](std::optional<Token> a, std::optional<Token> b) { return a && b && a != b; };
   if (differ(tokenizer.separator(), known.separator())) return "documents end with another token";
-  if (tokenizer.prefix() != known.prefix()) return "documents begin with another token";
+  if (tokenizer.prefix() != known.prefix()) return "documents begin differently";
   const std::uint64_t count = std::min(tokenizer.vocab_size(), known.vocab_size());
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto token = static_cast<Token>(i);

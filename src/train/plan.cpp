@@ -104,15 +104,15 @@ bool is_finished(const Resume& resume, const TrainingConfig& asked) {
   if (state.reports_due) return false;
   if (state.step >= asked.max_steps) {
     log_info(str("this run is finished: ", state.step, " steps are done, and training.max_steps is ", asked.max_steps,
-                 ". Raise training.max_steps to go on, or start over in a new folder with --fresh"));
+                 ". Raise training.max_steps to go on, or start over in another folder"));
     return true;
   }
   const auto reached = [&](std::int64_t patience) { return patience > 0 && state.evaluations_since_best >= patience; };
   if (!reached(resume.patience) || !reached(asked.stop_when.patience)) return false;
   if (asked.max_steps > resume.max_steps) return false;
   log_info(str("this run stopped early, after ", state.step, " steps: ", describe_standstill(state),
-               ". Raise training.stop_when.patience or training.max_steps to go on, or start over in a new folder with "
-               "--fresh"));
+               ". Raise training.stop_when.patience or training.max_steps to go on, or start over in another "
+               "folder"));
   return true;
 }
 
@@ -217,6 +217,7 @@ std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& optio
                                          : plan_new_run(asked, options);
   check_texts(plan, options);
   reuse_cpu_memory();
+  // Refuses where the GPU's library is missing.
   plan.runtime = runtime_for(plan.shape, plan.runtime, plan.asked.data.keeps_documents_apart());
   check_recompute({.dropout = plan.asked.model.dropout, .recompute = plan.asked.training.recompute}, plan.runtime);
   plan.config = with_micro_batch_size(plan.asked, plan.shape, plan.runtime, plan.resume);

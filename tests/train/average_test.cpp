@@ -71,8 +71,9 @@ TEST_F(Average, IsTheModelThatAFolderOfItsWeightsHolds) {
 
 TEST_F(Average, ACheckpointWithoutOneIsRefusedWithWhatToDo) {
   ASSERT_EQ(train({"--set training.max_steps=10"}).code, 0);
-  expect_refused(run_command(folder.path(), "inkling-sample --weights ema runs/run"),
-                 {"holds no ema.safetensors", "--weights plain", "such as the newest", "training.ema: 0.999"});
+  expect_refused(
+      run_command(folder.path(), "inkling-sample --weights ema runs/run"),
+      {"holds no ema.safetensors", "take the weights as trained", "such as the newest", "training.ema: 0.999"});
 }
 
 }  // namespace
