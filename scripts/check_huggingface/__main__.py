@@ -1,4 +1,5 @@
-"""What scripts/check-huggingface runs: BIN [FOLDER... | finetune TEXT], where BIN holds inkling's programs."""
+"""What scripts/check-huggingface runs: BIN [FOLDER... | finetune TEXT | folders [NAME...] | changes [NAME...]], where BIN holds
+inkling's programs."""
 import copy
 import sys
 import tempfile
@@ -7,9 +8,11 @@ from pathlib import Path
 import torch
 import transformers
 from cases import foreign_models, older_configs, refused_configs, trained_models, training_config
+from changed_folders import check_changes
 from comparison import Inkling, compare_folder, read_config, write_config
 from config_keys import check_config_keys
 from finetuning import check_finetuning, check_finetuning_gpt2
+from folders_compared import check_folders
 from own_models import check_own
 from travelling import check_travelling
 
@@ -112,6 +115,12 @@ def main(inkling, folders):
         if folders[:1] == ["finetune"]:
             check_finetuning_gpt2(tally, inkling, Path(work), Path(folders[1]))
             folders = folders[2:]
+        elif folders[:1] == ["folders"]:
+            check_folders(tally, inkling, Path(work), lively_model, folders[1:])
+            folders = []
+        elif folders[:1] == ["changes"]:
+            check_changes(tally, inkling, Path(work), lively_model, folders[1:])
+            folders = []
         elif not folders:
             check_finetuning(tally, inkling, Path(work), lively_model)
             check_trained(tally, inkling, Path(work))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import tokenizers
 from foreign_models import check_foreign_models
+from json_forms import check_forms
 from texts import ENGLISH, assigned, varied, worst
 from tokenizers_compared import Inkling, frames, make_probe, make_vocabularies
 
@@ -164,6 +165,7 @@ def check(bin, gpt2, count, work):
         check_texts(tally, vocabulary, list(worst(20_000).values()))
     check_folders(tally, bin, work, texts[:10_000])
     check_foreign_models(tally, bin, work, documentation(), texts[:10_000])
+    check_forms(tally, bin, work, documentation(), 100_000 if os.environ.get("INKLING_NIGHTLY") else count, common)
     texts = {"English": ENGLISH * 50, "varied texts": " ".join(varied(20_000, 2, common))}
     check_learning(tally, bin, texts)
     print(f"{tally.counts[True]} agree, {tally.counts[False]} differ")

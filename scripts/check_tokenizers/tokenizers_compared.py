@@ -43,6 +43,11 @@ class Inkling:
     def tokens(self, texts):
         return [tokens for tokens, _ in self.answers(texts)]
 
+    def save(self, folder):
+        """Writes the tokenizer into a new folder, as a model is saved with it."""
+        program, _, opened = self.command
+        subprocess.run([program, "save", opened, folder], check=True)
+
     def seconds(self, text):
         """The time that encoding takes when the program has met the text before, as in the rounds of the others."""
         return self.answers([text, text])[1][1]

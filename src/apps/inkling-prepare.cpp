@@ -4,6 +4,7 @@
 #include "base/paths.h"
 #include "config/config.h"
 #include "data/dataset.h"
+#include "formats/model_place.h"
 #include "program.h"
 #include "text/build_tokenizer.h"
 
@@ -29,10 +30,11 @@ void describe(const Dataset& dataset) {
 // The folder of the model that the run starts from; of a run one of its checkpoints, which all have its tokenizer.
 fs::path find_model(const fs::path& init_from) {
   require_model(init_from);
-  for (const std::string& name : names_in(init_from / "checkpoints")) {
-    if (holds_tokenizer(init_from / "checkpoints" / name)) return init_from / "checkpoints" / name;
+  const fs::path folder = model_folder(init_from);
+  for (const std::string& name : names_in(folder / "checkpoints")) {
+    if (holds_tokenizer(folder / "checkpoints" / name)) return folder / "checkpoints" / name;
   }
-  return init_from;
+  return folder;
 }
 
 int prepare(int argc, char** argv) {

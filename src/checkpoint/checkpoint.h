@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "checkpoint/generation_config.h"
 #include "config/config.h"
 #include "config/resume_policy.h"
 #include "model/arena.h"
@@ -67,10 +68,10 @@ bool note_validation_loss(TrainingState& state, double loss);
 // replaces an older one of its name in one step. A process killed at any moment leaves either the old or the new state
 // under `folder`; an Error environment (disk full …) leaves the old one, and so does the Error diverged for weights
 // that are not finite. tokenizer may be null (ready token files). average: that of the weights, [arena.size()], or
-// undefined where training keeps none.
+// undefined where training keeps none. kept: of the folder that the run started from.
 void save_checkpoint(const std::filesystem::path& folder, const Config& config, const GptShape& shape,
                      const ParameterArena& arena, const Optimizer& optimizer, const TrainingState& state,
-                     const Tokenizer* tokenizer, const at::Tensor& average = {});
+                     const Tokenizer* tokenizer, const at::Tensor& average = {}, const KeptGeneration& kept = {});
 
 // Replaces the state in a checkpoint that save_checkpoint() has written of the same step, in one step, and leaves its
 // other files as they are. Throws what load_state() and write_file() throw.

@@ -4,8 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
 #include "formats/json.h"
@@ -140,10 +143,38 @@ T UsualSetting<T>::or_else(T otherwise) const {
 template struct UsualSetting<double>;
 template struct UsualSetting<std::uint64_t>;
 
-std::string print_generation_config(const TextEnds& ends) {
-  Json json = {{"do_sample", true}, {"temperature", SamplingSettings{}.temperature}, {"top_k", 0}};
-  if (ends.last) json["eos_token_id"] = *ends.last;
-  if (ends.first) json["bos_token_id"] = *ends.first;
+KeptGeneration read_kept_generation(const std::filesystem::path& folder) {
+  KeptGeneration kept;
+  const JsonFields model(folder / "config.json", model_remedy);
+  if (model.has("eos_token_id")) kept.ends = model.json("eos_token_id");
+  if (!is_there(folder / file_name)) return kept;
+  try {
+    std::string text = read_small_file(folder / file_name);
+    const JsonFields checked(folder / file_name, text, generation_remedy);
+    kept.file = std::move(text);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;
+    log_warning(str("checkpoints get a new generation_config.json: ", error.message()));
+  }
+  return kept;
+}
+
+std::string print_ends(const std::string& kept, std::optional<Token> last) {
+  const Json before = kept.empty() ? Json() : Json::parse(kept);
+  const Json list = before.is_array() ? before : Json::array({before});
+  const bool holds_last = last && std::find(list.begin(), list.end(), Json(*last)) != list.end();
+  if (holds_last || (!last && !before.is_null())) return before.dump();
+  return last ? Json(*last).dump() : "null";
+}
+
+std::string print_generation_config(const TextEnds& ends, const KeptGeneration& kept) {
+  const bool is_new = kept.file.empty();
+  const Json ours = {{"do_sample", true}, {"temperature", SamplingSettings{}.temperature}, {"top_k", 0}};
+  Json json = is_new ? ours : Json::parse(kept.file);
+  const std::string before = json.contains("eos_token_id") ? json["eos_token_id"].dump() : kept.ends;
+  const std::string now = print_ends(before, ends.last);
+  if (now != "null" && (is_new || now != before)) json["eos_token_id"] = Json::parse(now);
+  if (ends.first && !json.contains("bos_token_id")) json["bos_token_id"] = *ends.first;
   return json.dump(2) + "\n";
 }
 

@@ -38,8 +38,10 @@ struct TextEnds {
 
 // Returns JSON that transformers opens as it is. A GPT-2 without biases is marked, as "inkling": {"bias": false}:
 // Hugging Face's always has them, so its folder holds zeros. Without such tokens bos and eos are null, since their
-// default, 50256, lies outside most vocabularies.
-std::string print_model_config(const ModelDescription& model, double dropout, const TextEnds& ends);
+// default, 50256, lies outside most vocabularies. kept_ends: eos_token_id of the folder that training started from, as
+// JSON (KeptGeneration).
+std::string print_model_config(const ModelDescription& model, double dropout, const TextEnds& ends,
+                               const std::string& kept_ends = {});
 
 // Returns what folder/config.json describes. Throws Error input naming the field for what is missing or out of range,
 // and for every setting that this program would compute differently from transformers (checkpoint/config_keys.h).

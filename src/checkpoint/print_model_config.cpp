@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "checkpoint/config_keys.h"
+#include "checkpoint/generation_config.h"
 #include "checkpoint/model_config.h"
 
 namespace inkling {
@@ -187,13 +188,14 @@ std::vector<std::string> unknown_elsewhere(const GptShape& shape) {
   return of_gpt2.size() < of_llama.size() ? of_gpt2 : of_llama;
 }
 
-std::string print_model_config(const ModelDescription& model, double dropout, const TextEnds& ends) {
+std::string print_model_config(const ModelDescription& model, double dropout, const TextEnds& ends,
+                               const std::string& kept_ends) {
   Json config = model.family == Family::gpt2      ? gpt2_json(model.shape, dropout)
                 : model.family == Family::inkling ? inkling_json(model.shape, dropout)
                                                   : llama_family_json(model.family, model.shape, dropout);
   config["initializer_range"] = 0.02;
   config["use_cache"] = true;
-  config["eos_token_id"] = ends.last ? Json(*ends.last) : Json();
+  config["eos_token_id"] = Json::parse(print_ends(kept_ends, ends.last));
   config["bos_token_id"] = ends.first ? Json(*ends.first) : Json();
   config["torch_dtype"] = config["dtype"] = "float32";  // transformers 4 reads the first, 5 the second
   return config.dump(2) + "\n";

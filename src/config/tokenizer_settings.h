@@ -19,10 +19,13 @@ inline constexpr Words<4> words_of<TokenizerKind>{"byte", "char", "sentencepiece
 //           \s+(?!\S)|\s
 //   llama3  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|
 //           \s+(?!\S)|\s+
-// The last two differ only in the white space at the end of a text.
-enum class Pattern { gpt2, cl100k, llama3 };
+// cl100k and llama3 differ only in the white space at the end of a text. The others change what becomes of numbers:
+//   qwen2    llama3's, each digit a word of its own
+//   smollm2  gpt2's on what stands between numbers, each digit a word of its own
+//   numbers  gpt2's on what stands between numbers, each number a word of its own
+enum class Pattern { gpt2, cl100k, llama3, qwen2, smollm2, numbers };
 template <>
-inline constexpr Words<3> words_of<Pattern>{"gpt2", "cl100k", "llama3"};
+inline constexpr Words<6> words_of<Pattern>{"gpt2", "cl100k", "llama3", "qwen2", "smollm2", "numbers"};
 
 enum class PieceModel { unigram, bpe };
 template <>

@@ -1,6 +1,7 @@
 #include "formats/model_place.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -41,6 +42,8 @@ std::string hub_name(const fs::path& place) {
     text = text.substr(0, name == std::string::npos ? name : text.find('/', name + 1));
   } else if (text == "gpt2" || text.starts_with("gpt2-")) {  // the sizes of GPT-2 once had no owner
     return str("openai-community/", text);
+  } else if (text == "distilgpt2") {
+    return str("distilbert/", text);
   } else if (is_there(folder_of(text))) {
     return "";
   }
@@ -49,6 +52,31 @@ std::string hub_name(const fs::path& place) {
   if (slash == std::string::npos || slash == 0 || slash + 1 == text.size() || text.starts_with('.')) return "";
   const std::string both = text.substr(0, slash) + text.substr(slash + 1);
   return both.find_first_not_of(letters) == std::string::npos ? text : "";
+}
+
+// Where huggingface_hub keeps what it fetches.
+fs::path hub_cache() {
+  const auto variable = [](const char* name) {
+    return fs::path(std::getenv(name) == nullptr ? "" : std::getenv(name));
+  };
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
+    if (const fs::path cache = variable(name); !cache.empty()) return cache;
+  }
+  if (const fs::path home = variable("HF_HOME"); !home.empty()) return home / "hub";
+  const fs::path caches = variable("XDG_CACHE_HOME");
+  return (caches.empty() ? variable("HOME") / ".cache" : caches) / "huggingface/hub";
+}
+
+// The folder of a model in that cache, by its name; empty if it is not there.
+fs::path place_in_cache(const fs::path& place) {
+  for (std::string name : {without_slash(place).string(), hub_name(place)}) {
+    if (name.empty() || name.front() == '/' || name.front() == '.' || name.find("--") != std::string::npos) continue;
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash)) {
+      name.replace(slash, 1, "--");
+    }
+    if (const fs::path folder = hub_cache() / str("models--", name); is_folder(folder)) return folder;
+  }
+  return {};
 }
 
 // The adapter's base, if its file says it.
@@ -173,21 +201,28 @@ bool is_refusal(std::string_view text) {
 }  // namespace
 
 fs::path model_folder(const fs::path& place) {
-  const fs::path snapshots = place / "snapshots";
-  if (!without_slash(place).filename().string().starts_with("models--") || !is_folder(snapshots)) return place;
-  if (const fs::path main = place / "refs/main"; is_there(main)) {
+  const fs::path cached = is_there(place) ? fs::path() : place_in_cache(place);
+  const fs::path folder = cached.empty() ? place : cached;
+  const fs::path snapshots = folder / "snapshots";
+  if (!without_slash(folder).filename().string().starts_with("models--") || !is_folder(snapshots)) return place;
+  std::vector<fs::path> found, with_model;
+  for (const std::string& name : names_in(snapshots)) {
+    found.push_back(snapshots / name);
+    if (is_there(found.back() / "config.json")) with_model.push_back(found.back());
+  }
+  if (!with_model.empty()) found = with_model;  // the others hold a few files that somebody asked for
+  if (found.empty()) {
+    throw Error::input(str(
+        folder.string(), " is a folder of the hub's cache without a snapshot of the model; fetch it with hf download"));
+  }
+  if (const fs::path main = folder / "refs/main"; is_there(main)) {
     std::string name = read_small_file(main);
     name.erase(name.find_last_not_of(" \r\n") + 1);
-    if (is_file_name(name) && is_folder(snapshots / name)) return snapshots / name;
+    if (std::find(found.begin(), found.end(), snapshots / name) != found.end()) return snapshots / name;
   }
-  const std::vector<std::string> names = names_in(snapshots);
-  if (names.size() == 1) return snapshots / names.front();
-  std::vector<std::string> folders;
-  for (const std::string& name : names) folders.push_back((snapshots / name).string());
-  throw Error::input(str(place.string(), " is a folder of the hub's cache ",
-                         names.empty()
-                             ? "without a snapshot of the model; fetch it with hf download"
-                             : str("with several snapshots of the model; give one of them: ", join(folders, ", "))));
+  return *std::max_element(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
+    return fs::last_write_time(a) < fs::last_write_time(b);
+  });
 }
 
 std::string hint_for_missing(const fs::path& place) {

@@ -9,8 +9,9 @@
 namespace inkling {
 
 // Returns the folder that `place` means: of models--OWNER--NAME in the hub's cache the snapshot that refs/main names,
-// or the only one; of every other place the place itself. Throws Error input if the cache has no snapshot, or several
-// and no refs/main.
+// or the newest; of a model's name on the hub (OWNER/NAME, gpt2) that is no folder here, the same in the cache
+// ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub), if it is there; of every other place the place itself.
+// Throws Error input if the cache's folder has no snapshot of the model.
 std::filesystem::path model_folder(const std::filesystem::path& place);
 
 // What can be said of a place that is not there: that it is a link to nothing, a name on the hub and the command that

@@ -33,6 +33,15 @@ void check_merges(const BpeVocabulary& vocabulary) {
   }
 }
 
+// Of the one that `text` begins with, which is not empty.
+std::size_t first_length(std::string_view text) {
+  std::size_t length = 1;
+  while (length < text.size() && continues_character(text[length])) ++length;
+  return length;
+}
+
+bool is_character(std::string_view bytes) { return !bytes.empty() && first_length(bytes) == bytes.size(); }
+
 // The places in a word from which no tokens reach its end.
 class DeadPlaces {
  public:
@@ -52,17 +61,34 @@ class DeadPlaces {
 }  // namespace
 
 BpeEncoder::BpeEncoder(const BpeVocabulary& vocabulary)
-    : pattern_(vocabulary.pattern), pairs_(vocabulary.merges.size()), origins_(vocabulary.tokens.size()) {
+    : pattern_(vocabulary.pattern),
+      of_characters_(vocabulary.characters.has_value()),
+      pairs_(vocabulary.merges.size()),
+      origins_(vocabulary.tokens.size()) {
   std::size_t total_bytes = 0;
   for (const std::string& bytes : vocabulary.tokens) total_bytes += bytes.size();
   if (total_bytes > TokenTrie::most_bytes) {
     throw Error::input(str("its tokens have ", format_bytes(total_bytes), " together, and inkling takes ",
                            format_bytes(TokenTrie::most_bytes)));
   }
+  for (const std::string& bytes : vocabulary.tokens) lengths_.push_back(static_cast<std::uint32_t>(bytes.size()));
+  find_byte_tokens(vocabulary);
+  check_merges(vocabulary);
+  find_origins(vocabulary);
+  if (vocabulary.words_are_tokens) words_.emplace(vocabulary.tokens);
+}
+
+void BpeEncoder::find_byte_tokens(const BpeVocabulary& vocabulary) {
   byte_tokens_.fill(no_token);
+  if (const auto& rules = vocabulary.characters) {
+    cuts_lines_ = rules->cuts_lines;
+    cuts_spaces_ = rules->cuts_spaces;
+    spells_bytes_ = rules->byte_tokens.has_value();
+    if (spells_bytes_) byte_tokens_ = *rules->byte_tokens;
+    return;
+  }
   for (std::size_t token = 0; token < vocabulary.tokens.size(); ++token) {
     const std::string& bytes = vocabulary.tokens[token];
-    lengths_.push_back(static_cast<std::uint32_t>(bytes.size()));
     if (bytes.size() != 1) continue;
     Token& byte_token = byte_tokens_[static_cast<unsigned char>(bytes[0])];
     if (byte_token == no_token) byte_token = static_cast<Token>(token);
@@ -70,14 +96,17 @@ BpeEncoder::BpeEncoder(const BpeVocabulary& vocabulary)
   for (std::size_t byte = 0; byte < byte_tokens_.size(); ++byte) {
     if (byte_tokens_[byte] == no_token) throw Error::input(str("no token stands for the byte ", byte));
   }
-  check_merges(vocabulary);
-  find_origins(vocabulary);
-  if (vocabulary.words_are_tokens) words_.emplace(vocabulary.tokens);
 }
 
 void BpeEncoder::find_origins(const BpeVocabulary& vocabulary) {
   std::vector<bool> made(vocabulary.tokens.size(), false), waits(vocabulary.tokens.size(), false);
-  for (const Token token : byte_tokens_) made[token] = true;
+  for (std::size_t token = 0; token < made.size(); ++token) {
+    const std::string& bytes = vocabulary.tokens[token];
+    made[token] = of_characters_ ? is_character(bytes) : bytes.size() == 1;
+  }
+  if (of_characters_ && spells_bytes_) {
+    for (const Token token : byte_tokens_) made[token] = false;  // no character, though it stands for the bytes of one
+  }
   for (std::size_t i = 0; i < vocabulary.merges.size(); ++i) {
     const auto [left, right, result] = vocabulary.merges[i];
     const auto rank = static_cast<std::uint32_t>(i);
@@ -157,9 +186,12 @@ void BpeEncoder::merge_word(std::string_view word, std::vector<Token>& tokens) c
   };
   constexpr std::size_t none = ~std::size_t{0};
   std::vector<Symbol> symbols;
-  for (std::size_t i = 0; i < word.size(); ++i) {
-    symbols.push_back({byte_tokens_[static_cast<unsigned char>(word[i])], i - 1, i + 1 < word.size() ? i + 1 : none});
+  for (std::size_t at = 0; at < word.size();) {
+    const std::size_t length = of_characters_ ? first_length(word.substr(at)) : 1;
+    symbols.push_back({reachable_->find(word.substr(at, length)), symbols.size() - 1, symbols.size() + 1});
+    at += length;
   }
+  if (!symbols.empty()) symbols.back().behind = none;
   using Candidate = std::tuple<std::uint32_t, std::size_t, Token, Token>;  // rank, place of the left one, the two
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
   const auto consider = [&](std::size_t left) {
@@ -185,6 +217,31 @@ void BpeEncoder::merge_word(std::string_view word, std::vector<Token>& tokens) c
 }
 
 void BpeEncoder::encode(std::string_view text, std::vector<Token>& tokens) const {
+  of_characters_ ? encode_characters(text, tokens) : encode_words(text, tokens);
+}
+
+void BpeEncoder::encode_characters(std::string_view text, std::vector<Token>& tokens) const {
+  while (!text.empty()) {
+    std::size_t end = 0;  // of the word: a run of characters that have tokens
+    for (bool is_cut = false; end < text.size() && !is_cut;) {
+      const std::size_t length = first_length(text.substr(end));
+      if ((cuts_spaces_ && end > 0 && text[end] == ' ') || !is_known(text.substr(end, length))) break;
+      is_cut = cuts_lines_ && text[end] == '\n';
+      end += length;
+    }
+    const std::string_view word = text.substr(0, end);
+    in_order_ ? encode_word(word, tokens) : merge_word(word, tokens);
+    if (end == 0) {
+      end = first_length(text);
+      for (std::size_t i = 0; i < end && spells_bytes_; ++i) {
+        tokens.push_back(byte_tokens_[static_cast<unsigned char>(text[i])]);
+      }
+    }
+    text.remove_prefix(end);
+  }
+}
+
+void BpeEncoder::encode_words(std::string_view text, std::vector<Token>& tokens) const {
   std::unique_ptr<WordCache> cache;
   {
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,6 @@
-// Byte-level BPE (Sennrich et al. 2016; Radford et al. 2019): words become tokens by merging, again and again, the
-// leftmost of the neighbours whose merge comes first in the list.
+// BPE (Sennrich et al. 2016; Radford et al. 2019): words become tokens by merging, again and again, the leftmost of the
+// neighbours whose merge comes first in the list. A word begins as its bytes or, for a vocabulary of characters, as its
+// characters.
 #pragma once
 
 #include <array>
@@ -175,13 +176,17 @@ class TokenTrie {
 
 class BpeEncoder {
  public:
-  // Throws Error input where a byte has no token, or a merge names a number that is no token, or does not make the
-  // bytes of its result.
+  // Throws Error input where a byte has no token (unless characters are merged), or a merge names a number that is no
+  // token, or does not make the bytes of its result.
   explicit BpeEncoder(const BpeVocabulary& vocabulary);
 
   // Appends the tokens of `text`, which is well-formed UTF-8. It takes time in proportion to the text, however long its
-  // words are, and may be called from several threads.
+  // words are, and may be called from several threads. Characters without a token are spelled by the tokens of their
+  // bytes; where there are none of these either, they are left out (can_spell() tells).
   void encode(std::string_view text, std::vector<Token>& tokens) const;
+
+  // Whether the text of one character has a token, or its bytes have.
+  bool can_spell(std::string_view character) const { return spells_bytes_ || is_known(character); }
 
   // Appends the tokens of one word in the way of the definition, merge by merge, in time n log n: what every other way
   // has to agree with.
@@ -194,19 +199,25 @@ class BpeEncoder {
   // The last merge that made a token, which is the same wherever the token appears.
   struct Origin {
     Token left = 0, right = 0;
-    std::int64_t rank = -1;  // -1: a byte, which nothing made
+    std::int64_t rank = -1;  // -1: a byte or character, which nothing made
   };
 
+  void find_byte_tokens(const BpeVocabulary& vocabulary);
   void find_origins(const BpeVocabulary& vocabulary);
   bool stay_apart(Token left, Token right, std::int64_t before) const;
+  bool is_known(std::string_view character) const { return reachable_->find(character) != TokenTrie::no_token; }
+  void encode_words(std::string_view text, std::vector<Token>& tokens) const;
+  void encode_characters(std::string_view text, std::vector<Token>& tokens) const;
 
   Pattern pattern_;
+  bool of_characters_, cuts_lines_ = false, cuts_spaces_ = false;
+  bool spells_bytes_ = true;
   std::array<Token, 256> byte_tokens_;
   PairTable pairs_;
   std::vector<Origin> origins_;         // by token
   std::vector<std::uint32_t> lengths_;  // in bytes, by token
   bool in_order_ = true;                // no token is made before its parts can be
-  std::optional<TokenTrie> reachable_;  // the tokens that the merges make of their own bytes
+  std::optional<TokenTrie> reachable_;  // the tokens that the merges make of their own bytes or characters
   std::optional<TokenTrie> words_;      // all tokens, where words are tokens
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<WordCache>> idle_caches_;

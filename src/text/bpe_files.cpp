@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include "formats/json.h"
 #include "formats/model_place.h"
 #include "text/bpe_vocabulary.h"
+#include "text/sentencepiece_file.h"
 
 namespace inkling {
 
@@ -43,16 +45,29 @@ void for_each_line(std::string_view text, const std::function<void(std::string_v
 // Collects the parts of a vocabulary and finds its tokens by their bytes.
 class Collector {
  public:
+  // The bytes that a name stands for; none if it is not written in GPT-2's signs for bytes, where these are merged.
+  std::optional<std::string> bytes_of(std::string_view name) const {
+    if (!vocabulary.characters) return signs_to_bytes(name);
+    if (!vocabulary.characters->space_signs) return std::string(name);
+    return with_spaces(std::string(name));
+  }
+
+  // The sign by which a file writes these bytes, for messages.
+  std::string name_of(const std::string& bytes) const { return vocabulary.characters ? bytes : bytes_to_signs(bytes); }
+
   void add_token(std::uint64_t token, std::string bytes) {
-    if (token >= vocabulary.tokens.size()) vocabulary.tokens.resize(token + 1);
-    if (bytes.empty()) throw Error::input(str("token ", token, " is empty"));
-    if (!vocabulary.tokens[token].empty()) throw Error::input(str("two tokens have the number ", token));
     if (bytes.size() > longest_token) {
       throw Error::input(str("token ", token, " has ", bytes.size(), " bytes, and inkling takes ", longest_token));
     }
     const bool is_new = by_bytes_.emplace(bytes, static_cast<Token>(token)).second;
     if (!is_new) throw Error::input(str("token ", token, " has the bytes of another token"));
-    vocabulary.tokens[token] = std::move(bytes);
+    place(token, std::move(bytes));
+  }
+
+  // Adds a token that spells a byte of characters without a token, and that nothing merges with.
+  void add_byte_token(std::uint64_t token, char byte) {
+    place(token, std::string(1, byte));
+    vocabulary.characters->byte_tokens->at(static_cast<unsigned char>(byte)) = static_cast<Token>(token);
   }
 
   std::optional<Token> find(const std::string& bytes) const {
@@ -64,30 +79,40 @@ class Collector {
   std::string add_merge(const std::string& left, const std::string& right) {
     const auto first = find(left), second = find(right), result = find(left + right);
     if (!first || !second || !result) {
-      return str("merges ", quote(bytes_to_signs(left)), " and ", quote(bytes_to_signs(right)), ", but ",
-                 quote(bytes_to_signs(!first    ? left
-                                      : !second ? right
-                                                : left + right)),
+      return str("merges ", quote(name_of(left)), " and ", quote(name_of(right)), ", but ",
+                 quote(name_of(!first    ? left
+                               : !second ? right
+                                         : left + right)),
                  " is not in the vocabulary");
     }
     vocabulary.merges.push_back({*first, *second, *result});
     return {};
   }
 
+  // Reads "Ġ t" as the two it merges, in bytes.
+  std::optional<std::pair<std::string, std::string>> read_merge(std::string_view line) const {
+    const std::size_t space = line.find(' ');
+    return space == std::string_view::npos ? std::nullopt : read_pair(line.substr(0, space), line.substr(space + 1));
+  }
+
+  std::optional<std::pair<std::string, std::string>> read_pair(std::string_view left, std::string_view right) const {
+    auto first = bytes_of(left), second = bytes_of(right);
+    if (!first || !second || first->empty() || second->empty()) return std::nullopt;
+    return std::pair(std::move(*first), std::move(*second));
+  }
+
   BpeVocabulary vocabulary;
 
  private:
+  void place(std::uint64_t token, std::string bytes) {
+    if (token >= vocabulary.tokens.size()) vocabulary.tokens.resize(token + 1);
+    if (bytes.empty()) throw Error::input(str("token ", token, " is empty"));
+    if (!vocabulary.tokens[token].empty()) throw Error::input(str("two tokens have the number ", token));
+    vocabulary.tokens[token] = std::move(bytes);
+  }
+
   std::unordered_map<std::string, Token> by_bytes_;
 };
-
-// "Ġ t" as the two it merges, in bytes.
-std::optional<std::pair<std::string, std::string>> read_merge(std::string_view line) {
-  const std::size_t space = line.find(' ');
-  if (space == std::string_view::npos) return std::nullopt;
-  auto left = signs_to_bytes(line.substr(0, space)), right = signs_to_bytes(line.substr(space + 1));
-  if (!left || !right || left->empty() || right->empty()) return std::nullopt;
-  return std::pair(std::move(*left), std::move(*right));
-}
 
 void read_merges(const fs::path& path, Collector& collector) {
   const std::string text = read_small_file(path);
@@ -99,7 +124,7 @@ void read_merges(const fs::path& path, Collector& collector) {
   }
   for_each_line(text, [&](std::string_view line, std::size_t number) {
     if (number == 1 && line.starts_with("#version")) return;
-    const auto pair = read_merge(line);
+    const auto pair = collector.read_merge(line);
     if (!pair) refuse_line(path, number, "a merge is two tokens with a space between them");
     const std::string why = collector.add_merge(pair->first, pair->second);
     if (!why.empty()) refuse_line(path, number, why);
@@ -117,30 +142,37 @@ void set_added_apart(BpeVocabulary& vocabulary) {
   }
 }
 
-// Adds the tokens of `vocab`, which maps tokens in signs to numbers. Those that `added` has are left to it.
-void add_signs(const JsonFields& vocab, Collector& collector, const std::map<std::string, Token>& added) {
-  for (const auto& [signs, token] : vocab.counts(largest_token)) {
-    if (added.contains(signs)) continue;
-    const auto bytes = signs_to_bytes(signs);
+// Adds the tokens of `vocab`, which maps their names to numbers. Those that `added` has are left to it.
+void add_named_tokens(const JsonFields& vocab, Collector& collector, const std::map<std::string, Token>& added) {
+  auto& characters = collector.vocabulary.characters;
+  std::set<char> spelled;
+  for (const auto& [name, token] : vocab.counts(largest_token)) {
+    if (const auto found = added.find(name); found != added.end()) {
+      if (found->second == token) continue;
+      vocab.refuse(
+          str("the token ", quote(name), " has the number ", token, ", and ", found->second, " in added_tokens"));
+    }
+    const auto byte = characters && characters->byte_tokens ? byte_of_piece(name) : std::nullopt;
+    const auto bytes = collector.bytes_of(name);
     if (!bytes) {
-      vocab.refuse(str("the token ", quote(signs), " is not written in GPT-2's signs for bytes, and inkling reads ",
-                       "byte-level BPE alone"));
+      vocab.refuse(str("the token ", quote(name),
+                       " is not written in GPT-2's signs for bytes, and its pre_tokenizer is ", "ByteLevel"));
     }
     try {
-      collector.add_token(token, *bytes);
+      byte ? collector.add_byte_token(token, *byte) : collector.add_token(token, *bytes);
     } catch (const Error& error) {
       vocab.refuse(error.message());
     }
+    if (byte) spelled.insert(*byte);
+  }
+  if (characters && characters->byte_tokens && spelled.size() < characters->byte_tokens->size()) {
+    vocab.refuse(str("byte_fallback is true, and only ", spelled.size(), " of the tokens <0x00> to <0xFF> are there"));
   }
 }
 
 BpeVocabulary read_vocabulary_and_merges(const fs::path& path, const fs::path& merges) {
-  if (const fs::path added = path.parent_path() / "added_tokens.json"; fs::exists(added)) {
-    throw Error::input(
-        str(added.string(), ": inkling does not read tokens added so; save the tokenizer as tokenizer.json"));
-  }
   Collector collector;
-  add_signs(JsonFields(path, std::string(remedy)), collector, {});
+  add_named_tokens(JsonFields(path, std::string(remedy)), collector, {});
   read_merges(merges, collector);
   set_added_apart(collector.vocabulary);
   return std::move(collector.vocabulary);
@@ -218,49 +250,51 @@ BpeVocabulary read_ranks(const fs::path& path, std::optional<Pattern> pattern) {
   return std::move(collector.vocabulary);
 }
 
+// Throws where the same two merge twice: the first of them counts here, and the last one in tokenizers.
+void read_merge_list(const JsonFields& model, Collector& collector) {
+  std::set<std::pair<Token, Token>> seen;
+  std::size_t number = 0;
+  for (const auto& merge : model.list("merges")) {
+    const bool is_pair = merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string();
+    const auto pair = merge.is_string() ? collector.read_merge(merge.get<std::string>())
+                      : is_pair         ? collector.read_pair(merge[0].get<std::string>(), merge[1].get<std::string>())
+                                        : std::nullopt;
+    std::string why = pair ? collector.add_merge(pair->first, pair->second) : "is not two tokens";
+    if (why.empty()) {
+      const Merge& last = collector.vocabulary.merges.back();
+      if (!seen.emplace(last.left, last.right).second) why = "comes twice";
+    }
+    if (!why.empty()) model.refuse(str("model.merges[", number, "] ", why));
+    ++number;
+  }
+}
+
 BpeVocabulary read_hugging_face(const JsonFields& json, std::optional<Pattern> pattern) {
   Collector collector;
   BpeVocabulary& vocabulary = collector.vocabulary;
-  const HuggingFaceRules rules = read_hugging_face_rules(json);
-  if (pattern && *pattern != rules.pattern) {
+  read_hugging_face_rules(json, vocabulary);
+  if (pattern && (*pattern != vocabulary.pattern || vocabulary.characters)) {
     json.refuse("its pre_tokenizer is not data.tokenizer.pattern; leave that setting out");
   }
   std::map<std::string, Token> added;
   for (const JsonFields& one : json.has("added_tokens") ? json.sections("added_tokens") : std::vector<JsonFields>()) {
-    const auto token = static_cast<Token>(one.count("id", largest_token));
-    if (one.optional_flag("special") == false) {
-      one.refuse_value("special", "true: inkling never encodes a text to an added token");
-    }
-    vocabulary.added.push_back({token, one.text("content")});
-    added.emplace(one.text("content"), token);
+    vocabulary.added.push_back(read_added_token(one, static_cast<Token>(one.count("id", largest_token)), vocabulary));
+    added.emplace(vocabulary.added.back().name, vocabulary.added.back().token);
   }
   const JsonFields model = json.section("model");
-  add_signs(model.section("vocab"), collector, added);
-  for (const auto& [token, name] : vocabulary.added) {
-    if (token < vocabulary.tokens.size() && !vocabulary.tokens[token].empty()) {
-      json.refuse(str("added_tokens gives ", quote(name), " the number of another token, ", token));
+  add_named_tokens(model.section("vocab"), collector, added);
+  for (const AddedToken& one : vocabulary.added) {
+    if (one.token < vocabulary.tokens.size() && !vocabulary.tokens[one.token].empty()) {
+      json.refuse(str("added_tokens gives ", quote(one.name), " the number of another token, ", one.token));
     }
-    vocabulary.tokens.resize(std::max<std::size_t>(vocabulary.tokens.size(), std::size_t{token} + 1));
+    vocabulary.tokens.resize(std::max<std::size_t>(vocabulary.tokens.size(), std::size_t{one.token} + 1));
   }
-  std::size_t number = 0;
-  for (const auto& merge : model.list("merges")) {
-    const bool is_pair = merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string();
-    const std::string line = merge.is_string() ? merge.get<std::string>()
-                             : is_pair         ? str(merge[0].get<std::string>(), " ", merge[1].get<std::string>())
-                                               : std::string();
-    const auto pair = read_merge(line);
-    const std::string why = pair ? collector.add_merge(pair->first, pair->second) : "is not two tokens";
-    if (!why.empty()) model.refuse(str("model.merges[", number, "] ", why));
-    ++number;
+  read_merge_list(model, collector);
+  if (vocabulary.first_token && !vocabulary.find_added(vocabulary.first_token)) {
+    json.refuse(
+        str("its post_processor puts the token ", *vocabulary.first_token, " in front, which added_tokens lacks"));
   }
-  vocabulary.pattern = rules.pattern;
-  vocabulary.words_are_tokens = rules.words_are_tokens;
-  if (const auto& name = rules.first_token_name) {
-    if (!added.contains(*name))
-      json.refuse(str("its post_processor names ", quote(*name), ", which added_tokens lacks"));
-    vocabulary.first_token = added.at(*name);
-  }
-  return std::move(vocabulary);
+  return std::move(collector.vocabulary);
 }
 
 // The file that `path` means, and the one beside it that completes it, if it needs one.

@@ -1,4 +1,4 @@
-// The files that byte-level BPE tokenizers are kept in, elsewhere and here.
+// The files that BPE tokenizers are kept in, elsewhere and here.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/json.h"
@@ -19,21 +20,23 @@ namespace inkling {
 //   tiktoken's file of ranks, a line "BASE64 RANK" for each token, which names no pattern: `pattern` has to.
 // The pattern of vocab.json and merges.txt is GPT-2's unless `pattern` says otherwise. tokenizer.json names its own,
 // and another `pattern` is an Error. Throws Error input naming the file and the field or line where one is missing,
-// damaged or not what inkling computes: a normalizer, a prefix space, tokens of words or characters instead of bytes.
+// damaged or not what inkling computes (docs/guide.md lists what it does).
 BpeVocabulary read_bpe(const std::filesystem::path& path, std::optional<Pattern> pattern = {});
 
 // The files that read_bpe(path) reads. Throws Error input if a folder holds none.
 std::vector<std::filesystem::path> bpe_files(const std::filesystem::path& path);
 
-// What the tokenizer.json of Hugging Face says apart from its lists of tokens and merges.
-struct HuggingFaceRules {
-  Pattern pattern = Pattern::gpt2;
-  bool words_are_tokens = false;                     // ignore_merges
-  std::optional<std::string> first_token_name = {};  // what a post-processor puts in front of every text
-};
+// Reads what the tokenizer.json of Hugging Face says apart from its lists of tokens and merges: everything of
+// `vocabulary` but tokens, merges, added and the numbers of characters->byte_tokens. Throws Error input naming the
+// field for everything that would give other tokens than inkling's.
+void read_hugging_face_rules(const JsonFields& json, BpeVocabulary& vocabulary);
 
-// Throws Error input naming the field for everything that would give other tokens than inkling's.
-HuggingFaceRules read_hugging_face_rules(const JsonFields& json);
+// Reads an added token of tokenizer.json or added_tokens_decoder, whose rules have been read. Throws Error input naming
+// the flag by which one that is not special would change the text around it.
+AddedToken read_added_token(const JsonFields& json, Token token, const BpeVocabulary& vocabulary);
+
+// The pattern of a regular expression as tokenizer.json writes it, however it is spelled; none for any other.
+std::optional<Pattern> pattern_of_expression(std::string_view expression);
 
 // The text of tokenizer.json, which read_bpe() and AutoTokenizer read.
 std::string print_bpe_json(const BpeVocabulary& vocabulary);

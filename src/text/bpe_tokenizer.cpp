@@ -1,10 +1,12 @@
 #include "text/tokenizer_kind.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -21,6 +23,7 @@
 #include "text/bpe_trainer.h"
 #include "text/build_tokenizer.h"
 #include "text/hugging_face_files.h"
+#include "text/normal_form.h"
 #include "text/pattern.h"
 #include "text/special_tokens.h"
 #include "text/text_cuts.h"
@@ -29,19 +32,71 @@ namespace inkling {
 
 namespace {
 
-// A text is cut where every pattern has a boundary: behind the last such place in 256 KiB or, if there is none, in
-// 2 MiB. Only a stretch of more than 2 MiB without one is cut elsewhere, between characters, and that can be seen in
-// its tokens.
-std::size_t bpe_part_length(std::string_view text, bool more_may_follow) {
-  constexpr std::size_t longest_part = std::size_t{2} << 20;
-  if (text.size() <= part_bytes) return more_may_follow ? 0 : text.size();
-  if (const std::size_t boundary = last_boundary(text, part_bytes)) return boundary;
-  if (text.size() <= longest_part) return more_may_follow ? 0 : text.size();
-  const std::size_t boundary = last_boundary(text, longest_part);
-  if (boundary > 0) return boundary;
-  const std::size_t start = character_start(text, longest_part);
-  return start > 0 ? start : longest_part;  // what is not UTF-8 has no beginning of a character
+// Where the names of a vocabulary's added tokens stand in texts that are those tokens.
+SpecialNames names_in_texts(const BpeVocabulary& vocabulary, bool normalized) {
+  std::vector<std::string> names;
+  for (const AddedToken& added : vocabulary.added) {
+    if (!added.special && added.normalized == normalized) names.push_back(added.name);
+  }
+  return SpecialNames(std::move(names));
 }
+
+// A text is cut where every pattern has a boundary, or where no piece of characters has two neighbours, and no added
+// token and no character of the form NFC has a part on either side: behind the last such place in 256 KiB or, if there
+// is none, in 2 MiB. Only a stretch of more than 2 MiB without one is cut elsewhere, between characters, and that can
+// be seen in its tokens.
+class BpeCuts {
+ public:
+  explicit BpeCuts(const BpeVocabulary& vocabulary)
+      : composes_(vocabulary.composes),
+        names_{names_in_texts(vocabulary, false), names_in_texts(vocabulary, true)},
+        behind_(std::max(names_[0].longest(), names_[1].longest())) {
+    if (!vocabulary.characters) return;
+    pieces_.emplace(vocabulary.tokens);
+    behind_ = std::max(behind_, longest_character);
+  }
+
+  std::size_t part_length(std::string_view text, bool more_may_follow) const {
+    constexpr std::size_t longest_part = std::size_t{2} << 20;
+    for (const std::size_t limit : {part_bytes, longest_part}) {
+      if (text.size() <= limit + behind_) return more_may_follow ? 0 : text.size();
+      if (const std::size_t cut = last_cut(text, limit)) return cut;
+    }
+    const std::size_t start = character_start(text, longest_part);
+    return start > 0 ? start : longest_part;  // what is not UTF-8 has no beginning of a character
+  }
+
+  const SpecialNames& names(bool normalized) const { return names_[normalized]; }
+
+ private:
+  static constexpr std::size_t longest_character = 4;
+
+  std::size_t last_cut(std::string_view text, std::size_t limit) const {
+    for (std::size_t cut = limit; cut > 0; --cut) {
+      cut = pieces_ ? pieces_->last_cut(text, cut) : last_boundary(text, cut);
+      if (cut == 0 || stay_apart(text, cut)) return cut;
+    }
+    return 0;
+  }
+
+  bool stay_apart(std::string_view text, std::size_t cut) const {
+    std::size_t character = cut;
+    if (composes_ && !begins_anew(decode_utf8(text, character))) return false;
+    const std::size_t from = cut - std::min(cut, behind_);
+    for (const SpecialNames& names : names_) {
+      for (auto found = names.find(text.substr(0, cut + behind_), from); found && found->offset < cut;
+           found = names.find(text.substr(0, cut + behind_), found->offset + 1)) {
+        if (found->offset + found->name.size() >= cut) return false;
+      }
+    }
+    return true;
+  }
+
+  bool composes_;
+  std::array<SpecialNames, 2> names_;  // in the text as it came, and behind the normalizer
+  std::size_t behind_;                 // bytes that must be known behind a cut
+  std::optional<PieceCuts> pieces_;
+};
 
 class BpeTokenizer final : public Tokenizer {
  public:
@@ -49,30 +104,57 @@ class BpeTokenizer final : public Tokenizer {
   BpeTokenizer(BpeVocabulary vocabulary, std::optional<Token> separator, std::optional<Token> first_token,
                std::optional<std::string> json = {})
       : encoder_(vocabulary),
+        cuts_(vocabulary),
         vocabulary_(std::move(vocabulary)),
         separator_(separator),
         first_token_(first_token),
-        json_(std::move(json)) {}
+        json_(std::move(json)) {
+    for (const AddedToken& added : vocabulary_.added) {
+      if (!added.special) texts_.emplace(added.token, added.name);
+    }
+    if (!prefix().empty()) BpeTokenizer::check(prefix());
+  }
 
   std::string kind() const override { return "bpe"; }
   std::uint64_t vocab_size() const override { return vocabulary_.tokens.size(); }
   std::optional<Token> separator() const override { return separator_; }
   std::optional<Token> first_token() const override { return first_token_; }
-  std::vector<AddedToken> special_tokens() const override { return vocabulary_.added; }
-  void check(std::string_view text) const override { require_utf8(text); }
+  std::string_view prefix() const override { return prefix_space() == PrefixSpace::never ? "" : " "; }
 
-  std::size_t part_length(std::string_view text, bool more_may_follow) const override {
-    return bpe_part_length(text, more_may_follow);
+  std::vector<AddedToken> special_tokens() const override {
+    std::vector<AddedToken> special;
+    for (const AddedToken& added : vocabulary_.added) {
+      if (added.special) special.push_back(added);
+    }
+    return special;
   }
 
-  void encode_part(std::string_view part, bool, std::vector<Token>& tokens) const override {
-    require_utf8(part);
-    encoder_.encode(part, tokens);
+  void check(std::string_view text) const override {
+    require_utf8(text);
+    if (!vocabulary_.characters || vocabulary_.characters->byte_tokens) return;
+    std::vector<char32_t> unknown;
+    for (std::size_t offset = 0; offset < text.size();) {
+      const std::size_t begin = offset;
+      const char32_t character = decode_utf8(text, offset);
+      if (encoder_.can_spell(text.substr(begin, offset - begin))) continue;
+      if (std::find(unknown.begin(), unknown.end(), character) == unknown.end()) unknown.push_back(character);
+    }
+    if (!unknown.empty()) refuse_characters(unknown);
+  }
+
+  std::size_t part_length(std::string_view text, bool more_may_follow) const override {
+    return cuts_.part_length(text, more_may_follow);
+  }
+
+  void encode_part(std::string_view part, bool begins_document, std::vector<Token>& tokens) const override {
+    check(part);
+    encode_around_names(part, false, begins_document, tokens);
   }
 
   std::string decode(Token token) const override {
     require_token(token, vocab_size());
-    return vocabulary_.tokens[token];
+    const auto text = texts_.find(token);
+    return text == texts_.end() ? vocabulary_.tokens[token] : text->second;
   }
 
   void save(const std::filesystem::path& folder) const override {
@@ -84,6 +166,33 @@ class BpeTokenizer final : public Tokenizer {
   std::string hash() const override { return hash_text(print_description(description(json()))); }
 
  private:
+  PrefixSpace prefix_space() const {
+    return vocabulary_.characters ? vocabulary_.characters->prefix : PrefixSpace::never;
+  }
+
+  // Encodes what stands around the names of added tokens: of those in the text as it came, then of those behind the
+  // normalizer.
+  void encode_around_names(std::string_view text, bool normalized, bool begins, std::vector<Token>& tokens) const {
+    while (!text.empty()) {
+      const auto found = cuts_.names(normalized).find(text);
+      encode_stretch(text.substr(0, found ? found->offset : text.size()), normalized, begins, tokens);
+      if (!found) return;
+      tokens.push_back(vocabulary_.find_added(std::string(found->name))->token);
+      text.remove_prefix(found->offset + found->name.size());
+      begins = prefix_space() == PrefixSpace::all || prefix_space() == PrefixSpace::all_unless_there;
+    }
+  }
+
+  void encode_stretch(std::string_view text, bool normalized, bool begins, std::vector<Token>& tokens) const {
+    if (text.empty()) return;
+    if (!normalized) {
+      return vocabulary_.composes ? encode_around_names(compose(text), true, begins, tokens)
+                                  : encode_around_names(text, true, begins, tokens);
+    }
+    const bool has_prefix = prefix_space() != PrefixSpace::all && text.starts_with(' ');
+    begins && !has_prefix ? encoder_.encode(str(prefix(), text), tokens) : encoder_.encode(text, tokens);
+  }
+
   // The text of its tokenizer.json, which takes long to print for a large vocabulary.
   std::string json() const { return json_ ? *json_ : print_bpe_json(vocabulary_); }
 
@@ -101,9 +210,11 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   BpeEncoder encoder_;
+  BpeCuts cuts_;
   BpeVocabulary vocabulary_;
   std::optional<Token> separator_, first_token_;
   std::optional<std::string> json_;
+  std::unordered_map<Token, std::string> texts_;  // of the added tokens that are not special
 };
 
 // The token that ends a document, by its name; where the vocabulary has none of these, the lowest number that is free.
@@ -130,7 +241,9 @@ std::unique_ptr<Tokenizer> separate_by_name(BpeVocabulary vocabulary, bool with_
 BpeVocabulary learn(const TokenizerConfig& config, const ReadParts& read, bool with_separator) {
   BpeTrainer trainer(config.pattern.value_or(Pattern::gpt2));
   bool any = false;
-  read("counting words", bpe_part_length, [&](std::string_view part, bool is_trained_on) {
+  const BpeCuts cuts({});
+  const auto part_length = [&](std::string_view text, bool more) { return cuts.part_length(text, more); };
+  read("counting words", part_length, [&](std::string_view part, bool is_trained_on) {
     require_utf8(part);
     if (is_trained_on) trainer.add(part);
     any = any || is_trained_on;

@@ -1,7 +1,8 @@
-// What a byte-level BPE tokenizer is made of, wherever it was read from.
+// What a BPE tokenizer is made of, wherever it was read from.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,14 +24,34 @@ struct Merge {
   Token left, right, result;
 };
 
-// A token that text never encodes to: <|endoftext|> and its like.
+// A token that nothing merges to. No text becomes one that is `special`, such as <|endoftext|>, and it stands for no
+// text; the name of any other in a text is that token, and is printed where it is drawn (Qwen's <think>).
 struct AddedToken {
   Token token;
   std::string name;
+  bool special = true;
+  bool normalized = false;  // the name is looked for behind the normalizer, and not in the text as it came
+};
+
+// Where a space stands in front of a text that does not begin with one (`unless_there`), or of every text; and whether
+// what follows an added token counts as a text, too.
+enum class PrefixSpace { never, first_unless_there, all_unless_there, all };
+
+// Of a BPE that merges the characters of a text (sentencepiece's, as tokenizer.json writes it) and not the bytes of its
+// words (GPT-2's).
+struct CharacterRules {
+  bool space_signs = false;  // names write the space as U+2581
+  PrefixSpace prefix = PrefixSpace::never;
+  bool cuts_lines = false;                                 // a line's end is the last character of a word
+  bool cuts_spaces = false;                                // a space is the first one
+  std::optional<std::array<Token, 256>> byte_tokens = {};  // by which characters are spelled that have no token
+  std::optional<std::string> unknown = {};                 // the name of the token for what cannot be spelled
 };
 
 struct BpeVocabulary {
-  Pattern pattern = Pattern::gpt2;
+  Pattern pattern = Pattern::gpt2;                // of words of bytes
+  std::optional<CharacterRules> characters = {};  // none: bytes are merged
+  bool composes = false;                          // texts are brought to Unicode's form NFC first
   // The bytes each token stands for, by token; empty for added tokens and for numbers that no token has.
   std::vector<std::string> tokens;
   std::vector<Merge> merges;  // the one that is done first comes first

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "formats/json.h"
 #include "formats/model_place.h"
@@ -20,10 +21,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// tokenizer.json of Llama 2 and its like is a translation of tokenizer.model, which inkling does not read.
-bool is_byte_level(const fs::path& path) {
+// Whether tokenizer.json has the tokens of a BPE, as which it counts before the tokenizer.model beside it: it is what
+// AutoTokenizer reads.
+bool holds_bpe(const fs::path& path) {
   const JsonFields json(path, "fetch the tokenizer again");
-  return json.has("decoder") && json.section("decoder").optional_text("type") == "ByteLevel";
+  return json.section("model").optional_text("type").value_or("BPE") == "BPE";
+}
+
+// Small models are often made with the tokens of large ones, and padded with a token that no model has: those that the
+// model beside the tokenizer lacks are never drawn and in no text.
+void drop_unknown_to_model(const fs::path& folder, std::vector<AddedToken>& added) {
+  if (!fs::exists(folder / "config.json")) return;
+  const JsonFields config(folder / "config.json", "fetch or save the model again");
+  if (!config.has("vocab_size")) return;
+  const std::uint64_t known = config.count("vocab_size");
+  std::vector<std::string> dropped;
+  std::erase_if(added, [&](const AddedToken& one) {
+    if (one.token >= known) dropped.push_back(str(quote(one.name), " (", one.token, ")"));
+    return one.token >= known;
+  });
+  if (dropped.empty()) return;
+  log_info(str(folder.string(), ": its model has ", known, " tokens and not the added ", join(dropped, ", "),
+               ", which therefore ", dropped.size() == 1 ? "is" : "are", " left out"));
 }
 
 std::unique_ptr<Tokenizer> open_sentencepiece(const fs::path& folder) {
@@ -31,6 +50,7 @@ std::unique_ptr<Tokenizer> open_sentencepiece(const fs::path& folder) {
   SentencepieceRules rules;
   refuse_other_tokens(folder, model->pieces());
   rules.added = read_added_tokens(folder, model->pieces());
+  drop_unknown_to_model(folder, rules.added);
   rules.prefix_space = read_prefix_space(folder).value_or(model->file().add_dummy_prefix);
   const std::vector<AddedToken> special = special_tokens(*model, rules.added);
   rules.separator = read_separator(folder, special, "</s>");
@@ -41,8 +61,18 @@ std::unique_ptr<Tokenizer> open_sentencepiece(const fs::path& folder) {
 
 std::unique_ptr<Tokenizer> open_bpe(const fs::path& folder) {
   BpeVocabulary vocabulary = read_configured_bpe(folder);
+  drop_unknown_to_model(folder, vocabulary.added);
+  while (!vocabulary.tokens.empty() && vocabulary.tokens.back().empty() &&
+         !vocabulary.find_added(static_cast<Token>(vocabulary.tokens.size() - 1))) {
+    vocabulary.tokens.pop_back();
+  }
   const FirstToken first = read_first_token(folder, vocabulary.added, "");
-  if (first.wanted) vocabulary.first_token = *first.wanted ? first.bos : std::nullopt;
+  if (first.wanted == false && vocabulary.first_token) {
+    throw Error::input(str((folder / "tokenizer_config.json").string(),
+                           ": add_bos_token is false, and the post_processor of tokenizer.json puts a token in front; ",
+                           "mend one of the two"));
+  }
+  if (first.wanted == true && !vocabulary.first_token) vocabulary.first_token = first.bos;
   const std::optional<Token> separator = read_separator(folder, vocabulary.added, "");
   try {
     return make_bpe_tokenizer(std::move(vocabulary), separator);
@@ -145,7 +175,13 @@ bool holds_foreign_tokenizer(const fs::path& folder) {
 std::unique_ptr<Tokenizer> open_foreign_tokenizer(const fs::path& folder) {
   const fs::path json = folder / "tokenizer.json";
   const bool has_model = fs::exists(folder / sentencepiece_file_name);
-  return has_model && !(fs::exists(json) && is_byte_level(json)) ? open_sentencepiece(folder) : open_bpe(folder);
+  if (has_model && !(fs::exists(json) && holds_bpe(json))) return open_sentencepiece(folder);
+  try {
+    return open_bpe(folder);
+  } catch (const Error& error) {
+    if (!has_model) throw;
+    throw Error::input(str(error.message(), ". Without tokenizer.json in the folder, tokenizer.model is taken"));
+  }
 }
 
 std::vector<AddedToken> special_tokens(const SentencepieceModel& model, const std::vector<AddedToken>& added) {

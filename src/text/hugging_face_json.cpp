@@ -1,10 +1,13 @@
 #include "text/bpe_files.h"
 
+#include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/strings.h"
 #include "text/bpe_vocabulary.h"
+#include "text/sentencepiece_file.h"
 
 namespace inkling {
 
@@ -17,104 +20,108 @@ struct Expression {
   std::string_view text;
 };
 
-// Hugging Face's regular expressions are Oniguruma's: `{1,3}+` would repeat, and `$` is the end of any line. They
-// are what inkling reads and writes.
+// Hugging Face's regular expressions are Oniguruma's: `{1,3}+` would repeat, and `$` is the end of any line. The first
+// of a pattern is the one that inkling writes; the others, of older versions of tiktoken and of transformers, match the
+// same.
 constexpr Expression expressions[] = {
     {Pattern::gpt2, R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
+    {Pattern::gpt2, R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
+    {Pattern::gpt2, R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s)"},
     {Pattern::cl100k,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+\z|\s*[\r\n]|\s+(?!\S)|\s)"},
+    {Pattern::cl100k,
+     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)"},
     {Pattern::llama3,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {Pattern::llama3,
+     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"},
+    {Pattern::qwen2,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
 };
-
-Pattern read_expression(const JsonFields& split) {
-  const std::string text = split.section("pattern").text("Regex");
-  for (const Expression& expression : expressions) {
-    if (text == expression.text) return expression.pattern;
-  }
-  split.section("pattern").refuse_value("Regex", "the expression of GPT-2, cl100k or Llama 3, which inkling knows");
-}
-
-// Throws where a field has another value than the one that leaves text alone. A field that is missing is fine.
-void require_off(const JsonFields& json, std::string_view name) {
-  if (json.has(name) && json.json(name) != "\"\"" && json.json(name) != "false")
-    json.refuse_value(name, "null or false");
-}
-
-void require_byte_level(const JsonFields& step) {
-  if (step.text("type") != "ByteLevel") step.refuse_value("type", "\"ByteLevel\"");
-  require_off(step, "add_prefix_space");
-}
-
-Pattern read_pre_tokenizer(const JsonFields& step) {
-  if (step.text("type") != "Sequence") {
-    require_byte_level(step);
-    if (step.optional_flag("use_regex") == false)
-      step.refuse_value("use_regex", "true, where nothing else cuts the text");
-    return Pattern::gpt2;
-  }
-  const std::vector<JsonFields> steps = step.sections("pretokenizers");
-  if (steps.size() != 2 || steps[0].text("type") != "Split") {
-    step.refuse_value("pretokenizers", "a Split followed by a ByteLevel");
-  }
-  if (steps[0].text("behavior") != "Isolated") steps[0].refuse_value("behavior", "\"Isolated\"");
-  require_off(steps[0], "invert");
-  require_byte_level(steps[1]);
-  if (steps[1].optional_flag("use_regex") != false) steps[1].refuse_value("use_regex", "false");
-  return read_expression(steps[0]);
-}
-
-// The name of the token in front of a text, if the post-processor puts one there and nothing behind.
-std::optional<std::string> read_post_processor(const JsonFields& step) {
-  const std::string type = step.text("type");
-  if (type == "ByteLevel") return std::nullopt;  // about the places of tokens in the text
-  if (type == "Sequence") {
-    std::optional<std::string> name;
-    for (const JsonFields& one : step.sections("processors")) {
-      const auto found = read_post_processor(one);
-      if (found && name) step.refuse_value("processors", "a sequence that puts one token in front of a text");
-      if (found) name = found;
-    }
-    return name;
-  }
-  if (type != "TemplateProcessing") step.refuse_value("type", "\"ByteLevel\" or \"TemplateProcessing\"");
-  const std::vector<JsonFields> parts = step.sections("single");
-  if (parts.size() == 1 && parts[0].has("Sequence")) return std::nullopt;
-  if (parts.size() != 2 || !parts[0].has("SpecialToken") || !parts[1].has("Sequence")) {
-    step.refuse_value("single", "a text with at most one token in front of it");
-  }
-  return parts[0].section("SpecialToken").text("id");
-}
 
 Json byte_level(bool use_regex) {
   return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", use_regex}};
 }
 
-Json print_pre_tokenizer(Pattern pattern) {
-  if (pattern == Pattern::gpt2) return byte_level(true);
-  std::string text;
-  for (const Expression& expression : expressions) {
-    if (expression.pattern == pattern) text = expression.text;
+Json print_sequence(const char* members, Json steps) {
+  if (steps.empty()) return nullptr;
+  return steps.size() == 1 ? std::move(steps[0]) : Json{{"type", "Sequence"}, {members, std::move(steps)}};
+}
+
+Json print_words(Pattern pattern) {
+  const bool each_digit = pattern == Pattern::smollm2;
+  switch (pattern) {
+    case Pattern::gpt2:
+      return byte_level(true);
+    case Pattern::smollm2:
+    case Pattern::numbers:
+      return print_sequence("pretokenizers",
+                            {Json{{"type", "Digits"}, {"individual_digits", each_digit}}, byte_level(true)});
+    case Pattern::cl100k:
+    case Pattern::llama3:
+    case Pattern::qwen2:
+      break;
   }
-  const Json split = {{"type", "Split"}, {"pattern", {{"Regex", text}}}, {"behavior", "Isolated"}, {"invert", false}};
-  return {{"type", "Sequence"}, {"pretokenizers", Json::array({split, byte_level(false)})}};
+  const auto is_it = [&](const Expression& one) { return one.pattern == pattern; };
+  const std::string text(std::find_if(std::begin(expressions), std::end(expressions), is_it)->text);
+  return print_sequence(
+      "pretokenizers",
+      {Json{{"type", "Split"}, {"pattern", {{"Regex", text}}}, {"behavior", "Isolated"}, {"invert", false}},
+       byte_level(false)});
+}
+
+void add_character_rules(const CharacterRules& rules, HuggingFaceTokenizer& tokenizer) {
+  Json before = Json::array(), words = Json::array();
+  if (rules.prefix == PrefixSpace::all) {
+    before.push_back({{"type", "Prepend"}, {"prepend", space_sign}});
+    before.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", space_sign}});
+  }
+  if (rules.cuts_lines) {
+    words.push_back(
+        {{"type", "Split"}, {"pattern", {{"String", "\n"}}}, {"behavior", "MergedWithPrevious"}, {"invert", false}});
+  }
+  if (rules.space_signs && (before.empty() || rules.cuts_spaces)) {
+    const char* const scheme = rules.prefix == PrefixSpace::first_unless_there ? "first"
+                               : rules.prefix == PrefixSpace::all_unless_there ? "always"
+                                                                               : "never";
+    words.push_back(
+        {{"type", "Metaspace"}, {"replacement", space_sign}, {"prepend_scheme", scheme}, {"split", rules.cuts_spaces}});
+  }
+  tokenizer.normalizer = print_sequence("normalizers", std::move(before));
+  tokenizer.pre_tokenizer = print_sequence("pretokenizers", std::move(words));
+  Json back = Json::array();
+  if (rules.space_signs) {
+    back.push_back({{"type", "Replace"}, {"pattern", {{"String", space_sign}}}, {"content", " "}});
+  }
+  if (rules.byte_tokens) back.push_back({{"type", "ByteFallback"}});
+  back.push_back({{"type", "Fuse"}});
+  if (rules.prefix != PrefixSpace::never) {
+    back.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  }
+  tokenizer.decoder = print_sequence("decoders", std::move(back));
+}
+
+// The token's name in the file; empty where it is none but an added token's, or nobody's.
+std::string name_of_token(const BpeVocabulary& vocabulary, std::size_t token) {
+  const std::string& bytes = vocabulary.tokens[token];
+  if (!vocabulary.characters) return bytes_to_signs(bytes);
+  if (const auto& byte_tokens = vocabulary.characters->byte_tokens; byte_tokens && bytes.size() == 1) {
+    const auto byte = static_cast<unsigned char>(bytes[0]);
+    if ((*byte_tokens)[byte] == token) return str("<0x", hexadecimal(byte, 2, Letters::upper_case), ">");
+  }
+  if (!vocabulary.characters->space_signs) return bytes;
+  std::string name;
+  for (const char byte : bytes) byte == ' ' ? name += space_sign : name += byte;
+  return name;
 }
 
 }  // namespace
 
-HuggingFaceRules read_hugging_face_rules(const JsonFields& json) {
-  HuggingFaceRules rules;
-  if (json.has("normalizer")) json.refuse_value("normalizer", "null: inkling encodes the text as it is");
-  rules.pattern = read_pre_tokenizer(json.section("pre_tokenizer"));
-  if (json.has("post_processor")) rules.first_token_name = read_post_processor(json.section("post_processor"));
-  const JsonFields model = json.section("model");
-  // Older files leave the type out.
-  if (model.has("type") && model.text("type") != "BPE") model.refuse_value("type", "\"BPE\"");
-  for (const char* name : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback"}) {
-    require_off(model, name);
+std::optional<Pattern> pattern_of_expression(std::string_view expression) {
+  for (const Expression& one : expressions) {
+    if (one.text == expression) return one.pattern;
   }
-  rules.words_are_tokens = model.optional_flag("ignore_merges").value_or(false);
-  return rules;
+  return std::nullopt;
 }
 
 std::string print_hugging_face(const HuggingFaceTokenizer& tokenizer) {
@@ -131,8 +138,8 @@ std::string print_hugging_face(const HuggingFaceTokenizer& tokenizer) {
 }
 
 Json hugging_face_added(const AddedToken& added) {
-  return {{"id", added.token}, {"content", added.name}, {"single_word", false}, {"lstrip", false},
-          {"rstrip", false},   {"normalized", false},   {"special", true}};
+  return {{"id", added.token}, {"content", added.name},          {"single_word", false},    {"lstrip", false},
+          {"rstrip", false},   {"normalized", added.normalized}, {"special", added.special}};
 }
 
 Json hugging_face_template(const AddedToken& first) {
@@ -164,21 +171,31 @@ void add_new_field(Json& object, const std::string& name, const Json& value) {
 }
 
 std::string print_bpe_json(const BpeVocabulary& vocabulary) {
-  std::vector<std::string> signs;
-  for (const std::string& bytes : vocabulary.tokens) signs.push_back(bytes_to_signs(bytes));
+  std::vector<std::string> names;
   HuggingFaceTokenizer tokenizer;
   HuggingFaceBpe model{.vocab = Json::object(), .merges = Json::array(), .ignore_merges = vocabulary.words_are_tokens};
-  for (std::size_t token = 0; token < signs.size(); ++token) {
-    if (!signs[token].empty()) add_new_field(model.vocab, signs[token], token);
+  for (std::size_t token = 0; token < vocabulary.tokens.size(); ++token) {
+    names.push_back(name_of_token(vocabulary, token));
+    if (!names[token].empty()) add_new_field(model.vocab, names[token], token);
   }
   for (const AddedToken& added : vocabulary.added) {
     tokenizer.added.push_back(hugging_face_added(added));
     add_new_field(model.vocab, added.name, added.token);  // or tokenizers would give it a number of its own
     if (vocabulary.first_token == added.token) tokenizer.post_processor = hugging_face_template(added);
   }
-  for (const Merge& merge : vocabulary.merges) model.merges.push_back(str(signs[merge.left], " ", signs[merge.right]));
-  tokenizer.pre_tokenizer = print_pre_tokenizer(vocabulary.pattern);
+  const bool has_spaces = vocabulary.characters && !vocabulary.characters->space_signs;
+  for (const auto& [left, right, result] : vocabulary.merges) {
+    model.merges.push_back(has_spaces ? Json::array({names[left], names[right]})
+                                      : Json(str(names[left], " ", names[right])));
+  }
+  if (vocabulary.composes) tokenizer.normalizer = {{"type", "NFC"}};
+  tokenizer.pre_tokenizer = print_words(vocabulary.pattern);
   tokenizer.decoder = byte_level(true);
+  if (vocabulary.characters) {
+    model.byte_fallback = vocabulary.characters->byte_tokens.has_value();
+    if (const auto& unknown = vocabulary.characters->unknown) model.unknown = *unknown;
+    add_character_rules(*vocabulary.characters, tokenizer);
+  }
   tokenizer.model = hugging_face_bpe(model);
   return print_hugging_face(tokenizer);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/strings.h"
 #include "text/unicode.h"
@@ -93,10 +94,19 @@ std::span<const char* const> PatternScanner::next() {
       fill([&](const char* at) { return gpt2_word(at); });
       break;
     case Pattern::cl100k:
-      fill([&](const char* at) { return cl100k_word(at, true); });
+      fill([&](const char* at) { return cl100k_word(at, true, 3); });
       break;
     case Pattern::llama3:
-      fill([&](const char* at) { return cl100k_word(at, false); });
+      fill([&](const char* at) { return cl100k_word(at, false, 3); });
+      break;
+    case Pattern::qwen2:
+      fill([&](const char* at) { return cl100k_word(at, false, 1); });
+      break;
+    case Pattern::smollm2:
+      fill([&](const char* at) { return word_between_numbers(at, true); });
+      break;
+    case Pattern::numbers:
+      fill([&](const char* at) { return word_between_numbers(at, false); });
       break;
   }
   return std::span(ends_).first(count);
@@ -149,7 +159,22 @@ inline const char* PatternScanner::gpt2_word(const char* at) const {
   return last == begin ? past : last;
 }
 
-inline const char* PatternScanner::cl100k_word(const char* at, bool final_space_is_one_word) const {
+const char* PatternScanner::word_between_numbers(const char* at, bool each_digit) {
+  if (class_at(at) == CharacterClass::number) {
+    return each_digit ? at + character_length(at) : past_run(at, CharacterClass::number);
+  }
+  if (number_ == nullptr || number_ <= at) {
+    for (number_ = at; number_ != end_ && class_at(number_) != CharacterClass::number;) {
+      number_ += character_length(number_);
+    }
+  }
+  const char* const text_end = std::exchange(end_, number_);
+  const char* const past = gpt2_word(at);
+  end_ = text_end;
+  return past;
+}
+
+inline const char* PatternScanner::cl100k_word(const char* at, bool final_space_is_one_word, int most_digits) const {
   if (*at == '\'') {
     if (const char* const past = contraction(at, true)) return past;
   }
@@ -158,7 +183,7 @@ inline const char* PatternScanner::cl100k_word(const char* at, bool final_space_
   if (kind == CharacterClass::letter) return past_run(second, kind);
   if (kind == CharacterClass::number) {
     const char* past = second;
-    for (int i = 1; i < 3 && past != end_ && class_at(past) == kind; ++i) past += character_length(past);
+    for (int i = 1; i < most_digits && past != end_ && class_at(past) == kind; ++i) past += character_length(past);
     return past;
   }
   const CharacterClass behind = second == end_ ? CharacterClass::white_space : class_at(second);

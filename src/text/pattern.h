@@ -23,7 +23,8 @@ class PatternScanner {
 
  private:
   const char* gpt2_word(const char* at) const;
-  const char* cl100k_word(const char* at, bool final_space_is_one_word) const;
+  const char* cl100k_word(const char* at, bool final_space_is_one_word, int most_digits) const;
+  const char* word_between_numbers(const char* at, bool each_digit);
 
   const char* contraction(const char* at, bool either_case) const;
   const char* past_run(const char* at, CharacterClass wanted) const;
@@ -32,7 +33,8 @@ class PatternScanner {
   Pattern pattern_;
   const UnicodeClasses& classes_;
   const char* at_;
-  const char* end_;
+  const char* end_;               // of the text, or of the stretch that is cut
+  const char* number_ = nullptr;  // the first one behind the words that were cut, where numbers stand apart
   std::array<const char*, 256> ends_;
 };
 

@@ -81,21 +81,6 @@ void for_each_field(std::string_view message, const std::string& where,
   }
 }
 
-std::string with_spaces(std::string piece) {
-  for (auto at = piece.find(space_sign); at != std::string::npos; at = piece.find(space_sign, at + 1)) {
-    piece.replace(at, space_sign.size(), " ");
-  }
-  return piece;
-}
-
-// The byte 10 of "<0x0A>"; none if it is nothing of the kind.
-std::optional<char> byte_of_piece(const std::string& name) {
-  unsigned value = 0;
-  const bool is_one = name.size() == 6 && name.starts_with("<0x") && name.ends_with(">");
-  if (!is_one || std::from_chars(name.data() + 3, name.data() + 5, value, 16).ptr != name.data() + 5) return {};
-  return static_cast<char>(value);
-}
-
 // `number` is that of ModelProto.SentencePiece.Type.
 PieceType type_of_piece(std::uint64_t number, const std::string& where) {
   switch (number) {
@@ -178,6 +163,20 @@ void read_normalizer_spec(std::string_view message, SentencepieceFile& file, boo
 }
 
 }  // namespace
+
+std::string with_spaces(std::string piece) {
+  for (auto at = piece.find(space_sign); at != std::string::npos; at = piece.find(space_sign, at + 1)) {
+    piece.replace(at, space_sign.size(), " ");
+  }
+  return piece;
+}
+
+std::optional<char> byte_of_piece(const std::string& name) {
+  unsigned value = 0;
+  const bool is_one = name.size() == 6 && name.starts_with("<0x") && name.ends_with(">");
+  if (!is_one || std::from_chars(name.data() + 3, name.data() + 5, value, 16).ptr != name.data() + 5) return {};
+  return static_cast<char>(value);
+}
 
 SentencepieceFile read_sentencepiece_file(std::string_view serialized) {
   SentencepieceFile file;

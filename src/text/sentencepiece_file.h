@@ -19,6 +19,12 @@ namespace inkling {
 // sentencepiece's sign for the space; a piece never holds a space itself.
 inline constexpr std::string_view space_sign = "\xe2\x96\x81";  // U+2581
 
+// The name of a piece with each U+2581 written as the space that it stands for.
+std::string with_spaces(std::string name);
+
+// The byte 10 of the name "<0x0A>"; none if it is nothing of the kind.
+std::optional<char> byte_of_piece(const std::string& name);
+
 enum class PieceType { text, user_defined, byte, control, unknown };
 
 struct Piece {

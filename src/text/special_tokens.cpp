@@ -132,25 +132,52 @@ void require_gpt2_expression(const fs::path& folder, bool has_pattern) {
   if (!has_pattern) require("config.json", "model_type", {"gpt2", "opt", "gpt_neo", "gptj"});
 }
 
-// Adds the special tokens of added_tokens_decoder that the other files lack.
-void add_special_tokens(const JsonFields& config, BpeVocabulary& vocabulary) {
-  if (!config.has("added_tokens_decoder")) return;
-  const JsonFields decoder = config.section("added_tokens_decoder");
-  for (const std::string& number : decoder.names()) {
-    const Token token = number_in(decoder, number);
-    const JsonFields one = decoder.section(number);
-    const std::string name = one.text("content");
-    const AddedToken* const same = vocabulary.find_added(name);
-    if (same != nullptr && same->token == token) continue;
-    const std::string what = str("the added token ", token, ", ", quote(name), ", ");
-    if (!one.optional_flag("special").value_or(false)) one.refuse(str(what, "is not \"special\", ", never_added));
-    if (same != nullptr) one.refuse(str(what, "has the number ", same->token, " elsewhere"));
-    auto& tokens = vocabulary.tokens;
-    if (vocabulary.find_added(token) != nullptr || (token < tokens.size() && !tokens[token].empty())) {
-      one.refuse(str(what, "has the number of another token"));
+// tokenizer_config.json may not say otherwise than the vocabulary what stands in front of a text.
+void check_prefix_space(const JsonFields& config, const BpeVocabulary& vocabulary) {
+  const bool has_prefix = vocabulary.characters && vocabulary.characters->prefix != PrefixSpace::never;
+  if (config.optional_flag("add_prefix_space").value_or(has_prefix) == has_prefix) return;
+  config.refuse_value("add_prefix_space", has_prefix ? "true, as tokenizer.json has it"
+                                                     : "false: this tokenizer puts no space in front of a text");
+}
+
+// Adds a token of one of the files beside the vocabulary, unless it has it.
+void add_missing(const JsonFields& json, const AddedToken& token, BpeVocabulary& vocabulary) {
+  const AddedToken* const same = vocabulary.find_added(token.name);
+  const std::string what = str("the added token ", token.token, ", ", quote(token.name), ", ");
+  if (same != nullptr && same->token == token.token) {
+    if (same->special != token.special) json.refuse(str(what, "is ", same->special ? "" : "not ", "special elsewhere"));
+    return;
+  }
+  if (same != nullptr) json.refuse(str(what, "has the number ", same->token, " elsewhere"));
+  auto& tokens = vocabulary.tokens;
+  if (vocabulary.find_added(token.token) != nullptr || (token.token < tokens.size() && !tokens[token.token].empty())) {
+    json.refuse(str(what, "has the number of another token"));
+  }
+  tokens.resize(std::max<std::size_t>(tokens.size(), std::size_t{token.token} + 1));
+  vocabulary.added.push_back(token);
+}
+
+// Adds the tokens of added_tokens_decoder and added_tokens.json that the other files lack. The second does not say
+// which are special: those that have a role.
+void add_missing_tokens(const fs::path& folder, const std::optional<JsonFields>& config, BpeVocabulary& vocabulary) {
+  if (config && config->has("added_tokens_decoder")) {
+    const JsonFields decoder = config->section("added_tokens_decoder");
+    for (const std::string& number : decoder.names()) {
+      add_missing(decoder, read_added_token(decoder.section(number), number_in(decoder, number), vocabulary),
+                  vocabulary);
     }
-    tokens.resize(std::max<std::size_t>(tokens.size(), std::size_t{token} + 1));
-    vocabulary.added.push_back({token, name});
+  }
+  const auto added = open_if_there(folder / "added_tokens.json");
+  if (!added) return;
+  std::set<std::string> special;
+  const auto map = open_if_there(folder / "special_tokens_map.json");
+  for (const auto* json : {config ? &*config : nullptr, map ? &*map : nullptr}) {
+    if (json == nullptr) continue;
+    for (const auto& [field, name] : special_names(*json)) special.insert(name);
+  }
+  for (const auto& [name, token] : added->counts(largest_token)) {
+    if (vocabulary.find_added(name) != nullptr && vocabulary.find_added(name)->token == token) continue;
+    add_missing(*added, {static_cast<Token>(token), name, special.contains(name)}, vocabulary);
   }
 }
 
@@ -163,15 +190,13 @@ BpeVocabulary read_configured_bpe(const fs::path& path, std::optional<Pattern> p
   BpeVocabulary vocabulary = read_bpe(path, pattern);
   if (files.front().extension() != ".json") return vocabulary;  // tiktoken's ranks have no such files beside them
   const auto config = open_if_there(folder / "tokenizer_config.json");
+  add_missing_tokens(folder, config, vocabulary);
   if (!config) return vocabulary;
-  if (config->optional_flag("add_prefix_space") == true) {
-    config->refuse_value("add_prefix_space", "false: inkling's byte-level BPE puts no space in front of a text");
-  }
+  check_prefix_space(*config, vocabulary);
   refuse_names_of_text(*config, [&](const std::string& name) {
     const auto& tokens = vocabulary.tokens;
     return !name.empty() && std::find(tokens.begin(), tokens.end(), name) != tokens.end();
   });
-  add_special_tokens(*config, vocabulary);
   return vocabulary;
 }
 

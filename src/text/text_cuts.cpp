@@ -48,12 +48,19 @@ std::uint64_t neighbours(std::string_view text, std::size_t left, std::size_t ri
 
 PieceCuts::PieceCuts(std::span<const Piece> pieces) {
   for (const Piece& piece : pieces) {
-    if (piece.type != PieceType::text && piece.type != PieceType::user_defined) continue;
-    for (std::size_t left = 0, right = 1; right < piece.bytes.size(); ++right) {
-      if (continues_character(piece.bytes[right])) continue;
-      joined_.insert(neighbours(piece.bytes, left, right));
-      left = right;
-    }
+    if (piece.type == PieceType::text || piece.type == PieceType::user_defined) add(piece.bytes);
+  }
+}
+
+PieceCuts::PieceCuts(std::span<const std::string> texts) {
+  for (const std::string& text : texts) add(text);
+}
+
+void PieceCuts::add(std::string_view piece) {
+  for (std::size_t left = 0, right = 1; right < piece.size(); ++right) {
+    if (continues_character(piece[right])) continue;
+    joined_.insert(neighbours(piece, left, right));
+    left = right;
   }
 }
 

@@ -42,6 +42,7 @@ std::size_t cut_within(std::string_view text, std::size_t limit);
 class PieceCuts {
  public:
   explicit PieceCuts(std::span<const Piece> pieces);
+  explicit PieceCuts(std::span<const std::string> texts);  // what the pieces stand for
 
   // The last such place in the first `limit` bytes of a longer text; 0 if there is none.
   std::size_t last_cut(std::string_view text, std::size_t limit) const;
@@ -55,6 +56,8 @@ class PieceCuts {
   std::size_t stretch_length(std::string_view part) const;
 
  private:
+  void add(std::string_view piece);
+
   std::unordered_set<std::uint64_t> joined_;  // neighbours within a piece, each character as its UTF-8 bytes
 };
 

@@ -293,7 +293,7 @@ bool names_tokenizer(const Config& config) {
 }
 
 void require_model(const std::filesystem::path& init_from) {
-  if (is_there(init_from)) return;
+  if (is_there(model_folder(init_from))) return;
   throw Error::input(str("model.init_from: ", init_from.string(), " does not exist: ", hint_for_missing(init_from),
                          "; auto means new weights"));
 }

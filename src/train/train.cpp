@@ -63,7 +63,10 @@ class Run {
       go_on_from(*plan.resume);
     } else {
       initialize(trainer_.arena(), plan.shape, config_.training.seed, config_.model.initialization);
-      if (plan.initial) load_initial_weights(plan.initial->folder, plan.shape, trainer_.arena());
+      if (plan.initial) {
+        load_initial_weights(plan.initial->folder, plan.shape, trainer_.arena());
+        kept_ = read_kept_generation(plan.initial->folder);
+      }
       if (trainer_.average() != nullptr) trainer_.average()->begin();
     }
     state_.data_hash = plan.dataset.hash;
@@ -179,6 +182,7 @@ class Run {
     }
     load(SavedWeights::plain);
     load_optimizer(resume.checkpoint, trainer_.arena(), trainer_.optimizer());
+    kept_ = read_kept_generation(resume.checkpoint);
     log_info(str("goes on from ", resume.checkpoint.string()));
     if (average == nullptr || has_average) return;
     average->begin();
@@ -272,7 +276,7 @@ class Run {
     report_->sync();
     save_checkpoint(checkpoint_folder(folder_.path(), state_.step), plan_.asked, plan_.shape, trainer_.arena(),
                     trainer_.optimizer(), state_, plan_.dataset.tokenizer.get(),
-                    trainer_.average() != nullptr ? trainer_.average()->values() : at::Tensor());
+                    trainer_.average() != nullptr ? trainer_.average()->values() : at::Tensor(), kept_);
     prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
   }
 
@@ -295,6 +299,7 @@ class Run {
   Trainer trainer_;
   Evaluator evaluator_;
   TrainingState state_;
+  KeptGeneration kept_;  // of what the run started from, which may be gone when a checkpoint is saved
   std::optional<Board> board_;
   std::optional<Report> report_;  // on the board too
 };

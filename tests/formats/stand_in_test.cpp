@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 
 #include "formats/json.h"
@@ -95,14 +97,37 @@ TEST_F(ModelPlace, OfAnotherFormIsNamedWithWhatMakesItOneThatOpens) {
 
 TEST_F(ModelPlace, OfTheHubsCacheIsItsSnapshot) {
   const fs::path place = folder_ / "models--someone--small";
+  const auto age = [&](const char* name, int hours) {
+    fs::last_write_time(place / "snapshots" / name, fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
   folder_.write("models--someone--small/snapshots/aaa/config.json", "{}");
   EXPECT_EQ(model_folder(place), place / "snapshots/aaa") << "the only one";
   folder_.write("models--someone--small/snapshots/bbb/config.json", "{}");
-  EXPECT_TRUE(contains(input_error([&] { model_folder(place); }), (place / "snapshots/bbb").string()));
+  folder_.write("models--someone--small/snapshots/ccc/README.md", "");
+  age("aaa", 1), age("bbb", 2), age("ccc", 0);
+  EXPECT_EQ(model_folder(place), place / "snapshots/aaa") << "the newest with a model";
   folder_.write("models--someone--small/refs/main", "bbb\n");
   EXPECT_EQ(model_folder(place), place / "snapshots/bbb");
   EXPECT_EQ(model_folder(place.string() + "/"), place.string() + "/snapshots/bbb");
   EXPECT_EQ(model_folder(folder_.path()), folder_.path());
+  fs::remove_all(place / "snapshots");
+  fs::create_directories(place / "snapshots");
+  EXPECT_TRUE(contains(input_error([&] { model_folder(place); }), "without a snapshot of the model"));
+}
+
+TEST_F(ModelPlace, IsFoundInTheHubsCacheByItsName) {
+  folder_.write("cache/models--someone--small/snapshots/aaa/config.json", "{}");
+  folder_.write("cache/models--openai-community--gpt2/snapshots/bbb/config.json", "{}");
+  ::setenv("HF_HUB_CACHE", (folder_ / "cache").c_str(), 1);
+  EXPECT_EQ(model_folder("someone/small"), folder_ / "cache/models--someone--small/snapshots/aaa");
+  EXPECT_EQ(model_folder("gpt2"), folder_ / "cache/models--openai-community--gpt2/snapshots/bbb");
+  EXPECT_EQ(model_folder("someone/other"), "someone/other");
+  EXPECT_EQ(model_folder("someone--small"), "someone--small");
+  ::unsetenv("HF_HUB_CACHE");
+  ::setenv("HF_HOME", folder_.path().c_str(), 1);
+  fs::rename(folder_ / "cache", folder_ / "hub");
+  EXPECT_EQ(model_folder("someone/small"), folder_ / "hub/models--someone--small/snapshots/aaa");
+  ::unsetenv("HF_HOME");
 }
 
 TEST_F(ModelPlace, OfLinksToNothingIsNamed) {
