@@ -20,6 +20,9 @@ trained_models = [
      {**llama, "n_kv_head": 1, "activation": "geglu", "bias": "true", "rope_theta": 500}),
     ("LlamaForCausalLM", "llama, head_size, n_inner, tied, bias, epsilon",
      {**llama, "head_size": 12, "n_inner": 40, "tie_embeddings": "true", "bias": "true", "norm_epsilon": 1e-3}),
+    ("LlamaForCausalLM", "llama, linear scaling, theta", {**llama, "rope_scaling": "linear 2.5", "rope_theta": 500}),
+    ("LlamaForCausalLM", "llama, scaled as Llama 3, grouped heads, tied",
+     {**llama, "rope_scaling": "llama3 8 1 4 24", "rope_theta": 500, "head_size": 16, "n_kv_head": 2, "tie_embeddings": "true"}),
     ("MistralForCausalLM", "mistral", mistral),
     ("MistralForCausalLM", "mistral, a window of two, GeGLU, theta",
      {**mistral, "attention": "local 2", "activation": "geglu", "rope_theta": 500}),
@@ -29,6 +32,8 @@ trained_models = [
     ("Qwen3ForCausalLM", "qwen3, grouped heads, tied", {**qwen3, "n_kv_head": 2, "tie_embeddings": "true"}),
     ("Qwen3ForCausalLM", "qwen3, grouped heads, head_size, GeGLU, theta, epsilon",
      {**qwen3, "n_kv_head": 2, "head_size": 16, "activation": "geglu", "rope_theta": 1e6, "norm_epsilon": 1e-3}),
+    ("MistralForCausalLM", "mistral, linear scaling", {**mistral, "rope_scaling": "linear 2"}),
+    ("Qwen3ForCausalLM", "qwen3, scaled as Llama 3", {**qwen3, "rope_scaling": "llama3 4 1 3 16"}),
     (own_family, "gpt2 with grouped heads", {**gpt2, "n_kv_head": 2}),
     (own_family, "gpt2 with rope", {**gpt2, "position": "rope"}),
     (own_family, "llama without positions", {**llama, "position": "none"}),
@@ -72,6 +77,10 @@ tied = {**untied, "tie_word_embeddings": True}
 plain_llama = LlamaConfig(**untied)
 grouped_qwen3 = Qwen3Config(**tied, num_key_value_heads=2, head_dim=12)
 windowed_mistral = MistralConfig(**untied, num_key_value_heads=4, sliding_window=16)
+llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 64}
+llama3_without_length = {key: llama3[key] for key in llama3 if key != "original_max_position_embeddings"}
+linear = {"rope_type": "linear", "factor": 2.5}
 foreign_models = [
     ("gpt2", GPT2Config(**sizes)),
     ("gpt2, untied, exact GELU, n_inner",
@@ -82,6 +91,13 @@ foreign_models = [
     ("llama, head_dim, one head of keys, biases, GELU, theta",
      LlamaConfig(**untied, num_key_value_heads=1, head_dim=20, attention_bias=True, mlp_bias=True, hidden_act="gelu",
                  rope_parameters={"rope_type": "default", "rope_theta": 500.0})),
+    ("llama, scaled as Llama 3, grouped heads, tied",
+     LlamaConfig(**tied, num_key_value_heads=2, head_dim=32, rope_parameters={**llama3, "rope_theta": 500.0})),
+    ("llama, linear scaling", LlamaConfig(**untied, rope_parameters={**linear, "rope_theta": 10000.0})),
+    ("mistral, scaled as Llama 3",
+     MistralConfig(**untied, num_key_value_heads=2, sliding_window=50, rope_parameters={**llama3, "rope_theta": 1e6})),
+    ("qwen3, linear scaling",
+     Qwen3Config(**tied, num_key_value_heads=4, head_dim=20, rope_parameters={**linear, "rope_theta": 500.0})),
     ("llama, tied, epsilon", LlamaConfig(**tied, rms_norm_eps=1e-2)),
     ("mistral", windowed_mistral),
     ("mistral, grouped heads, head_dim, tied, GELU, theta, epsilon",
@@ -108,20 +124,30 @@ older_configs = [
      {"rope_parameters": ..., "head_dim": ..., "num_key_value_heads": ..., "attention_bias": ..., "mlp_bias": ...,
       "dtype": ..., "torch_dtype": "float32"}),
     ("qwen3 as transformers 4 writes it", grouped_qwen3, theta_outside),
+    ("llama with linear scaling as transformers 4 first had it", plain_llama,
+     {**theta_outside, "rope_scaling": {"type": "linear", "factor": 2.0}}),
+    ("llama scaled as Llama 3, as transformers 4 writes it", plain_llama, {**theta_outside, "rope_scaling": llama3}),
+    ("llama scaled as Llama 3, with its first length outside", plain_llama,
+     {**theta_outside, "rope_scaling": llama3_without_length,
+      "original_max_position_embeddings": 40}),
+    ("llama scaled as Llama 3, without its first length", plain_llama,
+     {**theta_outside, "rope_scaling": llama3_without_length}),
     ("mistral with a window in one layer", windowed_mistral, {"layer_types": ["full_attention", "sliding_attention"]}),
     ("mistral with full attention in all layers", windowed_mistral, {"layer_types": ["full_attention"] * 2}),
 ]
 
 # What would be computed wrongly if it were opened: (the key that the refusal must name, config, changes of the file).
-scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-           "original_max_position_embeddings": 64}
+yarn = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64}
 window = {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 1}
 refused_configs = [
-    ("rope_parameters", plain_llama,
-     {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}}),
-    ("rope_parameters", grouped_qwen3, {"rope_parameters": {**scaling, "rope_theta": 10000.0}}),
-    ("rope_scaling", plain_llama, {**theta_outside, "rope_scaling": scaling}),
-    ("rope_scaling", plain_llama, {**theta_outside, "rope_scaling": {"type": "linear", "factor": 2.0}}),
+    ("rope_parameters.rope_type", plain_llama,
+     {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}}),
+    ("rope_parameters.rope_type", grouped_qwen3, {"rope_parameters": {**yarn, "rope_theta": 10000.0}}),
+    ("rope_scaling.rope_type", plain_llama, {**theta_outside, "rope_scaling": yarn}),
+    ("rope_scaling.type", plain_llama, {**theta_outside, "rope_scaling": {"type": "dynamic", "factor": 2.0}}),
+    ("rope_scaling.low_freq_factor", plain_llama,
+     {**theta_outside, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "high_freq_factor": 4.0}}),
+    ("rope_scaling.factor", plain_llama, {**theta_outside, "rope_scaling": {"type": "linear", "factor": 0.5}}),
     ("rope_theta", plain_llama, {"rope_theta": 500000.0}),  # beside another one in rope_parameters
     ("hidden_act", plain_llama, {"hidden_act": "relu"}),
     ("layer_types", plain_llama, {"layer_types": ["full_attention", "sliding_attention"]}),

@@ -17,6 +17,12 @@ MODELS = [
 ]
 MISSING = object()
 FULL, SLIDING = "full_attention", "sliding_attention"
+# What is tried of rotary positions in those that have them.
+LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0, "rope_theta": 10000.0}
+ROPE_CHANGES = {
+    "rope_parameters": [{"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}, LLAMA3],
+    "rope_scaling": [{"type": "linear"}, {"rope_type": "linear", "factor": 0.5}, LLAMA3],
+}
 # What is tried of each key, in every family, whether it has the key or not.
 CHANGES = {
     "activation_function": ["gelu", "gelu_fast", "gelu_accurate", "gelu_python_tanh", "gelu_pytorch_tanh", "gelu_python",
@@ -33,14 +39,14 @@ CHANGES = {
     "layer_types": [[FULL] * 3, [SLIDING] * 3, [FULL, SLIDING, FULL], [SLIDING, FULL, FULL], ["attention"] * 3, [FULL], None,
                     MISSING],
     "sliding_window": [5, 64, None, MISSING], "use_sliding_window": [True, False, MISSING], "max_window_layers": [0, 2, MISSING],
-    "rope_theta": [500.0, 10000.0],
+    "rope_theta": [500.0, 10000.0], "original_max_position_embeddings": [16],
     "rope_parameters": [{"rope_type": "default"}, {"rope_theta": 500.0}, {"rope_type": "linear", "factor": 2.0,
                                                                          "rope_theta": 10000.0}, MISSING],
     "rope_scaling": [{}, {"type": "default"}, {"factor": 2.0}, {"type": "linear", "factor": 2.0}, {"rope_theta": 500.0}],
     "partial_rotary_factor": [0.5, 1.0], "rope_interleaved": [False, True],
     "pruned_heads": [{}, {"0": [0]}], "per_layer_config": [{}, {"0": {"hidden_act": "gelu"}}],
     "quantization_config": [{"quant_method": "gptq", "bits": 4}], "is_encoder_decoder": [True], "is_decoder": [True],
-    "pretraining_tp": [2], "original_max_position_embeddings": [32], "attention_dropout": [0.5], "resid_pdrop": [0.5],
+    "pretraining_tp": [2], "attention_dropout": [0.5], "resid_pdrop": [0.5],
     "dtype": ["float16"], "pad_token_id": [3], "initializer_range": [0.5], "tie_last_hidden_states": [True],
     "output_attentions": [True], "something_new": [1],
 }
@@ -57,7 +63,7 @@ def transformers_logits(folder, tokens):
 def compare_key(inkling, folder, base, key):
     """Each value of one key, with the weights of the folder."""
     said, agree = [], True
-    for value in CHANGES[key]:
+    for value in CHANGES[key] + (ROPE_CHANGES.get(key, []) if "rope_parameters" in base else []):
         config = {name: base[name] for name in base if name != key}
         if value is not MISSING:
             config[key] = value

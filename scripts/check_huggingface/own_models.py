@@ -15,6 +15,7 @@ SETTINGS = {
     "n_layer": [1, 2, 3], "n_embd": [24, 32], "n_head": [2, 4], "n_kv_head": [1, 2, 4], "head_size": ["auto", 7, 10],
     "n_inner": ["auto", 40], "norm": ["layernorm", "rmsnorm"], "norm_epsilon": [1e-5, 1e-3],
     "position": ["learned", "rope", "alibi", "none"], "rope_theta": [500, 10000],
+    "rope_scaling": ["none", "linear 2", "llama3 4 1 3 32"],
     "activation": ["gelu_tanh", "gelu", "relu", "relu_squared", "swiglu", "geglu"], "qk_norm": ["true", "false"],
     "attention": ["full", "local 1", "local 7", "dilated 3 4", "[full, local 5]", "[local 7, dilated 4 3]",
                   "[dilated 2 5, full, local 2]"],

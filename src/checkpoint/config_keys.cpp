@@ -58,7 +58,6 @@ constexpr std::string_view idle_keys[] = {
     "num_beams",
     "num_labels",
     "num_return_sequences",
-    "original_max_position_embeddings",
     "output_attentions",
     "output_hidden_states",
     "output_past",
@@ -136,6 +135,7 @@ std::span<const ConfigKey> config_keys() {
       {"intermediate_size", "lmqi", read},
       {"num_key_value_heads", "lmqi", read},
       {"head_dim", "lmqi", read},
+      {"original_max_position_embeddings", "lmqi", read},
       {"rope_parameters", "lmqi", read},
       {"rope_scaling", "lmqi", read},
       {"rope_theta", "lmqi", read},
@@ -170,6 +170,7 @@ std::span<const ConfigKey> config_keys() {
       {"scale_attn_by_inverse_layer_idx", "g", fixed, "false", "attention scaled by layer"},
       {"attention_bias", "mq", fixed, "false", "biases in attention alone"},
       {"mlp_bias", "mq", fixed, "false", "biases in the MLP alone"},
+      {"original_max_position_embeddings", "g", nothing},
       {"rope_interleaved", "lmq", fixed, "false", "pairs of neighbours that turn"},
       {"max_window_layers", "lm", nothing},
       {"auto_map", "i", nothing},  // of another family it names code that computes something of its own

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "checkpoint/config_keys.h"
+#include "checkpoint/rope_config.h"
 #include "config/limits.h"
 #include "formats/json.h"
 
@@ -79,63 +80,6 @@ GptShape read_gpt2(const JsonFields& config) {
     config.refuse(str("n_embd ", shape.n_embd, " is not divisible by n_head ", shape.n_head));
   }
   return shape;
-}
-
-// What one of the places that can hold the base of rope says of it; std::nullopt: nothing.
-std::optional<double> read_theta_of(const JsonFields& fields) {
-  if (fields.optional_real("partial_rotary_factor").value_or(1.0) != 1.0) {
-    fields.refuse_value("partial_rotary_factor", "1: heads that turn in part cannot be computed here");
-  }
-  return fields.optional_real("rope_theta");
-}
-
-void check_rope_type(const JsonFields& config, const char* name) {
-  const JsonFields rope = config.section(name);
-  if (rope.has("full_attention")) config.refuse(str(name, " differs by layer, which cannot be computed here"));
-  for (const char* key : {"rope_type", "type"}) {
-    const std::string type = rope.optional_text(key).value_or("default");
-    if (type == "default") continue;
-    config.refuse(str(name, " has the ", key, " ", quote(type), ", which cannot be computed here"));
-  }
-}
-
-// Any of the three fields will do; 10,000 where none is there. transformers 5 reads an older file's rope_scaling in
-// place of rope_parameters, and takes what stands in either before rope_theta, so they must not disagree.
-double read_rope_theta(const JsonFields& config) {
-  std::vector<std::pair<std::string, double>> thetas;
-  if (const auto theta = read_theta_of(config)) thetas.emplace_back("rope_theta", *theta);
-  for (const char* name : {"rope_parameters", "rope_scaling"}) {
-    if (!config.has(name)) continue;
-    check_rope_type(config, name);
-    const auto theta = read_theta_of(config.section(name));
-    if (theta) thetas.emplace_back(str(name, ".rope_theta"), *theta);
-    const bool replaces = name == std::string_view("rope_scaling") && !config.section(name).names().empty();
-    if (!theta && replaces && !config.has("rope_theta")) thetas.emplace_back("rope_scaling's usual theta", 10'000);
-  }
-  if (thetas.empty()) return 10'000;
-  const auto& [first, theta] = thetas.front();
-  for (const auto& [name, other] : thetas) {
-    if (other == theta) continue;
-    config.refuse(str(first, " is ", format_shortest(theta), ", and ", name, " is ", format_shortest(other)));
-  }
-  if (theta < 1 || theta > 1e12) config.refuse(str(first, " is ", format_shortest(theta), ", and must be 1 to 1e12"));
-  return theta;
-}
-
-// The fields of rope_parameters and rope_scaling that say something else, and are of no use without another rope_type.
-std::vector<std::string> unknown_rope_keys(const JsonFields& config) {
-  constexpr std::string_view known[] = {"rope_type", "type", "rope_theta", "partial_rotary_factor",
-                                        "original_max_position_embeddings"};
-  std::vector<std::string> unknown;
-  for (const char* section : {"rope_parameters", "rope_scaling"}) {
-    if (!config.has(section)) continue;
-    const JsonFields rope = config.section(section);
-    for (const std::string& name : rope.names()) {
-      if (!rope.has(name) || std::find(std::begin(known), std::end(known), name) != std::end(known)) continue;
-      unknown.push_back(str(section, ".", name));
-    }
-  }
-  return unknown;
 }
 
 // missing_kv_heads: how many heads of keys transformers takes without their field. None, or where the field is null: as
@@ -236,7 +180,7 @@ GptShape read_llama(const JsonFields& config, Family family) {
   shape.norm_epsilon = epsilon(config, "rms_norm_eps", 1e-6);
   shape.norm_weights = has(config, "norm_weights");
   shape.position = Position::rope;
-  shape.rope_theta = read_rope_theta(config);
+  read_rope(config, shape);
   shape.activation = read_activation(config, "hidden_act", gated_activations);
   shape.qk_norm = is_qwen3;
   shape.patterns = shortest_patterns(read_windows(config, family, shape));
@@ -260,7 +204,7 @@ std::vector<AttentionPattern> read_patterns(const JsonFields& config, std::int64
   }
   std::vector<AttentionPattern> patterns;
   for (const std::string& text : texts) {
-    const PatternReading reading = read_pattern(text);
+    const WordsReading<AttentionPattern> reading = read_pattern(text);
     if (!reading.value) config.refuse(str("attention names ", quote(text), ", which ", reading.problem));
     patterns.push_back(*reading.value);
   }
@@ -272,7 +216,7 @@ GptShape read_inkling(const JsonFields& config) {
   shape.norm = named<NormKind>(config, "norm");
   shape.norm_epsilon = epsilon(config, "norm_epsilon", 1e-5);
   shape.position = named<Position>(config, "position");
-  shape.rope_theta = read_rope_theta(config);
+  read_rope(config, shape);
   shape.activation = named<Activation>(config, "activation");
   shape.norm_weights = config.optional_flag("norm_weights").value_or(true);
   shape.qk_norm = config.flag("qk_norm");

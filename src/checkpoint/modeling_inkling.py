@@ -3,6 +3,8 @@
     AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=True)
 
 Shapes: B texts, T new tokens, S of these and earlier ones, C channels (hidden_size), H heads, D channels of a head."""
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -52,6 +54,17 @@ def rotate(x, cosines, sines):
     """Turns the pairs (i, i + D/2) of heads [B, H, T, D] by angles [B or 1, 1, T, D/2], in float32 (RoPE)."""
     first, second = x.chunk(2, -1)
     return torch.cat([first * cosines - second * sines, second * cosines + first * sines], -1).to(x.dtype)
+
+
+def scale_frequencies(w, rope):
+    """Angles per position, [D/2], as rope_type scales them; llama3: by how often a pair turns in what it learned from."""
+    if rope.get("rope_type", "default") == "default":
+        return w
+    if rope["rope_type"] == "linear":
+        return w / rope["factor"]
+    low, high, turns = rope["low_freq_factor"], rope["high_freq_factor"], w / (2 * math.pi)
+    kept = ((turns * rope["original_max_position_embeddings"] - low) / (high - low)).clamp(0, 1)
+    return (1 - kept) * w / rope["factor"] + kept * w
 
 
 def alibi_slopes(heads, device):
@@ -173,7 +186,8 @@ class InklingForCausalLM(PreTrainedModel, GenerationMixin):
         is_endless = None not in reaches and max(reaches) < self.config.max_position_embeddings
         dtype = torch.float64 if is_endless and positions.device.type != "mps" else torch.float32
         exponents = torch.arange(0, self.config.head_dim, 2, dtype=dtype, device=positions.device) / self.config.head_dim
-        angles = positions[:, None, :, None].to(dtype) * (1 / self.config.rope_theta**exponents)
+        rope = getattr(self.config, "rope_parameters", None) or {"rope_theta": self.config.rope_theta}
+        angles = positions[:, None, :, None].to(dtype) * scale_frequencies(1 / rope["rope_theta"]**exponents, rope)
         return angles.cos().float(), angles.sin().float()
 
     def forward(self, input_ids, attention_mask=None, past_key_values=None, labels=None, use_cache=False,

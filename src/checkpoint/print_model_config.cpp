@@ -9,6 +9,7 @@
 #include "checkpoint/config_keys.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/model_config.h"
+#include "checkpoint/rope_config.h"
 
 namespace inkling {
 namespace {
@@ -46,13 +47,6 @@ Json gpt2_json(const GptShape& shape, double dropout) {
   return config;
 }
 
-// transformers 4 reads the first of these fields, 5 the second.
-void write_rope(Json& config, const GptShape& shape) {
-  if (shape.position != Position::rope) return;
-  config["rope_theta"] = shape.rope_theta;
-  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", shape.rope_theta}};
-}
-
 // Llama's names for sizes.
 Json llama_sizes(const GptShape& shape) {
   return {{"vocab_size", shape.vocab_size},
@@ -73,7 +67,9 @@ Json llama_json(const GptShape& shape, double dropout, std::string_view architec
   config["rms_norm_eps"] = shape.norm_epsilon;
   config["attention_dropout"] = dropout;
   if (!shape.norm_weights) config["inkling"] = {{"norm_weights", false}};
-  write_rope(config, shape);
+  write_rope(shape, config);
+  // transformers 4 has the scaling here; 5 takes it from either place.
+  if (shape.rope_scaling.kind != ScalingKind::none) config["rope_scaling"] = scaling_json(shape.rope_scaling);
   return config;
 }
 
@@ -115,7 +111,7 @@ Json inkling_json(const GptShape& shape, double dropout) {
   config["logit_softcap"] = shape.logit_softcap;
   config["bias"] = shape.bias;
   config["dropout"] = dropout;
-  write_rope(config, shape);
+  write_rope(shape, config);
   return config;
 }
 

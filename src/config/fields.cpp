@@ -48,6 +48,8 @@ Value value_of(const Member& member) {
   } else if constexpr (std::same_as<Member, std::vector<AttentionPattern>>) {
     const std::vector<std::string> texts = pattern_texts(member);
     return texts.size() > 1 ? Value(texts) : Value(texts.empty() ? "full" : texts.front());
+  } else if constexpr (std::same_as<Member, RopeScaling>) {
+    return rope_scaling_text(member);
   } else if constexpr (std::same_as<Member, std::uint64_t>) {
     return static_cast<std::int64_t>(member);
   } else {
@@ -72,6 +74,8 @@ void set_member(Member& member, const Value& value) {
       member.push_back(read_pattern(text).value.value());
     }
     member = shortest_patterns(std::move(member));
+  } else if constexpr (std::same_as<Member, RopeScaling>) {
+    member = read_rope_scaling(std::get<std::string>(value)).value.value();
   } else if constexpr (std::same_as<Member, std::uint64_t>) {
     member = static_cast<std::uint64_t>(std::get<std::int64_t>(value));
   } else {
@@ -169,6 +173,7 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("qk_norm", c.qk_norm, TrueOrFalse{}, refuse, "RMSNorm of each query and each key (Qwen3): one weight of the size of a head for all queries of a layer, and one for all keys.");
   f.add("position", c.position, its_words(), refuse, "How a token knows where it stands: `learned` adds a vector for each position of the block (GPT-2); `rope` rotates queries and keys by angles that grow with the position, so that attention sees distances (Llama); `alibi` lowers attention's scores by slope times distance, with a slope for each head (BLOOM, MPT; no fused kernels yet); with `none` only the causal mask tells.");
   f.add("rope_theta", c.rope_theta, real(1, 1e12), refuse, "Base of these angles: pair i of a head of size D turns by position / rope_theta^(2i/D).");
+  f.add("rope_scaling", c.rope_scaling, ScalingText{}, refuse, "How these angles shrink, for texts longer than those that a model learned from: `none`; all of them by a factor, as `linear 2`; or, as Llama 3.1's, `llama3 FACTOR LOW HIGH ORIGINAL`: those of pairs that turn less often than LOW times in ORIGINAL positions by FACTOR, of pairs that turn more often than HIGH times not at all, and of those between in part.");
   f.add("attention", c.patterns, PatternList{}, refuse, "What a token sees: `full`, all tokens before it; `local W`, itself and the W - 1 before it; `dilated W R`, W tokens that lie R apart, the last of them itself. A list repeats over the layers, as `[full, local 128, dilated 64 4]`.");
   f.add("norm", c.norm, its_words(), refuse, "What stands in front of attention and MLP: LayerNorm, or RMSNorm, which has no mean and no bias (Llama).");
   f.add("norm_epsilon", c.norm_epsilon, real(least_norm_epsilon, 1), refuse, "Added to the variance that a norm divides by.");

@@ -45,9 +45,12 @@ struct TextList {
   bool may_be_any = false;  // even empty, or with control characters, as a prompt may be
 };
 struct PatternList {};  // of attention, one for each layer in turn
-using Allowed = std::variant<TrueOrFalse, WholeRange, RealRange, OneOf, DeviceName, Text, TextList, PatternList>;
+struct ScalingText {};  // of rope
+using Allowed =
+    std::variant<TrueOrFalse, WholeRange, RealRange, OneOf, DeviceName, Text, TextList, PatternList, ScalingText>;
 
-// A Value is what files hold for a setting: an enum, a device and a pattern of attention are their words.
+// A Value is what files hold for a setting: an enum, a device, a pattern of attention and a scaling of rope are their
+// words.
 struct Auto {};
 using Value = std::variant<Auto, bool, std::int64_t, double, std::string, std::vector<std::string>>;
 

@@ -1,8 +1,12 @@
 #include "config/model_shape.h"
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 #include <sstream>
+#include <utility>
 
+#include "base/error.h"
 #include "base/strings.h"
 #include "config/fields.h"
 #include "config/limits.h"
@@ -23,7 +27,34 @@ struct Form {
   std::string_view kind;
   std::size_t numbers;
 };
-constexpr Form forms[] = {{"full", 0}, {"local", 1}, {"dilated", 2}};
+constexpr Form pattern_forms[] = {{"full", 0}, {"local", 1}, {"dilated", 2}};
+constexpr Form scaling_forms[] = {
+    {word_of(ScalingKind::none), 0}, {word_of(ScalingKind::linear), 1}, {word_of(ScalingKind::llama3), 4}};
+
+// A kind and as many numbers as belong to it, or what is wrong.
+struct FormReading {
+  std::string kind = {};
+  std::vector<std::string> numbers = {};
+  std::string problem = {};
+};
+
+FormReading read_form(std::string_view text, std::span<const Form> forms, std::string_view what) {
+  std::vector<std::string> words = words_in(text);
+  const std::string kind = words.empty() ? "" : words.front();
+  const auto form = std::ranges::find(forms, kind, &Form::kind);
+  if (form == forms.end()) {
+    std::vector<std::string> kinds;
+    for (const Form& each : forms) kinds.emplace_back(each.kind);
+    const auto nearest = nearest_name(kind, kinds);
+    return {.problem = nearest ? str("begins with ", shown(kind), "; did you mean ", *nearest, "?")
+                               : str("is no such ", what)};
+  }
+  if (words.size() != 1 + form->numbers) {
+    return {.problem = str("has ", words.size() - 1, " numbers, and ", kind, " takes ", form->numbers)};
+  }
+  words.erase(words.begin());
+  return {.kind = kind, .numbers = std::move(words)};
+}
 
 }  // namespace
 
@@ -39,21 +70,12 @@ std::vector<std::string> pattern_texts(const std::vector<AttentionPattern>& patt
   return texts;
 }
 
-PatternReading read_pattern(std::string_view text) {
-  const std::vector<std::string> words = words_in(text);
-  const std::string kind = words.empty() ? "" : words.front();
-  const auto form =
-      std::find_if(std::begin(forms), std::end(forms), [&](const Form& each) { return each.kind == kind; });
-  if (form == std::end(forms)) {
-    const auto nearest = nearest_name(kind, std::vector<std::string>{"full", "local", "dilated"});
-    return {{}, nearest ? str("begins with ", shown(kind), "; did you mean ", *nearest, "?") : "is no such pattern"};
-  }
-  if (words.size() != 1 + form->numbers) {
-    return {{}, str("has ", words.size() - 1, " numbers, and ", kind, " takes ", form->numbers)};
-  }
+WordsReading<AttentionPattern> read_pattern(std::string_view text) {
+  const FormReading form = read_form(text, pattern_forms, "pattern");
+  if (!form.problem.empty()) return {{}, form.problem};
   std::int64_t numbers[2] = {AttentionPattern::everything, 1};
-  for (std::size_t i = 0; i < form->numbers; ++i) {
-    const NumberReading<std::int64_t> number = read_whole_number(words[1 + i]);
+  for (std::size_t i = 0; i < form.numbers.size(); ++i) {
+    const NumberReading<std::int64_t> number = read_whole_number(form.numbers[i]);
     const std::string_view name = i == 0 ? "window" : "distance";
     if (!number.value) return {{}, str("has a ", name, " that ", number.problem)};
     if (*number.value < 1 || *number.value > longest_block) {
@@ -63,6 +85,52 @@ PatternReading read_pattern(std::string_view text) {
     numbers[i] = *number.value;
   }
   return {AttentionPattern{numbers[0], numbers[1]}, ""};
+}
+
+std::string rope_scaling_text(const RopeScaling& scaling) {
+  switch (scaling.kind) {
+    case ScalingKind::none:
+      return "none";
+    case ScalingKind::linear:
+      return str("linear ", format_shortest(scaling.factor));
+    case ScalingKind::llama3:
+      return str("llama3 ", format_shortest(scaling.factor), " ", format_shortest(scaling.low), " ",
+                 format_shortest(scaling.high), " ", scaling.original);
+  }
+  throw Error::internal("an unknown scaling");
+}
+
+WordsReading<RopeScaling> read_rope_scaling(std::string_view text) {
+  const FormReading form = read_form(text, scaling_forms, "scaling");
+  if (!form.problem.empty()) return {{}, form.problem};
+  const auto& kinds = words_of<ScalingKind>;
+  RopeScaling scaling = {.kind = static_cast<ScalingKind>(std::ranges::find(kinds, form.kind) - kinds.begin())};
+  const struct {
+    std::string_view name;
+    double& value;
+    double lowest;
+  } places[] = {
+      {"FACTOR", scaling.factor, 1}, {"LOW", scaling.low, least_rope_turns}, {"HIGH", scaling.high, least_rope_turns}};
+  for (std::size_t i = 0; i < std::min(form.numbers.size(), std::size(places)); ++i) {
+    const auto& [name, value, lowest] = places[i];
+    const NumberReading<double> number = read_real_number(form.numbers[i]);
+    if (!number.value) return {{}, str("has a ", name, " that ", number.problem)};
+    if (*number.value < lowest || *number.value > most_rope_scaling) {
+      return {{},
+              str("has a ", name, " of ", form.numbers[i], ", and it takes a number from ", format_shortest(lowest),
+                  " to ", format_shortest(most_rope_scaling))};
+    }
+    value = *number.value;
+  }
+  if (form.numbers.size() < 4) return {scaling, ""};
+  if (scaling.high <= scaling.low) return {{}, "has a HIGH that is not above LOW"};
+  const NumberReading<std::int64_t> original = read_whole_number(form.numbers[3]);
+  if (!original.value) return {{}, str("has an ORIGINAL that ", original.problem)};
+  if (*original.value < 1 || *original.value > longest_block) {
+    return {{}, str("has an ORIGINAL of ", *original.value, ", and it takes a whole number from 1 to ", longest_block)};
+  }
+  scaling.original = *original.value;
+  return {scaling, ""};
 }
 
 std::vector<AttentionPattern> shortest_patterns(std::vector<AttentionPattern> patterns) {

@@ -64,6 +64,23 @@ constexpr ScoreKind score_kind(Position position) {
   return ScoreKind::plain;
 }
 
+// How the angles of rope are stretched, so that a model reads longer texts than it learned from: all of them (Chen et
+// al. 2023), or, as in Llama 3.1, those of the pairs that turn slowly.
+enum class ScalingKind { none, linear, llama3 };
+template <>
+inline constexpr Words<3> words_of<ScalingKind>{"none", "linear", "llama3"};
+
+struct RopeScaling {
+  ScalingKind kind = ScalingKind::none;
+  double factor = 1;  // by which angles shrink
+  // llama3: a pair that turns less often than `low` in `original` positions shrinks by the whole factor, one that turns
+  // more often than `high` not at all, and those between in part.
+  double low = 1, high = 4;
+  std::int64_t original = 8192;
+
+  bool operator==(const RopeScaling& other) const = default;
+};
+
 // The transformer's shape. The vocabulary is the tokenizer's, not a setting.
 struct GptShape {
   std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256, vocab_size = 0;
@@ -77,6 +94,7 @@ struct GptShape {
   bool qk_norm = false;        // RMSNorm of each query and key, before they turn
   Position position = Position::learned;
   double rope_theta = 10'000;
+  RopeScaling rope_scaling = {};
   NormKind norm = NormKind::layernorm;
   double norm_epsilon = 1e-5;
   bool norm_weights = true;     // of RMSNorms, those of qk_norm too; LayerNorms always have them
@@ -130,12 +148,17 @@ struct ModelConfig : GptShape {
 std::string pattern_text(const AttentionPattern& pattern);
 std::vector<std::string> pattern_texts(const std::vector<AttentionPattern>& patterns);
 
-// Reads one of them again: what the text says, or what is wrong with it.
-struct PatternReading {
-  std::optional<AttentionPattern> value;
+// Returns "none", "linear 2" or "llama3 32 1 4 8192" (factor, low, high, original), as model.rope_scaling writes it.
+std::string rope_scaling_text(const RopeScaling& scaling);
+
+// Reads such a text again: what it says, or what is wrong with it.
+template <class Type>
+struct WordsReading {
+  std::optional<Type> value;
   std::string problem;  // "has a window of 0, and …"
 };
-PatternReading read_pattern(std::string_view text);
+WordsReading<AttentionPattern> read_pattern(std::string_view text);
+WordsReading<RopeScaling> read_rope_scaling(std::string_view text);
 
 // Returns the shortest list that gives every layer the same when it repeats; an empty one where all are full.
 std::vector<AttentionPattern> shortest_patterns(std::vector<AttentionPattern> patterns);

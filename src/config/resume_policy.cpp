@@ -49,7 +49,7 @@ Config meaning_of(const GptShape& shape) {
   Config config = config_of(shape.without_auto());
   GptShape& model = config.model;
   model.patterns = shape.layer_patterns();
-  if (!has_rotation(model.position)) model.rope_theta = 0;  // nothing reads it
+  if (!has_rotation(model.position)) model.rope_theta = 0, model.rope_scaling = {};  // nothing reads them
   return config;
 }
 

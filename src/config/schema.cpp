@@ -50,6 +50,12 @@ Json schema_of(const PatternList&) {
   return one_or_list(item, 1);
 }
 
+Json schema_of(const ScalingText&) {
+  const std::string number = " +[0-9.][0-9.eE+-]*";
+  const std::string llama3 = str("llama3", number, number, number, " +[1-9][0-9]*");
+  return {{"type", "string"}, {"pattern", str("^(none|linear", number, "|", llama3, ")$")}};
+}
+
 // The other things that are read: auto, 0 where it was auto, and the words that a choice has had.
 std::vector<Json> further_values(const Setting& setting) {
   std::vector<Json> others;
@@ -144,6 +150,7 @@ std::string type_of(const RealRange&) { return "NUMBER"; }
 std::string type_of(const Text&) { return "TEXT"; }
 std::string type_of(const TextList&) { return "TEXT"; }
 std::string type_of(const PatternList&) { return "PATTERN"; }
+std::string type_of(const ScalingText&) { return "SCALING"; }
 
 std::string default_for_reference(const Setting& setting) {
   return setting.key == "data.source" ? "required" : "`" + value_as_yaml(setting) + "`";

@@ -151,10 +151,17 @@ Value read_as(const PatternList&, const Setting& setting, const YamlNode& node) 
   std::vector<std::string> texts;
   for (const YamlNode& item : node.kind == YamlNode::Kind::list ? node.items : std::vector{node}) {
     texts.push_back(free_text(setting, item));
-    const PatternReading reading = read_pattern(texts.back());
+    const WordsReading<AttentionPattern> reading = read_pattern(texts.back());
     if (!reading.value) refuse_value(setting, item, str("is ", shown(texts.back()), ", which ", reading.problem));
   }
   return texts;
+}
+
+Value read_as(const ScalingText&, const Setting& setting, const YamlNode& node) {
+  const std::string text = free_text(setting, node);
+  const WordsReading<RopeScaling> reading = read_rope_scaling(text);
+  if (!reading.value) refuse_value(setting, node, str("is ", shown(text), ", which ", reading.problem));
+  return text;
 }
 
 // Characters that YAML 1.2 does not print as themselves become escapes in quotes.
@@ -217,6 +224,7 @@ std::string describe(const DeviceName&, bool takes_auto) {
 }
 std::string describe(const Text& text, bool takes_auto) { return (takes_auto ? "auto or " : "") + text.form; }
 std::string describe(const TextList& texts, bool) { return texts.form + ", or a list [a, b]"; }
+std::string describe(const ScalingText&, bool) { return "none, linear FACTOR, or llama3 FACTOR LOW HIGH ORIGINAL"; }
 std::string describe(const PatternList&, bool) { return "full, local W, dilated W R, or a list [a, b]"; }
 
 }  // namespace

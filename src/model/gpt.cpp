@@ -10,21 +10,15 @@
 #include "backend/heads.h"
 #include "model/composed_parts.h"
 #include "model/operations.h"
+#include "model/rotation.h"
 
 namespace inkling {
 
 namespace {
 
-// Undefined for a model whose queries and keys do not turn.
-Rotation rotation(const GptShape& shape, const at::Tensor& positions) {
-  if (!has_rotation(shape.position)) return {};
-  return rotation_of(positions, shape.attention().head_size, shape.rope_theta,
-                     shape.is_endless() ? at::kDouble : at::kFloat);
-}
-
 // Those of the columns, or, where rows hold several documents, of each token's position.
 Rotation rotation_of_tokens(const GptShape& shape, const at::Tensor& tokens, const at::Tensor& positions = {}) {
-  Rotation columns = rotation(shape, at::arange(tokens.size(1), tokens.options()));
+  Rotation columns = rotation_of(shape, at::arange(tokens.size(1), tokens.options()));
   if (!columns.defined() || !positions.defined()) return columns;
   const at::Tensor all = positions.flatten();
   return {columns.cosines.index_select(0, all), columns.sines.index_select(0, all)};
@@ -108,7 +102,7 @@ void Gpt::prefill(const at::Tensor& tokens, const at::Tensor& lengths, KeyValueC
 }
 
 at::Tensor Gpt::decode(const at::Tensor& tokens, KeyValueCache& cache) const {
-  const Rotation turned = rotation(shape(), cache.lengths);
+  const Rotation turned = rotation_of(shape(), cache.lengths);
   at::Tensor x = backend().decode_embedding(tokens, cache.lengths, weights_.embedding);
   if (shape().embedding_norm) x = backend().norm(x, {}, weights_.embedding_norm).out;
   ResidualStream stream = {x, backend().norm(x, {}, weights_.blocks.front().ln_1).out};

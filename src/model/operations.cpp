@@ -2,8 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/pow.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -339,13 +337,6 @@ at::Tensor conv(const at::Tensor& x, const Weight& weight, const Pass& pass) {
 at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass& pass) {
   RECORD_FUNCTION("linear", std::vector<c10::IValue>());
   return FusedLinear::apply(x, With<LinearWeights>{pass.backend, weights});
-}
-
-Rotation rotation_of(const at::Tensor& positions, std::int64_t head_size, double theta, at::ScalarType dtype) {
-  const auto options = positions.options().dtype(dtype);
-  const at::Tensor powers = at::pow(theta, at::arange(0, head_size, 2, options).div_(head_size));
-  const at::Tensor angles = positions.to(dtype).unsqueeze(1) * powers.reciprocal();
-  return {angles.cos().to(at::kFloat), angles.sin().to(at::kFloat)};
 }
 
 at::Tensor queries_keys_values(const at::Tensor& x, const BlockWeights& block, const AttentionForm& form,

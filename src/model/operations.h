@@ -58,11 +58,6 @@ at::Tensor linear(const at::Tensor& x, const LinearWeights& weights, const Pass&
 // It keeps x.
 constexpr std::int64_t kept_by_linear(std::int64_t in) { return in; }
 
-// Returns the angles of these positions, int64 [n], for heads of D channels: position / theta^(2i/D), computed in
-// `dtype`. In float32, in which other programs keep them, they are off by some 0.06 at position 1,000,000.
-Rotation rotation_of(const at::Tensor& positions, std::int64_t head_size, double theta,
-                     at::ScalarType dtype = at::kFloat);
-
 // The queries, keys and values that attention() takes: c_attn, and then queries and keys normalized and turned by
 // pass.rotation, where the model does so. x: [B, T, C] -> [B, T, form.packed()]
 at::Tensor queries_keys_values(const at::Tensor& x, const BlockWeights& block, const AttentionForm& form,

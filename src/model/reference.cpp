@@ -14,12 +14,14 @@
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 
 #include "backend/choose.h"
 #include "backend/elements.h"
@@ -85,13 +87,36 @@ at::Tensor drop(const at::Tensor& x, Pass& pass) {
   return (x * static_cast<double>(dropout_scale(place.probability))).masked_fill(dropped, 0.0);
 }
 
-// Rotary positions (Su et al. 2021): the pairs (i, i + D/2) of heads [B,H,T,D] turn by position / theta^(2i/D), with
-// angles in float32, or in float64 where they grow without end. positions: [T], [B,1,T] or [B,1,1].
+// Scaled as Llama 3.1's: waves longer than original / low positions grow by the factor, those shorter than original /
+// high stay, and those between are mixed of both. frequencies: [D/2]
+at::Tensor scaled(const at::Tensor& frequencies, const RopeScaling& scaling) {
+  const at::Tensor slower = frequencies / scaling.factor;
+  switch (scaling.kind) {
+    case ScalingKind::none:
+      return frequencies;
+    case ScalingKind::linear:
+      return slower;
+    case ScalingKind::llama3: {
+      const at::Tensor waves = 2 * std::numbers::pi / frequencies;
+      const auto original = static_cast<double>(scaling.original);
+      const at::Tensor share = (original / waves - scaling.low) / (scaling.high - scaling.low);
+      const at::Tensor between = (1 - share) * slower + share * frequencies;
+      return at::where(waves > original / scaling.low, slower,
+                       at::where(waves < original / scaling.high, frequencies, between));
+    }
+  }
+  throw Error::internal("an unknown scaling");
+}
+
+// Rotary positions (Su et al. 2021): the pairs (i, i + D/2) of heads [B,H,T,D] turn by position / theta^(2i/D), or less
+// where that is scaled, with angles in float32, or in float64 where they grow without end. positions: [T], [B,1,T] or
+// [B,1,1].
 at::Tensor rotate(const at::Tensor& heads, const at::Tensor& positions, const GptShape& shape) {
   const std::int64_t half = heads.size(3) / 2;
   const at::ScalarType dtype = shape.is_endless() ? at::kDouble : at::kFloat;
   const at::Tensor exponents = at::arange(0, 2 * half, 2, heads.options().dtype(dtype)) / (2 * half);
-  const at::Tensor angles = positions.to(dtype).unsqueeze(-1) * at::pow(shape.rope_theta, exponents).reciprocal();
+  const at::Tensor frequencies = scaled(at::pow(shape.rope_theta, exponents).reciprocal(), shape.rope_scaling);
+  const at::Tensor angles = positions.to(dtype).unsqueeze(-1) * frequencies;
   const at::Tensor first = heads.narrow(3, 0, half), second = heads.narrow(3, half, half);
   const at::Tensor cosines = angles.cos().to(at::kFloat), sines = angles.sin().to(at::kFloat);
   return at::cat({first * cosines - second * sines, second * cosines + first * sines}, 3).to(heads.scalar_type());

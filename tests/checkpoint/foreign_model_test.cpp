@@ -214,6 +214,76 @@ TEST_F(ForeignLlama, AnyOneOfTheFieldsOfRopeWillDo) {
   EXPECT_EQ(theta({{"rope_theta", 500}, {"rope_parameters", {{"rope_theta", 500}, {"rope_type", "default"}}}}), 500);
 }
 
+TEST_F(ForeignLlama, ScaledAnglesStandInEitherField) {
+  const auto scaling = [&](const nlohmann::json& fields) {
+    set_fields({{"rope_parameters", nullptr}, {"rope_scaling", nullptr}});
+    set_fields(fields);
+    return read_shape(folder()).rope_scaling;
+  };
+  const nlohmann::json numbers = {{"factor", 8}, {"low_freq_factor", 1}, {"high_freq_factor", 4.5}};
+  nlohmann::json llama3 = numbers;
+  llama3.update({{"rope_type", "llama3"}, {"original_max_position_embeddings", 3}});
+  RopeScaling expected = {.kind = ScalingKind::llama3, .factor = 8, .low = 1, .high = 4.5, .original = 3};
+  EXPECT_EQ(scaling({{"rope_scaling", llama3}}), expected);
+  EXPECT_EQ(scaling({{"rope_parameters", llama3}}), expected);
+  EXPECT_EQ(scaling({{"rope_parameters", llama3}, {"rope_scaling", llama3}}), expected);
+  EXPECT_EQ(scaling({{"rope_parameters", llama3}, {"rope_scaling", nlohmann::json::object()}}), expected);
+  llama3.erase("original_max_position_embeddings");
+  EXPECT_EQ(scaling({{"rope_scaling", llama3}, {"original_max_position_embeddings", 3}}), expected);
+  set_fields({{"original_max_position_embeddings", nullptr}});
+  expected.original = 6;  // the block's size, where nothing says it
+  EXPECT_EQ(scaling({{"rope_scaling", llama3}}), expected);
+  const RopeScaling linear = {.kind = ScalingKind::linear, .factor = 2};
+  EXPECT_EQ(scaling({{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}), linear);
+  EXPECT_EQ(scaling({{"rope_scaling", {{"rope_type", "linear"}, {"type", "linear"}, {"factor", 2.0}}}}), linear);
+}
+
+TEST_F(ForeignLlama, ScaledAnglesAreSavedForTransformers4And5) {
+  for (const char* text : {"linear 2.5", "llama3 32 1 4 8192"}) {
+    GptShape scaled = shape;
+    scaled.rope_scaling = read_rope_scaling(text).value.value();
+    EXPECT_EQ(family_of(scaled), Family::llama);
+    overwrite(folder() / "config.json", print_model_config({.shape = scaled, .family = Family::llama}, 0.0, {}));
+    EXPECT_EQ(read_shape(folder()), scaled);
+    auto config = nlohmann::json::parse(read_file(folder() / "config.json"));
+    EXPECT_EQ(config["rope_parameters"].at("rope_theta"), config.at("rope_theta"));
+    config["rope_parameters"].erase("rope_theta");
+    EXPECT_EQ(config["rope_parameters"], config.at("rope_scaling"));
+  }
+}
+
+TEST_F(ForeignLlama, ScalingsThatSayTooLittleOrDisagreeAreRefusedByTheirField) {
+  const std::string whole = read_file(folder() / "config.json");
+  const nlohmann::json good = {{"rope_type", "llama3"},
+                               {"factor", 8.0},
+                               {"low_freq_factor", 1.0},
+                               {"high_freq_factor", 4.0},
+                               {"original_max_position_embeddings", 3}};
+  const auto refused = [&](const nlohmann::json& changes, const std::vector<std::string>& mentions) {
+    nlohmann::json scaling = good;
+    scaling.merge_patch(changes);  // null removes a field
+    nlohmann::json config = nlohmann::json::parse(whole);
+    config.erase("rope_parameters");
+    config["rope_scaling"] = scaling;
+    overwrite(folder() / "config.json", config.dump());
+    expect_refused([&] { read_shape(folder()); }, mentions);
+  };
+  for (const char* name : {"factor", "low_freq_factor", "high_freq_factor"}) {
+    refused({{name, nullptr}}, {str("rope_scaling.", name)});
+    refused({{name, "8"}}, {str("rope_scaling.", name)});
+    refused({{name, -1}}, {str("rope_scaling.", name, " is -1")});
+  }
+  refused({{"factor", 0.5}}, {"rope_scaling.factor is 0.5, and must be a number from 1"});
+  refused({{"high_freq_factor", 1.0}}, {"rope_scaling.high_freq_factor is 1.0, and must be above low_freq_factor"});
+  refused({{"original_max_position_embeddings", 0}}, {"rope_scaling.original_max_position_embeddings"});
+  refused({{"type", "linear"}}, {"rope_scaling.rope_type is \"llama3\"", "rope_scaling.type is \"linear\""});
+  overwrite(folder() / "config.json", whole);
+  set_fields({{"rope_scaling", good}});
+  expect_refused([&] { read_shape(folder()); }, {"rope_parameters says none, and rope_scaling llama3 8 1 4 3"});
+  set_fields({{"rope_parameters", nullptr}, {"original_max_position_embeddings", 4}});
+  expect_refused([&] { read_shape(folder()); }, {"rope_scaling.original_max_position_embeddings is 3", "must be 4"});
+}
+
 TEST_F(ForeignLlama, AMistralIsOneWithOneWindow) {
   using Patterns = std::vector<AttentionPattern>;
   const auto patterns = [&](const nlohmann::json& fields) {
@@ -286,9 +356,9 @@ TEST_F(ForeignLlama, WhatWouldBeComputedOtherwiseIsRefusedByItsField) {
   };
   refused({{"rope_theta", 500}}, {"rope_theta is 500", "rope_parameters.rope_theta is 10000"});
   refused({{"rope_scaling", {{"rope_theta", 500}}}}, {"rope_scaling.rope_theta is 500"});
-  refused({{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}, {"rope_scaling", "type", "linear"});
-  refused({{"rope_scaling", {{"type", "linear"}, {"rope_type", "default"}}}}, {"rope_scaling", "type", "linear"});
-  refused({{"rope_parameters", {{"rope_type", "llama3"}}}}, {"rope_parameters", "llama3"});
+  refused({{"rope_scaling", {{"type", "dynamic"}, {"factor", 2}}}}, {"rope_scaling.type is \"dynamic\""});
+  refused({{"rope_parameters", {{"rope_type", "yarn"}}}}, {"rope_parameters.rope_type is \"yarn\""});
+  refused({{"rope_parameters", {{"rope_type", "longrope"}}}}, {"rope_parameters.rope_type is \"longrope\""});
   refused({{"rope_parameters", {{"full_attention", {{"rope_theta", 1e6}}}}}}, {"rope_parameters", "layer"});
   refused({{"partial_rotary_factor", 0.5}}, {"partial_rotary_factor"});
   refused({{"hidden_act", "relu"}}, {"hidden_act", "relu"});

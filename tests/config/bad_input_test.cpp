@@ -22,7 +22,7 @@ TEST(UnknownKey, NamesTheNearestKnownOne) {
             "n_layer, "
             "n_head, n_kv_head, head_size, n_embd, block_size, dropout, bias, tie_embeddings, logit_softcap, n_inner, "
             "activation, qk_norm, position, "
-            "rope_theta, attention, norm, "
+            "rope_theta, rope_scaling, attention, norm, "
             "norm_epsilon, norm_weights, embedding_norm, conv, initialization)");
   EXPECT_EQ(message_of(data_section + "modl: {n_layer: 4}\n"),
             "run.yaml:2:1: there is no setting \"modl\"; did you mean model? (sections: data, model, optimizer, "

@@ -160,6 +160,54 @@ TEST(Fit, AConvolutionSeesAFewPositions) {
   EXPECT_TRUE(contains(message_of("data: {source: a}\nmodel: {conv: 33}\n"), "run.yaml:2:15: model.conv is 33"));
 }
 
+RopeScaling scaling_of(const std::string& written) {
+  return parse("data: {source: a}\nmodel:\n  rope_scaling: " + written + "\n").model.rope_scaling;
+}
+
+TEST(RopeScaling, IsReadAndPrintedAsWordsAndNumbers) {
+  EXPECT_EQ(scaling_of("none"), RopeScaling{});
+  EXPECT_EQ(scaling_of("linear 2.5"), (RopeScaling{.kind = ScalingKind::linear, .factor = 2.5}));
+  const RopeScaling llama3 = {.kind = ScalingKind::llama3, .factor = 32, .low = 1, .high = 4.5, .original = 8192};
+  EXPECT_EQ(scaling_of("  llama3  32 1 4.5 8192 "), llama3);
+  EXPECT_EQ(scaling_of("\"llama3 32 1 4.5 8192\""), llama3);
+  for (const char* text : {"none", "linear 2.5", "llama3 32 1 4.5 8192"}) {
+    EXPECT_EQ(rope_scaling_text(scaling_of(text)), text);
+    EXPECT_EQ(read_rope_scaling(text).value, scaling_of(text));
+  }
+}
+
+TEST(RopeScaling, ThatIsNoneSaysWhy) {
+  const std::string form = "; write none, linear FACTOR, or llama3 FACTOR LOW HIGH ORIGINAL";
+  const auto refused = [&](const std::string& written) {
+    return message_of("data: {source: a}\nmodel:\n  rope_scaling: " + written + "\n");
+  };
+  const auto because = [&](const std::string& written, const std::string& problem) {
+    return "run.yaml:3:17: model.rope_scaling is \"" + written + "\", which " + problem + form;
+  };
+  for (const auto& [written, problem] : std::vector<std::pair<std::string, std::string>>{
+           {"yarn 4", "is no such scaling"},
+           {"linaer 2", "begins with \"linaer\"; did you mean linear?"},
+           {"linear", "has 0 numbers, and linear takes 1"},
+           {"llama3 8 1 4", "has 3 numbers, and llama3 takes 4"},
+           {"linear 0.5", "has a FACTOR of 0.5, and it takes a number from 1 to 1e+06"},
+           {"linear two", "has a FACTOR that is not a number"},
+           {"llama3 8 0 4 8192", "has a LOW of 0, and it takes a number from 1e-06 to 1e+06"},
+           {"llama3 8 4 4 8192", "has a HIGH that is not above LOW"},
+           {"llama3 8 1 4 0", "has an ORIGINAL of 0, and it takes a whole number from 1 to 1048576"},
+           {"llama3 8 1 4 1.5", "has an ORIGINAL that is not a whole number"}}) {
+    EXPECT_EQ(refused(written), because(written, problem));
+  }
+  EXPECT_EQ(refused("[linear 2]"), "run.yaml:3:17: model.rope_scaling is a list, but takes one value" + form);
+}
+
+TEST(RopeScaling, MattersToAModelWhoseQueriesTurn) {
+  GptShape plain, scaled;
+  scaled.rope_scaling = {.kind = ScalingKind::linear, .factor = 2};
+  EXPECT_EQ(plain, scaled);
+  plain.position = scaled.position = Position::rope;
+  EXPECT_NE(plain, scaled);
+}
+
 std::vector<AttentionPattern> patterns_of(const std::string& written) {
   return parse("data: {source: a}\nmodel:\n  attention: " + written + "\n").model.patterns;
 }
@@ -464,6 +512,7 @@ model:
   qk_norm: false
   position: learned
   rope_theta: 10000
+  rope_scaling: none
   attention: full
   norm: layernorm
   norm_epsilon: 1e-05

@@ -74,6 +74,7 @@ TEST(InheritedShape, EverySettingOfTheShapeIsComparedButTheBlock) {
                                            "activation: relu",
                                            "position: none",
                                            "rope_theta: 500000",
+                                           "rope_scaling: linear 2",
                                            "norm: layernorm",
                                            "norm_epsilon: 1e-6",
                                            "attention: local 128",

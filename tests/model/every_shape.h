@@ -34,6 +34,16 @@ inline std::vector<NamedShape> single_switches() {
     s.position = Position::rope;
     s.rope_theta = 7.5;
   });
+  add("rope_scaling: linear", [](GptShape& s) {
+    s.position = Position::rope;
+    s.rope_scaling = {.kind = ScalingKind::linear, .factor = 2.5};
+  });
+  add("rope_scaling: llama3", [](GptShape& s) {
+    s.position = Position::rope;
+    s.rope_theta = 50;
+    s.head_size = 12;
+    s.rope_scaling = {.kind = ScalingKind::llama3, .factor = 4, .low = 1, .high = 3, .original = 20};
+  });
   add("position: alibi", [](GptShape& s) { s.position = Position::alibi; });
   add("position: none", [](GptShape& s) { s.position = Position::none; });
   add("norm: rmsnorm", [](GptShape& s) { s.norm = NormKind::rmsnorm; });
@@ -107,6 +117,9 @@ inline GptShape random_shape(std::uint64_t seed) {
   shape.norm_weights = draw.coin() || (shape.norm == NormKind::layernorm && !shape.qk_norm);
   shape.embedding_norm = draw.coin();
   if (draw.coin()) shape.conv = 2 + draw.below(6);
+  shape.rope_scaling.kind = draw.any<ScalingKind>();
+  if (shape.rope_scaling.kind != ScalingKind::none) shape.rope_scaling.factor = 1 + static_cast<double>(draw.below(8));
+  if (shape.rope_scaling.kind == ScalingKind::llama3) shape.rope_scaling.original = 10 + draw.below(60);
   return shape;
 }
 
