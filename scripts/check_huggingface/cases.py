@@ -1,11 +1,12 @@
 """The models that scripts/check-huggingface compares, as tables."""
-from transformers import GPT2Config, LlamaConfig, MistralConfig, Qwen3Config
+from transformers import GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
 # Models that inkling trains: (the family they must be saved as, name, settings of the section model:). What no family
 # of transformers computes is saved as inkling's own, which brings its Python.
 gpt2 = {"norm": "layernorm", "position": "learned", "activation": "gelu_tanh", "bias": "true", "tie_embeddings": "true"}
 llama = {"norm": "rmsnorm", "position": "rope", "activation": "swiglu", "bias": "false", "tie_embeddings": "false"}
 mistral = {**llama, "attention": "local 7"}
+qwen2 = {**llama, "bias": "qkv"}
 qwen3 = {**llama, "qk_norm": "true"}
 own_family = "InklingForCausalLM"
 trained_models = [
@@ -28,6 +29,13 @@ trained_models = [
      {**mistral, "attention": "local 2", "activation": "geglu", "rope_theta": 500}),
     ("MistralForCausalLM", "mistral, grouped heads, head_size, tied",
      {**mistral, "n_kv_head": 2, "head_size": 12, "tie_embeddings": "true"}),
+    ("Qwen2ForCausalLM", "qwen2", qwen2),
+    ("Qwen2ForCausalLM", "qwen2, grouped heads, tied, scaled as Llama 3",
+     {**qwen2, "n_kv_head": 2, "tie_embeddings": "true", "rope_scaling": "llama3 8 1 4 24"}),
+    ("Qwen2ForCausalLM", "qwen2, one head of keys, head_size, GeGLU, theta, epsilon",
+     {**qwen2, "n_kv_head": 1, "head_size": 12, "activation": "geglu", "rope_theta": 1e6, "norm_epsilon": 1e-3}),
+    ("Qwen2ForCausalLM", "qwen2 with a window", {**qwen2, "attention": "local 7"}),
+    ("Qwen2ForCausalLM", "qwen2 with a window in its last layer", {**qwen2, "attention": "[full, local 7]"}),
     ("Qwen3ForCausalLM", "qwen3", qwen3),
     ("Qwen3ForCausalLM", "qwen3, grouped heads, tied", {**qwen3, "n_kv_head": 2, "tie_embeddings": "true"}),
     ("Qwen3ForCausalLM", "qwen3, grouped heads, head_size, GeGLU, theta, epsilon",
@@ -40,6 +48,9 @@ trained_models = [
     (own_family, "llama with capped logits", {**llama, "logit_softcap": 20}),
     (own_family, "llama with ReLU", {**llama, "activation": "relu"}),
     (own_family, "qwen3 with bias", {**qwen3, "bias": "true"}),
+    (own_family, "qwen3 with biases of queries, keys and values", {**qwen3, "bias": "qkv"}),
+    (own_family, "gpt2 with biases of queries, keys and values alone", {**gpt2, "bias": "qkv"}),
+    (own_family, "qwen2 with a window in its first layer", {**qwen2, "attention": "[local 7, full]"}),
     (own_family, "mistral with bias", {**mistral, "bias": "true"}),
     (own_family, "qwen3 with a window", {**qwen3, "attention": "local 7"}),
     (own_family, "gpt2 with a window", {**gpt2, "attention": "local 7"}),
@@ -75,6 +86,7 @@ sizes = {"vocab_size": 101, "hidden_size": 48, "num_hidden_layers": 2, "num_atte
 untied = {**sizes, "intermediate_size": 112, "tie_word_embeddings": False}
 tied = {**untied, "tie_word_embeddings": True}
 plain_llama = LlamaConfig(**untied)
+grouped_qwen2 = Qwen2Config(**tied, num_key_value_heads=2)
 grouped_qwen3 = Qwen3Config(**tied, num_key_value_heads=2, head_dim=12)
 windowed_mistral = MistralConfig(**untied, num_key_value_heads=4, sliding_window=16)
 llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -106,6 +118,17 @@ foreign_models = [
     ("mistral without a window", MistralConfig(**untied, num_key_value_heads=4, sliding_window=None)),
     ("mistral with the window that is left out", MistralConfig(**untied, num_key_value_heads=4)),
     ("mistral, the swish of its gates", MistralConfig(**untied, num_key_value_heads=4, hidden_act="swish")),
+    ("qwen2", Qwen2Config(**untied, num_key_value_heads=4)),
+    ("qwen2, grouped heads, tied", grouped_qwen2),
+    ("qwen2, one head of keys, head_dim, GELU, theta, epsilon",
+     Qwen2Config(**untied, num_key_value_heads=1, head_dim=20, hidden_act="gelu", rms_norm_eps=1e-2,
+                 rope_parameters={"rope_type": "default", "rope_theta": 1e6})),
+    ("qwen2, scaled as Llama 3",
+     Qwen2Config(**tied, num_key_value_heads=2, rope_parameters={**llama3, "rope_theta": 500.0})),
+    ("qwen2 with windows in some layers",
+     Qwen2Config(**untied, num_key_value_heads=2, use_sliding_window=True, sliding_window=16, max_window_layers=1)),
+    ("qwen2 with a window in all layers",
+     Qwen2Config(**untied, num_key_value_heads=4, use_sliding_window=True, sliding_window=16, max_window_layers=0)),
     ("qwen3 with windows in some layers",
      Qwen3Config(**untied, num_key_value_heads=4, use_sliding_window=True, sliding_window=16, max_window_layers=1)),
     ("qwen3, head_dim", Qwen3Config(**untied, num_key_value_heads=4, head_dim=20)),
@@ -114,6 +137,8 @@ foreign_models = [
      Qwen3Config(**untied, num_key_value_heads=1, head_dim=32, rms_norm_eps=1e-2,
                  rope_parameters={"rope_type": "default", "rope_theta": 1e6})),
 ]
+
+window = {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 1}
 
 # Older versions of transformers write other config.json files for what is the same model: (name, config, changes of the
 # file, in which ... stands for a key that is not there).
@@ -132,13 +157,17 @@ older_configs = [
       "original_max_position_embeddings": 40}),
     ("llama scaled as Llama 3, without its first length", plain_llama,
      {**theta_outside, "rope_scaling": llama3_without_length}),
+    ("qwen2 as transformers 4 writes it", grouped_qwen2, {**theta_outside, "layer_types": ...}),
+    ("qwen2 as its first models have it", grouped_qwen2,
+     {**theta_outside, "layer_types": ..., "use_sliding_window": False, "sliding_window": 32768, "max_window_layers": 21}),
+    ("qwen2 with a window in its first layer", grouped_qwen2,
+     {**window, "layer_types": ["sliding_attention", "full_attention"]}),
     ("mistral with a window in one layer", windowed_mistral, {"layer_types": ["full_attention", "sliding_attention"]}),
     ("mistral with full attention in all layers", windowed_mistral, {"layer_types": ["full_attention"] * 2}),
 ]
 
 # What would be computed wrongly if it were opened: (the key that the refusal must name, config, changes of the file).
 yarn = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64}
-window = {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 1}
 refused_configs = [
     ("rope_parameters.rope_type", plain_llama,
      {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}}),
@@ -152,6 +181,9 @@ refused_configs = [
     ("hidden_act", plain_llama, {"hidden_act": "relu"}),
     ("layer_types", plain_llama, {"layer_types": ["full_attention", "sliding_attention"]}),
     ("use_sliding_window", plain_llama, window),
+    ("use_sliding_window", grouped_qwen2, {"layer_types": ["full_attention", "sliding_attention"]}),
+    ("head_dim", grouped_qwen2, {"head_dim": None}),
+    ("attention_bias", plain_llama, {"attention_bias": True}),  # in attention alone, but for all four matrices
     ("layer_types", grouped_qwen3, {**window, "layer_types": ["full_attention", "chunked_attention"]}),
     ("use_sliding_window", grouped_qwen3, {**window, "use_sliding_window": False,
                                            "layer_types": ["full_attention", "sliding_attention"]}),

@@ -4,7 +4,7 @@ import copy
 
 import torch
 from comparison import open_with_transformers, read_config, some_tokens, write_config
-from transformers import GPT2Config, LlamaConfig, MistralConfig, Qwen3Config
+from transformers import GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
 LLAMA_SIZES = {"vocab_size": 101, "hidden_size": 48, "intermediate_size": 112, "num_hidden_layers": 3,
                "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "bos_token_id": None,
@@ -13,6 +13,7 @@ MODELS = [
     GPT2Config(vocab_size=101, n_embd=48, n_layer=3, n_head=4, n_positions=64, bos_token_id=None, eos_token_id=None),
     LlamaConfig(**LLAMA_SIZES),
     MistralConfig(**LLAMA_SIZES, sliding_window=16),
+    Qwen2Config(**LLAMA_SIZES, use_sliding_window=True, sliding_window=16, max_window_layers=1),
     Qwen3Config(**LLAMA_SIZES, head_dim=12, use_sliding_window=True, sliding_window=16, max_window_layers=1),
 ]
 MISSING = object()

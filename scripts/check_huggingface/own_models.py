@@ -19,7 +19,7 @@ SETTINGS = {
     "activation": ["gelu_tanh", "gelu", "relu", "relu_squared", "swiglu", "geglu"], "qk_norm": ["true", "false"],
     "attention": ["full", "local 1", "local 7", "dilated 3 4", "[full, local 5]", "[local 7, dilated 4 3]",
                   "[dilated 2 5, full, local 2]"],
-    "logit_softcap": [0, 5], "bias": ["true", "false"], "tie_embeddings": ["true", "false"], "dropout": [0, 0.1],
+    "logit_softcap": [0, 5], "bias": ["true", "false", "qkv"], "tie_embeddings": ["true", "false"], "dropout": [0, 0.1],
     "norm_weights": ["true", "false"], "embedding_norm": ["true", "false"], "conv": [0, 1, 4]}
 
 

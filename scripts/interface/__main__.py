@@ -36,10 +36,11 @@ def words_of(schema: dict) -> list[str]:
     """The words that a setting takes, apart from those that it took once."""
     if schema.get("deprecated") and "x-values" not in schema:
         return []
-    words = [word for each in schema.get("anyOf", []) for word in words_of(each)] + schema.get("enum", [])
+    words = [word for each in schema.get("anyOf", []) for word in words_of(each)]
+    words += [json.dumps(word) if isinstance(word, bool) else word for word in schema.get("enum", [])]
     words += ["true", "false"] if schema.get("type") == "boolean" else [schema["const"]] if "const" in schema else []
-    # Patterns of attention and devices begin with words.
-    words += [word for word in re.findall(r"\w+", schema.get("pattern", "").split(" ")[0]) if word in ("full", "cpu", "cuda")]
+    # Patterns of attention, scalings and devices begin with words.
+    words += [word for word in re.findall(r"\w+", schema.get("pattern", "").split(" ")[0]) if word in ("full", "none", "cpu", "cuda")]
     return sorted(dict.fromkeys(words), key=lambda word: word != "auto")
 
 

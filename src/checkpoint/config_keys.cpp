@@ -117,10 +117,10 @@ std::span<const ConfigKey> config_keys() {
   using enum KeyUse;
   // A key that stands here once for some families and once for others differs in its use.
   static constexpr ConfigKey keys[] = {
-      {"model_type", "glmqi", read},
-      {"vocab_size", "glmqi", read},
-      {"tie_word_embeddings", "glmqi", read},
-      {"inkling", "glmq", read},
+      {"model_type", "glmq2i", read},
+      {"vocab_size", "glmq2i", read},
+      {"tie_word_embeddings", "glmq2i", read},
+      {"inkling", "glmq2", read},
       {"n_embd", "g", read},
       {"n_head", "g", read},
       {"n_inner", "g", read},
@@ -128,24 +128,24 @@ std::span<const ConfigKey> config_keys() {
       {"n_positions", "g", read},
       {"activation_function", "g", read},
       {"layer_norm_epsilon", "g", read},
-      {"hidden_size", "glmqi", read},  // this and the next three are other names for GPT-2's sizes
-      {"max_position_embeddings", "glmqi", read},
-      {"num_attention_heads", "glmqi", read},
-      {"num_hidden_layers", "glmqi", read},
-      {"intermediate_size", "lmqi", read},
-      {"num_key_value_heads", "lmqi", read},
-      {"head_dim", "lmqi", read},
-      {"original_max_position_embeddings", "lmqi", read},
-      {"rope_parameters", "lmqi", read},
-      {"rope_scaling", "lmqi", read},
-      {"rope_theta", "lmqi", read},
-      {"partial_rotary_factor", "lmqi", read},
-      {"hidden_act", "lmq", read},
-      {"rms_norm_eps", "lmq", read},
-      {"layer_types", "lmq", read},
-      {"sliding_window", "lmq", read},
-      {"use_sliding_window", "lmq", read},
-      {"max_window_layers", "q", read},
+      {"hidden_size", "glmq2i", read},  // this and the next three are other names for GPT-2's sizes
+      {"max_position_embeddings", "glmq2i", read},
+      {"num_attention_heads", "glmq2i", read},
+      {"num_hidden_layers", "glmq2i", read},
+      {"intermediate_size", "lmq2i", read},
+      {"num_key_value_heads", "lmq2i", read},
+      {"head_dim", "lmq2i", read},
+      {"original_max_position_embeddings", "lmq2i", read},
+      {"rope_parameters", "lmq2i", read},
+      {"rope_scaling", "lmq2i", read},
+      {"rope_theta", "lmq2i", read},
+      {"partial_rotary_factor", "lmq2i", read},
+      {"hidden_act", "lmq2", read},
+      {"rms_norm_eps", "lmq2", read},
+      {"layer_types", "lmq2", read},
+      {"sliding_window", "lmq2", read},
+      {"use_sliding_window", "lmq2", read},
+      {"max_window_layers", "q2", read},
       {"attention_bias", "l", read},
       {"mlp_bias", "l", read},
       {"activation", "i", read},
@@ -159,20 +159,22 @@ std::span<const ConfigKey> config_keys() {
       {"norm_weights", "i", read},
       {"position", "i", read},
       {"qk_norm", "i", read},
-      {"quantization_config", "glmqi", fixed, "null", "quantized weights"},
-      {"compression_config", "glmqi", fixed, "null", "compressed weights"},
-      {"per_layer_config", "glmqi", fixed, "{}", "layers that differ"},
-      {"pruned_heads", "glmqi", fixed, "{}", "layers without some of their heads"},
-      {"add_cross_attention", "glmqi", fixed, "false", "attention to an encoder"},
-      {"is_encoder_decoder", "glmqi", fixed, "false", "an encoder"},
+      {"quantization_config", "glmq2i", fixed, "null", "quantized weights"},
+      {"compression_config", "glmq2i", fixed, "null", "compressed weights"},
+      {"per_layer_config", "glmq2i", fixed, "{}", "layers that differ"},
+      {"pruned_heads", "glmq2i", fixed, "{}", "layers without some of their heads"},
+      {"add_cross_attention", "glmq2i", fixed, "false", "attention to an encoder"},
+      {"is_encoder_decoder", "glmq2i", fixed, "false", "an encoder"},
       {"layer_types", "g", fixed, "null", "layers that differ"},
       {"scale_attn_weights", "g", fixed, "true", "attention without its scale"},
       {"scale_attn_by_inverse_layer_idx", "g", fixed, "false", "attention scaled by layer"},
       {"attention_bias", "mq", fixed, "false", "biases in attention alone"},
       {"mlp_bias", "mq", fixed, "false", "biases in the MLP alone"},
       {"original_max_position_embeddings", "g", nothing},
-      {"rope_interleaved", "lmq", fixed, "false", "pairs of neighbours that turn"},
+      {"rope_interleaved", "lmq2", fixed, "false", "pairs of neighbours that turn"},
       {"max_window_layers", "lm", nothing},
+      {"attention_bias", "2", nothing},  // it has some of them, whatever this says
+      {"mlp_bias", "2", nothing},
       {"auto_map", "i", nothing},  // of another family it names code that computes something of its own
       {"dropout", "i", nothing},
   };
@@ -187,6 +189,8 @@ char letter_of(Family family) {
       return 'l';
     case Family::mistral:
       return 'm';
+    case Family::qwen2:
+      return '2';
     case Family::qwen3:
       return 'q';
     case Family::inkling:

@@ -20,7 +20,7 @@ enum class KeyUse {
 
 struct ConfigKey {
   std::string_view name;
-  std::string_view families;  // g: GPT-2, l: Llama, m: Mistral, q: Qwen3, i: inkling's own
+  std::string_view families;  // g: GPT-2, l: Llama, m: Mistral, 2: Qwen2, q: Qwen3, i: inkling's own
   KeyUse use;
   std::string_view value = {};  // of a fixed one, as JSON
   std::string_view other = {};  // what its other values mean

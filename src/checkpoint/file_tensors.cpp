@@ -19,7 +19,7 @@ std::string name_of(std::string_view name, Family family) {
 
 // GPT-2's file has every parameter whole, and always biases.
 std::vector<FileTensor> gpt2_tensors(GptShape shape) {
-  shape.bias = true;
+  shape.bias = Bias::all;
   std::vector<FileTensor> tensors;
   for (const ParameterSpec& spec : gpt_parameters(shape)) {
     tensors.push_back({.name = name_of(spec.name, Family::gpt2), .shape = spec.shape, .parameter = spec.name});
@@ -80,6 +80,7 @@ std::vector<FileTensor> file_tensors(const GptShape& shape, Family family) {
     case Family::gpt2:
       return gpt2_tensors(shape);
     case Family::llama:
+    case Family::qwen2:
     case Family::qwen3:
     case Family::mistral:
     case Family::inkling:

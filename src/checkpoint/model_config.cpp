@@ -74,7 +74,7 @@ GptShape read_gpt2(const JsonFields& config) {
   if (config.has("n_inner")) shape.n_inner = config.whole("n_inner", 1, widest_inner);
   shape.activation = read_activation(config, "activation_function", plain_activations);
   shape.norm_epsilon = epsilon(config, "layer_norm_epsilon", 1e-5);
-  shape.bias = has(config, "bias");
+  shape.bias = has(config, "bias") ? Bias::all : Bias::none;
   shape.tie_embeddings = config.optional_flag("tie_word_embeddings").value_or(true);
   if (shape.n_embd % shape.n_head != 0) {
     config.refuse(str("n_embd ", shape.n_embd, " is not divisible by n_head ", shape.n_head));
@@ -106,7 +106,7 @@ GptShape read_llama_sizes(const JsonFields& config, std::optional<std::int64_t> 
   return shape;
 }
 
-// The window of Mistral and Qwen3; transformers takes 4,096 where the file has none, and null is full attention.
+// The window of Mistral and both Qwens; transformers takes 4,096 where the file has none, and null is full attention.
 AttentionPattern read_window(const JsonFields& config) {
   if (config.is_null("sliding_window")) return {};
   return {config.has("sliding_window") ? config.whole("sliding_window", 1, longest_block) : 4096, 1};
@@ -151,9 +151,9 @@ std::vector<AttentionPattern> mistral_windows(const JsonFields& config, std::int
   return {window};
 }
 
-// A Qwen3 has its window where use_sliding_window is true, and without layer_types in the layers behind the first
+// A Qwen has its window where use_sliding_window is true, and without layer_types in the layers behind the first
 // max_window_layers.
-std::vector<AttentionPattern> qwen3_windows(const JsonFields& config, std::int64_t n_layer) {
+std::vector<AttentionPattern> qwen_windows(const JsonFields& config, std::int64_t n_layer) {
   const bool slides = config.optional_flag("use_sliding_window").value_or(false);
   if (config.has("layer_types"))
     return read_layer_types(config, n_layer, slides ? "" : "use_sliding_window is not true");
@@ -165,16 +165,44 @@ std::vector<AttentionPattern> qwen3_windows(const JsonFields& config, std::int64
 
 std::vector<AttentionPattern> read_windows(const JsonFields& config, Family family, const GptShape& shape) {
   if (family == Family::mistral) return mistral_windows(config, shape.n_layer);
-  if (family == Family::qwen3) return qwen3_windows(config, shape.n_layer);
+  if (family == Family::qwen2 || family == Family::qwen3) return qwen_windows(config, shape.n_layer);
   if (config.has("layer_types")) return read_layer_types(config, shape.n_layer, "a Llama has no windows");
   refuse_windows(config, shape.block_size);
   return {};
 }
 
+// What transformers takes for heads of keys where a file does not say it.
+std::optional<std::int64_t> usual_kv_heads(Family family) {
+  switch (family) {
+    case Family::mistral:
+      return 8;
+    case Family::qwen2:
+    case Family::qwen3:
+      return 32;
+    case Family::gpt2:
+    case Family::llama:
+    case Family::inkling:
+      break;
+  }
+  return std::nullopt;
+}
+
+Bias read_llama_bias(const JsonFields& config, Family family) {
+  if (family == Family::qwen2) return Bias::qkv;
+  if (family != Family::llama) return Bias::none;
+  const bool in_attention = config.optional_flag("attention_bias").value_or(false);
+  if (config.optional_flag("mlp_bias").value_or(false) != in_attention) {
+    config.refuse("attention_bias and mlp_bias differ: biases in one of the two cannot be computed here");
+  }
+  return in_attention ? Bias::all : Bias::none;
+}
+
 GptShape read_llama(const JsonFields& config, Family family) {
-  const bool is_qwen3 = family == Family::qwen3, has_biases = family == Family::llama;
-  if (is_qwen3 && config.is_null("head_dim")) config.refuse("head_dim is null, and must be a number in a Qwen3");
-  GptShape shape = has_biases ? read_llama_sizes(config) : read_llama_sizes(config, is_qwen3 ? 32 : 8);
+  const bool is_qwen3 = family == Family::qwen3;
+  if ((is_qwen3 || family == Family::qwen2) && config.is_null("head_dim")) {
+    config.refuse(str("head_dim is null, and must be a number in a ", is_qwen3 ? "Qwen3" : "Qwen2"));
+  }
+  GptShape shape = read_llama_sizes(config, usual_kv_heads(family));
   if (is_qwen3 && !shape.head_size) shape.head_size = 128;  // as transformers has it
   shape.norm = NormKind::rmsnorm;
   shape.norm_epsilon = epsilon(config, "rms_norm_eps", 1e-6);
@@ -184,14 +212,7 @@ GptShape read_llama(const JsonFields& config, Family family) {
   shape.activation = read_activation(config, "hidden_act", gated_activations);
   shape.qk_norm = is_qwen3;
   shape.patterns = shortest_patterns(read_windows(config, family, shape));
-  if (!has_biases) {
-    shape.bias = false;
-    return shape;
-  }
-  shape.bias = config.optional_flag("attention_bias").value_or(false);
-  if (config.optional_flag("mlp_bias").value_or(false) != shape.bias) {
-    config.refuse("attention_bias and mlp_bias differ: biases in one of the two cannot be computed here");
-  }
+  shape.bias = read_llama_bias(config, family);
   return shape;
 }
 
@@ -211,6 +232,14 @@ std::vector<AttentionPattern> read_patterns(const JsonFields& config, std::int64
   return shortest_patterns(std::move(patterns));
 }
 
+Bias read_bias(const JsonFields& config) {
+  const std::string value = config.json("bias");
+  if (value == "true") return Bias::all;
+  if (value == "false") return Bias::none;
+  if (value == quote(word_of(Bias::qkv))) return Bias::qkv;
+  config.refuse_value("bias", "true, false or \"qkv\"");
+}
+
 GptShape read_inkling(const JsonFields& config) {
   GptShape shape = read_llama_sizes(config);
   shape.norm = named<NormKind>(config, "norm");
@@ -226,7 +255,7 @@ GptShape read_inkling(const JsonFields& config) {
   shape.logit_softcap = config.real("logit_softcap");
   const bool is_bound = shape.logit_softcap >= least_softcap && shape.logit_softcap <= most_softcap;
   if (shape.logit_softcap != 0 && !is_bound) config.refuse_value("logit_softcap", "0, or from 0.001 to 1,000,000");
-  shape.bias = config.flag("bias");
+  shape.bias = read_bias(config);
   return shape;
 }
 
@@ -236,6 +265,7 @@ GptShape read_family(Family family, const JsonFields& config) {
       return read_gpt2(config);
     case Family::llama:
     case Family::mistral:
+    case Family::qwen2:
     case Family::qwen3:
       return read_llama(config, family);
     case Family::inkling:
@@ -244,11 +274,9 @@ GptShape read_family(Family family, const JsonFields& config) {
   return read_inkling(config);
 }
 
-constexpr std::pair<std::string_view, Family> families[] = {{"gpt2", Family::gpt2},
-                                                            {"llama", Family::llama},
-                                                            {"mistral", Family::mistral},
-                                                            {"qwen3", Family::qwen3},
-                                                            {"inkling", Family::inkling}};
+constexpr std::pair<std::string_view, Family> families[] = {{"gpt2", Family::gpt2},       {"llama", Family::llama},
+                                                            {"mistral", Family::mistral}, {"qwen2", Family::qwen2},
+                                                            {"qwen3", Family::qwen3},     {"inkling", Family::inkling}};
 
 }  // namespace
 

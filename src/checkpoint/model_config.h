@@ -13,7 +13,7 @@
 namespace inkling {
 
 // The families of models in Hugging Face's transformers that inkling reads and writes, and its own for every other.
-enum class Family { gpt2, llama, mistral, qwen3, inkling };
+enum class Family { gpt2, llama, mistral, qwen2, qwen3, inkling };
 
 struct ModelDescription {
   GptShape shape;

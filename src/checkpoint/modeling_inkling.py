@@ -47,7 +47,7 @@ class InklingCache:
 def make_norm(config):
     if config.norm == "rmsnorm":
         return nn.RMSNorm(config.hidden_size, eps=config.norm_epsilon)
-    return nn.LayerNorm(config.hidden_size, eps=config.norm_epsilon, bias=config.bias)
+    return nn.LayerNorm(config.hidden_size, eps=config.norm_epsilon, bias=config.bias is True)
 
 
 def rotate(x, cosines, sines):
@@ -83,10 +83,11 @@ class Attention(nn.Module):
         self.apart = int(words[2]) if words[0] == "dilated" else 1  # how far apart the tokens lie that are seen
         self.reach = None if words[0] == "full" else (int(words[1]) - 1) * self.apart  # how far back, at most
         queries, keys = config.num_attention_heads * self.head_dim, config.num_key_value_heads * self.head_dim
-        self.q_proj = nn.Linear(config.hidden_size, queries, bias=config.bias)
-        self.k_proj = nn.Linear(config.hidden_size, keys, bias=config.bias)
-        self.v_proj = nn.Linear(config.hidden_size, keys, bias=config.bias)
-        self.o_proj = nn.Linear(queries, config.hidden_size, bias=config.bias)
+        has_bias = bool(config.bias)  # true or "qkv": in these three alone
+        self.q_proj = nn.Linear(config.hidden_size, queries, bias=has_bias)
+        self.k_proj = nn.Linear(config.hidden_size, keys, bias=has_bias)
+        self.v_proj = nn.Linear(config.hidden_size, keys, bias=has_bias)
+        self.o_proj = nn.Linear(queries, config.hidden_size, bias=config.bias is True)
         self.q_norm = nn.RMSNorm(self.head_dim, eps=config.norm_epsilon) if config.qk_norm else nn.Identity()
         self.k_norm = nn.RMSNorm(self.head_dim, eps=config.norm_epsilon) if config.qk_norm else nn.Identity()
 
@@ -129,9 +130,10 @@ class MLP(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.activate, sizes = ACTIVATIONS[config.activation], (config.hidden_size, config.intermediate_size)
-        self.gate_proj = nn.Linear(*sizes, bias=config.bias) if config.activation in GATED else None
-        self.up_proj = nn.Linear(*sizes, bias=config.bias)
-        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=config.bias)
+        has_bias = config.bias is True
+        self.gate_proj = nn.Linear(*sizes, bias=has_bias) if config.activation in GATED else None
+        self.up_proj = nn.Linear(*sizes, bias=has_bias)
+        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=has_bias)
 
     def forward(self, x):
         wide = self.up_proj(x)

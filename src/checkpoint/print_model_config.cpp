@@ -1,6 +1,7 @@
 // From a model's shape to the family that describes it, and to config.json: from model_config.h.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -43,7 +44,7 @@ Json gpt2_json(const GptShape& shape, double dropout) {
                  {"scale_attn_weights", true},
                  {"scale_attn_by_inverse_layer_idx", false},
                  {"tie_word_embeddings", shape.tie_embeddings}};
-  if (!shape.bias) config["inkling"] = {{"bias", false}};
+  if (!is_in_every_layer(shape.bias)) config["inkling"] = {{"bias", false}};
   return config;
 }
 
@@ -73,23 +74,56 @@ Json llama_json(const GptShape& shape, double dropout, std::string_view architec
   return config;
 }
 
-// A Mistral is a Llama with one window in all layers, a Qwen3 one with norms of queries and keys; both without biases.
+// Where the layers with a window begin, if all of these are the last ones and have the same.
+std::optional<std::size_t> first_window(const GptShape& shape) {
+  const std::vector<AttentionPattern> patterns = shape.layer_patterns();
+  const auto is_window = [](const AttentionPattern& pattern) { return !pattern.is_full(); };
+  const auto first = std::find_if(patterns.begin(), patterns.end(), is_window);
+  const bool is_one = first != patterns.end() && first->dilation == 1 &&
+                      std::count(first, patterns.end(), *first) == patterns.end() - first;
+  return is_one ? std::optional(static_cast<std::size_t>(first - patterns.begin())) : std::nullopt;
+}
+
+// A Mistral is a Llama with one window in all layers, a Qwen3 one with norms of queries and keys, both without biases;
+// a Qwen2 has those of queries, keys and values, and may have a window in its last layers.
 Json llama_family_json(Family family, const GptShape& shape, double dropout) {
   if (family == Family::mistral) {
     Json config = llama_json(shape, dropout, "MistralForCausalLM", "mistral");
     config["sliding_window"] = shape.attention(0).pattern.window;
     return config;
   }
+  if (family == Family::qwen2) {
+    Json config = llama_json(shape, dropout, "Qwen2ForCausalLM", "qwen2");
+    const std::optional<std::size_t> first = first_window(shape);
+    config["use_sliding_window"] = first.has_value();
+    if (first) {
+      config["sliding_window"] = shape.attention(*first).pattern.window;
+      config["max_window_layers"] = *first;  // so many have none
+    }
+    return config;
+  }
   const bool is_qwen3 = family == Family::qwen3;
   Json config =
       llama_json(shape, dropout, is_qwen3 ? "Qwen3ForCausalLM" : "LlamaForCausalLM", is_qwen3 ? "qwen3" : "llama");
-  config["attention_bias"] = shape.bias;
-  if (!is_qwen3) config["mlp_bias"] = shape.bias;
+  config["attention_bias"] = is_in_every_layer(shape.bias);
+  if (!is_qwen3) config["mlp_bias"] = is_in_every_layer(shape.bias);
   return config;
 }
 
 // What the layers see, whichever way the list of the setting repeats over them; none: all are full.
 std::vector<AttentionPattern> patterns_of(const GptShape& shape) { return shortest_patterns(shape.layer_patterns()); }
+
+Json bias_json(Bias bias) {
+  switch (bias) {
+    case Bias::all:
+      return true;
+    case Bias::none:
+      return false;
+    case Bias::qkv:
+      return std::string(word_of(bias));
+  }
+  throw Error::internal("an unknown bias");
+}
 
 // The names of our own settings, where Llama has none. auto_map names what transformers runs, of modeling_inkling.py.
 Json inkling_json(const GptShape& shape, double dropout) {
@@ -109,11 +143,13 @@ Json inkling_json(const GptShape& shape, double dropout) {
   config["conv"] = shape.conv;
   if (!patterns_of(shape).empty()) config["attention"] = pattern_texts(shape.layer_patterns());
   config["logit_softcap"] = shape.logit_softcap;
-  config["bias"] = shape.bias;
+  config["bias"] = bias_json(shape.bias);
   config["dropout"] = dropout;
   write_rope(shape, config);
   return config;
 }
+
+std::string bias_setting(const GptShape& shape) { return str("model.bias: ", word_of(shape.bias)); }
 
 std::string attention_setting(const GptShape& shape) {
   const std::vector<std::string> texts = pattern_texts(patterns_of(shape));
@@ -139,6 +175,7 @@ std::vector<std::string> unlike_gpt2(const GptShape& shape) {
   if (heads.n_kv_head != heads.n_head) found.push_back(str("model.n_kv_head: ", heads.n_kv_head));
   if (heads.queries() != shape.n_embd) found.push_back(str("model.head_size: ", heads.head_size));
   if (shape.qk_norm) found.emplace_back("model.qk_norm: true");
+  if (shape.bias == Bias::qkv) found.push_back(bias_setting(shape));
   if (!patterns_of(shape).empty()) found.push_back(attention_setting(shape));
   return found;
 }
@@ -149,23 +186,29 @@ bool has_one_window(const GptShape& shape) {
   return patterns.size() == 1 && patterns.front().dilation == 1;
 }
 
-// Those that Llama, Mistral and Qwen3 have otherwise.
+bool is_qwen2(const GptShape& shape) { return shape.bias == Bias::qkv && !shape.qk_norm; }
+
+// The windows that no family has beside the other settings.
+std::vector<std::string> unlike_windows(const GptShape& shape) {
+  if (patterns_of(shape).empty() || (is_qwen2(shape) && first_window(shape))) return {};
+  if (is_qwen2(shape) || !has_one_window(shape)) return {attention_setting(shape)};
+  if (!shape.qk_norm && !is_in_every_layer(shape.bias)) return {};
+  const std::string beside = shape.qk_norm ? "model.qk_norm: true" : bias_setting(shape);
+  return {str(beside, " beside ", attention_setting(shape))};
+}
+
+// Those that Llama, Mistral, Qwen2 and Qwen3 have otherwise.
 std::vector<std::string> unlike_llama(const GptShape& shape) {
   std::vector<std::string> found = unlike_all(shape);
   if (shape.norm != NormKind::rmsnorm) found.push_back(str("model.norm: ", word_of(shape.norm)));
   if (shape.position != Position::rope) found.push_back(str("model.position: ", word_of(shape.position)));
   if (!is_gated(shape.activation)) found.push_back(str("model.activation: ", word_of(shape.activation)));
   // transformers 5 opens no Llama whose hidden_size its heads do not divide, whatever head_dim is.
-  if (!shape.qk_norm && shape.n_embd % shape.n_head != 0) found.push_back(str("model.n_head: ", shape.n_head));
-  if (shape.qk_norm && shape.bias) found.emplace_back("model.bias: true beside model.qk_norm: true");
-  if (!patterns_of(shape).empty()) {
-    if (!has_one_window(shape)) {
-      found.push_back(attention_setting(shape));
-    } else if (shape.qk_norm || shape.bias) {
-      const std::string_view beside = shape.qk_norm ? "model.qk_norm: true" : "model.bias: true";
-      found.push_back(str(beside, " beside ", attention_setting(shape)));
-    }
-  }
+  const bool is_qwen = shape.qk_norm || is_qwen2(shape);
+  if (!is_qwen && shape.n_embd % shape.n_head != 0) found.push_back(str("model.n_head: ", shape.n_head));
+  if (shape.qk_norm && shape.bias != Bias::none)
+    found.push_back(str(bias_setting(shape), " beside model.qk_norm: true"));
+  for (const std::string& window : unlike_windows(shape)) found.push_back(window);
   return found;
 }
 
@@ -175,6 +218,7 @@ Family family_of(const GptShape& shape) {
   if (unlike_gpt2(shape).empty()) return Family::gpt2;
   if (!unlike_llama(shape).empty()) return Family::inkling;
   if (shape.qk_norm) return Family::qwen3;
+  if (is_qwen2(shape)) return Family::qwen2;
   return patterns_of(shape).empty() ? Family::llama : Family::mistral;
 }
 

@@ -42,7 +42,8 @@ Value value_of(const Member& member) {
   if constexpr (Optional<Member>::value) {
     return member ? value_of(*member) : Value(Auto{});
   } else if constexpr (std::is_enum_v<Member>) {
-    return std::string(word_of(member));
+    const std::string word(word_of(member));
+    return word == "true" || word == "false" ? Value(word == "true") : Value(word);
   } else if constexpr (std::same_as<Member, DeviceChoice>) {
     return device_text(member);
   } else if constexpr (std::same_as<Member, std::vector<AttentionPattern>>) {
@@ -63,8 +64,10 @@ void set_member(Member& member, const Value& value) {
     member.reset();
     if (!std::holds_alternative<Auto>(value)) set_member(member.emplace(), value);
   } else if constexpr (std::is_enum_v<Member>) {
+    const auto* flag = std::get_if<bool>(&value);
+    const std::string word = flag != nullptr ? (*flag ? "true" : "false") : std::get<std::string>(value);
     const auto& words = words_of<Member>;
-    member = static_cast<Member>(std::find(words.begin(), words.end(), std::get<std::string>(value)) - words.begin());
+    member = static_cast<Member>(std::find(words.begin(), words.end(), word) - words.begin());
   } else if constexpr (std::same_as<Member, DeviceChoice>) {
     member = find_device(std::get<std::string>(value)).value();
   } else if constexpr (std::same_as<Member, std::vector<AttentionPattern>>) {
@@ -165,7 +168,7 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("n_embd", c.n_embd, whole(1, widest), refuse, "Width of the embedding: how many channels a token has inside the model.");
   f.add("block_size", c.block_size, whole(2, longest_block), refuse, "Tokens the model sees at once (context).");
   f.add("dropout", c.dropout, below(0, 1), ask, "Share of values switched off at random while training; helps where a text is seen many times.");
-  f.add("bias", c.bias, TrueOrFalse{}, refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them. RMSNorm has none.");
+  f.add("bias", c.bias, its_words(), refuse, "Biases in linear layers and LayerNorms, as GPT-2 has them; with `qkv` in queries, keys and values alone (Qwen2). RMSNorm has none.");
   f.add("tie_embeddings", c.tie_embeddings, TrueOrFalse{}, refuse, "Whether the output head is the table of token vectors, as in GPT-2, or a matrix of its own.");
   f.add("logit_softcap", c.logit_softcap, real(0, most_softcap), refuse, "Bound of the logits x, which become logit_softcap * tanh(x / logit_softcap); 0 leaves them as they are.");
   f.add("n_inner", c.n_inner, whole(1, widest_inner), refuse, "Channels between the two layers of the MLP; `auto` is four times `n_embd`, or for a gated activation 8/3 of it, rounded up to a multiple of 64.");

@@ -20,6 +20,33 @@ inline constexpr Words<6> words_of<Activation>{"gelu_tanh", "gelu", "relu", "rel
 template <>
 inline constexpr Words<2> words_of<NormKind>{"layernorm", "rmsnorm"};
 
+// Which layers add a bias: all linear layers and LayerNorms, none, or the one that makes queries, keys and values.
+enum class Bias { all, none, qkv };
+template <>
+inline constexpr Words<3> words_of<Bias>{"true", "false", "qkv"};
+
+constexpr bool is_in_every_layer(Bias bias) {
+  switch (bias) {
+    case Bias::all:
+      return true;
+    case Bias::none:
+    case Bias::qkv:
+      return false;
+  }
+  return false;
+}
+
+constexpr bool is_in_queries(Bias bias) {
+  switch (bias) {
+    case Bias::all:
+    case Bias::qkv:
+      return true;
+    case Bias::none:
+      return false;
+  }
+  return false;
+}
+
 // How a token knows where it stands: by a learned table of positions, by queries and keys that turn with it (rotary
 // position embedding, Su et al. 2021), by scores that fall with the distance (ALiBi, Press et al. 2022), or only by
 // what the mask hides from it.
@@ -84,7 +111,7 @@ struct RopeScaling {
 // The transformer's shape. The vocabulary is the tokenizer's, not a setting.
 struct GptShape {
   std::int64_t n_layer = 6, n_head = 6, n_embd = 384, block_size = 256, vocab_size = 0;
-  bool bias = true;
+  Bias bias = Bias::all;
   bool tie_embeddings = true;                  // the output head is the token table
   std::optional<std::int64_t> n_kv_head = {};  // as many keys and values as queries
   std::optional<std::int64_t> head_size = {};  // n_embd / n_head
@@ -102,7 +129,7 @@ struct GptShape {
   std::int64_t conv = 0;        // positions of the convolutions behind the two norms of each block; 0: there are none
   std::vector<AttentionPattern> patterns = {};  // repeated over the layers, as short as can be; none: all are full
 
-  bool norm_bias() const { return bias && norm == NormKind::layernorm; }
+  bool norm_bias() const { return is_in_every_layer(bias) && norm == NormKind::layernorm; }
   bool has_weights(NormKind kind) const { return norm_weights || kind == NormKind::layernorm; }
   // The heads, which are the same in every layer; and with what they see in this one.
   AttentionForm attention() const {

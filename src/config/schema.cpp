@@ -35,7 +35,13 @@ Json schema_of(const RealRange& range) {
           {range.highest_excluded ? "exclusiveMaximum" : "maximum", range.highest}};
 }
 
-Json schema_of(const OneOf& choice) { return {{"enum", choice.words}}; }
+Json schema_of(const OneOf& choice) {
+  Json words = Json::array();
+  for (const std::string& word : choice.words) {
+    words.push_back(word == "true" || word == "false" ? Json(word == "true") : Json(word));  // as YAML reads them
+  }
+  return {{"enum", words}};
+}
 Json schema_of(const DeviceName&) { return {{"type", "string"}, {"pattern", "^(cpu|cuda|cuda:(0|[1-9][0-9]?))$"}}; }
 Json schema_of(const Text& text) {
   return text.may_be_any ? Json({{"type", "string"}, {"minLength", 1}}) : text_schema();

@@ -95,7 +95,9 @@ Value read_as(const OneOf& choice, const Setting& setting, const YamlNode& node)
   if (!is_scalar(node)) refuse_value(setting, node, kind_in_words(node.kind));
   if (is_auto(setting, node.text)) return Auto{};
   if (const OldWord* old = find_old_word(choice, node.text)) return old->now;
-  if (std::find(choice.words.begin(), choice.words.end(), node.text) != choice.words.end()) return node.text;
+  if (std::find(choice.words.begin(), choice.words.end(), node.text) != choice.words.end()) {
+    return node.text == "true" || node.text == "false" ? unquoted(setting, node) : node.text;
+  }
   const auto nearest = nearest_name(node.text, words_now(choice, setting.takes_auto));
   if (!nearest) refuse_value(setting, node, "is " + shown(node.text));
   throw Error::input(str(node.place, ": ", setting.key, " is ", shown(node.text), "; did you mean ", *nearest,

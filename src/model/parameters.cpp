@@ -49,22 +49,24 @@ class PartVisitor {
            {.name = gpt2 + "attn.c_attn", .shape = {channels, packed}, .columns = {queries, keys, keys}},
            {{llama + "self_attn.q_proj", 0, queries},
             {llama + "self_attn.k_proj", queries, keys},
-            {llama + "self_attn.v_proj", queries + keys, keys}});
+            {llama + "self_attn.v_proj", queries + keys, keys}},
+           is_in_queries(shape_.bias));
     if (shape_.qk_norm) {
       norm_of_heads(weights.q_norm, gpt2 + "attn.q_norm", llama + "self_attn.q_norm");
       norm_of_heads(weights.k_norm, gpt2 + "attn.k_norm", llama + "self_attn.k_norm");
     }
     linear(weights.c_proj,
            {.name = gpt2 + "attn.c_proj", .shape = {queries, channels}, .initial = InitialValue::residual},
-           {{llama + "self_attn.o_proj", 0, channels}});
+           {{llama + "self_attn.o_proj", 0, channels}}, is_in_every_layer(shape_.bias));
     norm(weights.ln_2, gpt2 + "ln_2", llama + "post_attention_layernorm");
     conv(weights.conv_2, gpt2 + "conv_2", llama + "post_attention_conv");
     std::vector<FileColumns> widening = {{llama + "mlp.up_proj", widened - inner, inner}};
     if (widened > inner) widening.insert(widening.begin(), {llama + "mlp.gate_proj", 0, inner});
-    linear(weights.mlp.c_fc, {.name = gpt2 + "mlp.c_fc", .shape = {channels, widened}}, widening);
+    linear(weights.mlp.c_fc, {.name = gpt2 + "mlp.c_fc", .shape = {channels, widened}}, widening,
+           is_in_every_layer(shape_.bias));
     linear(weights.mlp.c_proj,
            {.name = gpt2 + "mlp.c_proj", .shape = {inner, channels}, .initial = InitialValue::residual},
-           {{llama + "mlp.down_proj", 0, channels}});
+           {{llama + "mlp.down_proj", 0, channels}}, is_in_every_layer(shape_.bias));
     weights.mlp.activation = shape_.activation;
   }
 
@@ -96,7 +98,7 @@ class PartVisitor {
   }
 
   // `spec` and `columns` are those of the weight, named without their ending.
-  void linear(LinearWeights& weights, ParameterSpec spec, std::vector<FileColumns> columns) {
+  void linear(LinearWeights& weights, ParameterSpec spec, std::vector<FileColumns> columns, bool has_bias) {
     const auto named = [&](const char* ending) {
       std::vector<FileColumns> all = columns;
       for (FileColumns& one : all) one.name += ending;
@@ -105,7 +107,7 @@ class PartVisitor {
     const ParameterSpec bias = zero_vector(spec.name + ".bias", {spec.shape[1]});
     spec.name += ".weight";
     visit_(weights.weight, {.spec = std::move(spec), .llama = named(".weight"), .transposed = true});
-    if (shape_.bias) visit_(weights.bias, {.spec = bias, .llama = named(".bias")});
+    if (has_bias) visit_(weights.bias, {.spec = bias, .llama = named(".bias")});
   }
 
   static ParameterSpec zero_vector(std::string name, std::vector<std::int64_t> shape) {

@@ -22,15 +22,17 @@ class ConfigFile : public testing::Test {
   static Json good_config(Family family) {
     GptShape shape = tiny_shape;
     if (family != Family::gpt2) {
-      shape.n_kv_head = 1, shape.bias = family == Family::inkling;
+      shape.n_kv_head = 1, shape.bias = Bias::none;
       shape.norm = NormKind::rmsnorm, shape.position = Position::rope, shape.activation = Activation::swiglu;
       shape.tie_embeddings = false, shape.qk_norm = family == Family::qwen3;
     }
+    if (family == Family::qwen2) shape.bias = Bias::qkv;
+    if (family == Family::inkling) shape.bias = Bias::all;
     if (family == Family::mistral) shape.patterns = {{3, 1}};
     if (family == Family::inkling) shape.patterns = {{}, {3, 1}};
     EXPECT_EQ(family_of(shape), family);
     Json config = Json::parse(print_model_config({.shape = shape, .family = family}, 0.1, {}));
-    if (family == Family::qwen3) {
+    if (family == Family::qwen2 || family == Family::qwen3) {
       config.update({{"use_sliding_window", true}, {"sliding_window", 3}, {"max_window_layers", 1}});
     }
     if (family == Family::gpt2) return config;
@@ -63,7 +65,7 @@ class ConfigFile : public testing::Test {
         {"layer_types", {"full_attention", "chunked_attention"}},
     };
     if (name == "inkling") return {{family == Family::gpt2 ? "bias" : "norm_weights", false}};
-    if (name == "sliding_window" && family != Family::qwen3) return 2;
+    if (name == "sliding_window" && family != Family::qwen2 && family != Family::qwen3) return 2;
     if (name == "use_sliding_window") return family == Family::llama;
     if (const auto found = values.find(name); found != values.end()) return found->second;
     const Json value = config.value(name, Json());
@@ -147,7 +149,7 @@ TEST_P(ConfigKeys, ThatInklingWritesAreKnown) {
   for (const bool bias : {false, true}) {
     GptShape shape = read(good_config(GetParam())).shape;
     shape.norm_weights = shape.norm == NormKind::layernorm;
-    if (GetParam() == Family::gpt2 || GetParam() == Family::llama) shape.bias = bias;
+    if (GetParam() == Family::gpt2 || GetParam() == Family::llama) shape.bias = bias ? Bias::all : Bias::none;
     const Family family = family_of(shape);
     overwrite(folder_ / "config.json",
               print_model_config({.shape = shape, .family = family}, 0.1, {.first = 1, .last = 2}));
@@ -158,11 +160,13 @@ TEST_P(ConfigKeys, ThatInklingWritesAreKnown) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ConfigKeys,
-                         testing::Values(Family::gpt2, Family::llama, Family::mistral, Family::qwen3, Family::inkling),
+                         testing::Values(Family::gpt2, Family::llama, Family::mistral, Family::qwen2, Family::qwen3,
+                                         Family::inkling),
                          [](const auto& made) { return std::string(1, letter_of(made.param)); });
 
 class ConfigKeysOfRope : public ConfigKeys {};
-INSTANTIATE_TEST_SUITE_P(Families, ConfigKeysOfRope, testing::Values(Family::llama, Family::mistral, Family::qwen3),
+INSTANTIATE_TEST_SUITE_P(Families, ConfigKeysOfRope,
+                         testing::Values(Family::llama, Family::mistral, Family::qwen2, Family::qwen3),
                          [](const auto& made) { return std::string(1, letter_of(made.param)); });
 
 TEST_P(ConfigKeysOfRope, SynonymsOfActivationsAreThoseOfTransformers) {
@@ -232,7 +236,7 @@ TEST_F(ConfigFile, ThatTransformersWritesAreKnown) {
                        {"bos_token_id", 1},      {"eos_token_id", {1, 2}},    {"architectures", {"SomeForCausalLM"}},
                        {"pretraining_tp", 1},    {"output_attentions", true}, {"id2label", {{"0", "a"}}},
                        {"rope_scaling", nullptr}};
-  for (const Family family : {Family::gpt2, Family::llama, Family::mistral, Family::qwen3}) {
+  for (const Family family : {Family::gpt2, Family::llama, Family::mistral, Family::qwen2, Family::qwen3}) {
     Json config = good_config(family);
     config.erase("rope_scaling");
     const GptShape shape = read(config).shape;

@@ -54,8 +54,8 @@ class RoundTrip : public testing::TestWithParam<bool> {};
 TEST_P(RoundTrip, WeightsMomentsAndStateReturnBitForBit) {
   const TemporaryFolder folder;
   GptShape shape = tiny_shape;
-  shape.bias = GetParam();
-  shape.activation = shape.bias ? Activation::gelu_tanh : Activation::gelu;
+  shape.bias = GetParam() ? Bias::all : Bias::none;
+  shape.activation = GetParam() ? Activation::gelu_tanh : Activation::gelu;
   const TinyRun saved(shape);
   saved.save(folder / "a");
 
@@ -100,7 +100,7 @@ TEST(SaveCheckpoint, SettingsAndTokenizerStandBesideTheWeights) {
 TEST(SaveCheckpoint, ConfigSaysWhatHuggingFaceNeeds) {
   const TemporaryFolder folder;
   GptShape shape = tiny_shape;
-  shape.bias = false;
+  shape.bias = Bias::none;
   TinyRun(shape).save(folder / "a");
   const auto config = nlohmann::json::parse(read_file(folder / "a" / "config.json"));
   const auto expected = nlohmann::json::parse(R"({
@@ -152,7 +152,7 @@ TEST(LoadWeights, OfInklingsOwnFamilyNeedsNoPython) {
 TEST(SaveCheckpoint, ModelWithoutBiasesWritesZeros) {
   const TemporaryFolder folder;
   GptShape shape = tiny_shape;
-  shape.bias = false;
+  shape.bias = Bias::none;
   TinyRun(shape).save(folder / "a");
   const StoredTensors stored(folder / "a" / "model.safetensors");
   EXPECT_EQ(stored.metadata.at("format"), "pt");

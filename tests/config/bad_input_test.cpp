@@ -104,9 +104,13 @@ INSTANTIATE_TEST_SUITE_P(
                  "12: model.n_layer is a section, but takes one value; write a whole number from 1 to 1000"},
         BadValue{"model", "n_layer:", "3: model.n_layer has no value; write a whole number from 1 to 1000"},
         BadValue{"model", "n_layer: ~", "3: model.n_layer has no value; write a whole number from 1 to 1000"},
-        BadValue{"model", "bias: yes", "9: model.bias is \"yes\"; write true or false"},
-        BadValue{"model", "bias: True", "9: model.bias is \"True\"; write true or false"},
-        BadValue{"model", "bias: 1", "9: model.bias is \"1\"; write true or false"},
+        BadValue{"model", "bias: yes", "9: model.bias is \"yes\"; write one of true, false, qkv"},
+        BadValue{"model", "bias: True",
+                 "9: model.bias is \"True\"; did you mean true? It takes one of true, false, qkv"},
+        BadValue{
+            "model", "bias: \"true\"",
+            "9: model.bias is the text \"true\" because of its quotes, which must go; write one of true, false, qkv"},
+        BadValue{"model", "bias: 1", "9: model.bias is \"1\"; write one of true, false, qkv"},
         BadValue{
             "optimizer", "learning_rate: fast",
             "18: optimizer.learning_rate is \"fast\", which is not a number; it takes a number above 0 and at most "

@@ -65,7 +65,7 @@ TEST(Config, HoldsWhatTheFileSaysAndDefaultsElsewhere) {
   EXPECT_EQ(config.data.tokenizer.kind, TokenizerKind::byte);
   EXPECT_EQ(config.data.val_fraction, 0.25);
   EXPECT_EQ(config.model.n_layer, 3);
-  EXPECT_FALSE(config.model.bias);
+  EXPECT_EQ(config.model.bias, Bias::none);
   EXPECT_EQ(config.optimizer.learning_rate, 0.001);
   EXPECT_EQ(config.optimizer.weight_decay, 0);
   EXPECT_EQ(config.optimizer.grad_clip, 5);
@@ -88,7 +88,7 @@ TEST(Flags, OverrideTheFileInOrder) {
                                "data.source=[x y.txt, \"z\"]", "data.dir=a: #b=c", "optimizer.learning_rate=2e-3"});
   EXPECT_EQ(config.model.n_layer, 5);
   EXPECT_EQ(config.data.tokenizer.kind, TokenizerKind::byte);
-  EXPECT_FALSE(config.model.bias);
+  EXPECT_EQ(config.model.bias, Bias::none);
   EXPECT_EQ(config.data.source, (std::vector<std::string>{"x y.txt", "z"}));
   EXPECT_EQ(config.data.dir, "a: #b=c");
   EXPECT_EQ(config.optimizer.learning_rate, 0.002);
@@ -158,6 +158,15 @@ TEST(Fit, WhatIsForAHeadOfItsOwnNeedsOne) {
 TEST(Fit, AConvolutionSeesAFewPositions) {
   EXPECT_EQ(parse("data: {source: a}\nmodel: {conv: 4}\n").model.conv, 4);
   EXPECT_TRUE(contains(message_of("data: {source: a}\nmodel: {conv: 33}\n"), "run.yaml:2:15: model.conv is 33"));
+}
+
+TEST(Bias, IsATruthValueOrQkv) {
+  for (const auto& [word, bias] : {std::pair("true", Bias::all), {"false", Bias::none}, {"qkv", Bias::qkv}}) {
+    const Config config = parse(str("data: {source: a}\nmodel: {bias: ", word, "}\n"));
+    EXPECT_EQ(config.model.bias, bias);
+    EXPECT_TRUE(contains(print_config(config), str("\n  bias: ", word, "\n")));
+    EXPECT_EQ(parse("data: {source: a}", {str("model.bias=", word)}).model.bias, bias);
+  }
 }
 
 RopeScaling scaling_of(const std::string& written) {
@@ -410,7 +419,7 @@ Config any_config() {
   config.model.n_head = *rc::gen::inRange<std::int64_t>(1, 64);
   config.model.n_embd = config.model.n_head * *rc::gen::inRange<std::int64_t>(1, 128);
   config.model.dropout = any_real(0, 1);
-  config.model.bias = *rc::gen::arbitrary<bool>();
+  config.model.bias = any_of<Bias>();
   config.optimizer.learning_rate = any_real(1e-3, 10);
   config.optimizer.epsilon = any_real(0, 1e-6);
   config.schedule.min_learning_rate = any_real(0, 1e-3);
@@ -441,6 +450,7 @@ TEST(PrintConfig, ReadsBackAsTheSameConfigAndTheSameText) {
     RC_ASSERT(again.data.tokenizer.kind == config.data.tokenizer.kind);
     RC_ASSERT(again.training.micro_batch_size == config.training.micro_batch_size);
     RC_ASSERT(again.training.recompute == config.training.recompute);
+    RC_ASSERT(again.model.bias == config.model.bias);
     RC_ASSERT(again.runtime.device == config.runtime.device);
     RC_ASSERT(again.runtime.dtype == config.runtime.dtype);
     RC_ASSERT(again.runtime.kernels == config.runtime.kernels);
@@ -680,7 +690,7 @@ TEST(ShippedConfigs, OfShakespeareHaveTheValuesOfNanoGpt) {
   EXPECT_EQ(cpu.training.batch_size, 12);
   EXPECT_EQ(cpu.data.order, WindowKind::random);
   EXPECT_EQ(cpu.model.activation, Activation::gelu);
-  EXPECT_FALSE(cpu.model.bias);
+  EXPECT_EQ(cpu.model.bias, Bias::none);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ GptShape stored_shape() {
   shape.n_layer = 12, shape.n_head = 12, shape.n_embd = 768, shape.block_size = 1024, shape.vocab_size = 50257;
   shape.position = Position::rope;
   shape.norm = NormKind::rmsnorm;
-  shape.bias = false;
+  shape.bias = Bias::none;
   shape.patterns = {AttentionPattern{128, 1}, AttentionPattern{}};
   return shape;
 }

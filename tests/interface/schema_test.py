@@ -121,6 +121,7 @@ class Schema(unittest.TestCase):
                      "data: {source: a.txt}\nmodel: 3", "data: {source: a.txt}\nmodel: {n_layer: two}",
                      "data: {source: a.txt}\nmodel: {n_layer: 0}", "data: {source: a.txt}\nmodel: {dropout: 1}",
                      "data: {source: a.txt}\nmodel: {n_layer: \"2\"}", "data: {source: a.txt}\nmodel: {norm: batchnorm}",
+                     "data: {source: a.txt}\nmodel: {rope_scaling: yarn 4}",
                      "data: {source: a.txt}\nmodel: {gelu: tanh, activation: relu}", "[data]", "5"):
             self.assertFalse(self.by_schema(text), text)
             self.assertFalse(self.by_inkling(text)[0], text)
@@ -129,7 +130,8 @@ class Schema(unittest.TestCase):
         for text in ("data: {source: a.txt}", "data:\n  source: [a.txt, b]\nmodel:\n", "data: {source: a.txt, tokenizer: }",
                      "data: {source: a.txt}\noptimizer: {learning_rate: 4e-3, epsilon: .5}",
                      "data: {source: a.txt}\nmodel: {gelu: exact}", "data: {source: \"a.txt\"}\nruntime: {kernels: aten, device: cuda:1}",
-                     "data: {source: a.txt}\nmodel: {attention: [full, local 128, dilated 64 4]}"):
+                     "data: {source: a.txt}\nmodel: {attention: [full, local 128, dilated 64 4]}",
+                     "data: {source: a.txt}\nmodel: {bias: qkv, rope_scaling: llama3 32 1 4 8192}"):
             self.assertTrue(self.by_schema(text), text)
             self.assertTrue(self.by_inkling(text)[0], text)
 

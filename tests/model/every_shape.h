@@ -23,7 +23,8 @@ inline std::vector<NamedShape> single_switches() {
     change(all.back().shape);
   };
   add("GPT-2", [](GptShape&) {});
-  add("bias", [](GptShape& s) { s.bias = false; });
+  add("bias", [](GptShape& s) { s.bias = Bias::none; });
+  add("bias: qkv", [](GptShape& s) { s.bias = Bias::qkv; });
   add("tie_embeddings", [](GptShape& s) { s.tie_embeddings = false; });
   add("logit_softcap", [](GptShape& s) { s.logit_softcap = 3.0; });
   add("qk_norm", [](GptShape& s) { s.qk_norm = true; });
@@ -100,7 +101,7 @@ inline GptShape random_shape(std::uint64_t seed) {
   if (draw.coin()) shape.n_kv_head = shape.n_head % 2 == 0 && draw.coin() ? shape.n_head / 2 : 1;
   shape.n_embd = shape.n_head * 2 * (3 + draw.below(3));
   if (draw.coin()) shape.head_size = 2 * (2 + draw.below(8));  // norms magnify the errors of tiny heads
-  shape.bias = draw.coin();
+  shape.bias = draw.coin() ? Bias::all : Bias::none;
   shape.qk_norm = draw.coin();
   if (draw.coin()) shape.logit_softcap = 2.0 + static_cast<double>(draw.below(30));
   shape.tie_embeddings = draw.coin();
@@ -120,6 +121,7 @@ inline GptShape random_shape(std::uint64_t seed) {
   shape.rope_scaling.kind = draw.any<ScalingKind>();
   if (shape.rope_scaling.kind != ScalingKind::none) shape.rope_scaling.factor = 1 + static_cast<double>(draw.below(8));
   if (shape.rope_scaling.kind == ScalingKind::llama3) shape.rope_scaling.original = 10 + draw.below(60);
+  if (draw.below(3) == 0) shape.bias = Bias::qkv;
   return shape;
 }
 

@@ -19,7 +19,7 @@ TEST(Gpt, TheSmallGpt2Has124439808Parameters) {
   EXPECT_EQ(count(shape), 124439808);
   EXPECT_EQ(count({.n_layer = 24, .n_head = 16, .n_embd = 1024, .block_size = 1024, .vocab_size = 50257}),
             354823168);  // GPT-2 medium
-  shape.bias = false;
+  shape.bias = Bias::none;
   EXPECT_EQ(count(shape), 124439808 - (12 * (3 + 1 + 4 + 1 + 2) + 1) * 768);
 }
 
