@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "checkpoint/generation_config.h"
 #include "checkpoint/model_config.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/modeling_inkling.h"
@@ -298,14 +299,14 @@ void prune_checkpoints(const fs::path& run, const TrainingState& state, std::int
 
 void save_checkpoint(const fs::path& folder, const Config& config, const GptShape& shape, const ParameterArena& arena,
                      const Optimizer& optimizer, const TrainingState& state, const Tokenizer* tokenizer,
-                     const at::Tensor& average, const KeptGeneration& kept) {
+                     const at::Tensor& average, const KeptConfig& kept) {
   check_run(arena, optimizer, state);
   create_folders(folder.parent_path());
   OutputFolder output(folder);
   const fs::path& growing = output.temporary();
   const TextEnds ends = tokenizer == nullptr ? TextEnds{} : TextEnds{tokenizer->first_token(), tokenizer->separator()};
-  const Family family = family_of(shape);
-  write_file(growing / "config.json", print_model_config({shape, family}, config.model.dropout, ends, kept.ends));
+  const Family family = family_of(shape, kept.family);
+  write_file(growing / "config.json", print_model_config({shape, family}, config.model.dropout, ends, kept));
   if (family == Family::inkling) write_file(growing / modeling_inkling_name, modeling_inkling);
   write_file(growing / "generation_config.json", print_generation_config(ends, kept));
   write_file(growing / "config.yaml", print_config(config));

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/generation_config.h"
+#include "checkpoint/model_config.h"
 #include "config/config.h"
 #include "config/resume_policy.h"
 #include "model/arena.h"
@@ -71,7 +71,7 @@ bool note_validation_loss(TrainingState& state, double loss);
 // undefined where training keeps none. kept: of the folder that the run started from.
 void save_checkpoint(const std::filesystem::path& folder, const Config& config, const GptShape& shape,
                      const ParameterArena& arena, const Optimizer& optimizer, const TrainingState& state,
-                     const Tokenizer* tokenizer, const at::Tensor& average = {}, const KeptGeneration& kept = {});
+                     const Tokenizer* tokenizer, const at::Tensor& average = {}, const KeptConfig& kept = {});
 
 // Replaces the state in a checkpoint that save_checkpoint() has written of the same step, in one step, and leaves its
 // other files as they are. Throws what load_state() and write_file() throw.

@@ -143,15 +143,17 @@ T UsualSetting<T>::or_else(T otherwise) const {
 template struct UsualSetting<double>;
 template struct UsualSetting<std::uint64_t>;
 
-KeptGeneration read_kept_generation(const std::filesystem::path& folder) {
-  KeptGeneration kept;
+KeptConfig read_kept_config(const std::filesystem::path& folder) {
   const JsonFields model(folder / "config.json", model_remedy);
-  if (model.has("eos_token_id")) kept.ends = model.json("eos_token_id");
+  const auto text_of = [&](const char* field) { return model.has(field) ? model.json(field) : std::string(); };
+  KeptConfig kept{.family = read_model_config(folder).family,
+                  .last = text_of("eos_token_id"),
+                  .first = text_of("bos_token_id")};
   if (!is_there(folder / file_name)) return kept;
   try {
     std::string text = read_small_file(folder / file_name);
     const JsonFields checked(folder / file_name, text, generation_remedy);
-    kept.file = std::move(text);
+    kept.generation = std::move(text);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::input) throw;
     log_warning(str("checkpoints get a new generation_config.json: ", error.message()));
@@ -167,11 +169,11 @@ std::string print_ends(const std::string& kept, std::optional<Token> last) {
   return last ? Json(*last).dump() : "null";
 }
 
-std::string print_generation_config(const TextEnds& ends, const KeptGeneration& kept) {
-  const bool is_new = kept.file.empty();
+std::string print_generation_config(const TextEnds& ends, const KeptConfig& kept) {
+  const bool is_new = kept.generation.empty();
   const Json ours = {{"do_sample", true}, {"temperature", SamplingSettings{}.temperature}, {"top_k", 0}};
-  Json json = is_new ? ours : Json::parse(kept.file);
-  const std::string before = json.contains("eos_token_id") ? json["eos_token_id"].dump() : kept.ends;
+  Json json = is_new ? ours : Json::parse(kept.generation);
+  const std::string before = json.contains("eos_token_id") ? json["eos_token_id"].dump() : kept.last;
   const std::string now = print_ends(before, ends.last);
   if (now != "null" && (is_new || now != before)) json["eos_token_id"] = Json::parse(now);
   if (ends.first && !json.contains("bos_token_id")) json["bos_token_id"] = *ends.first;

@@ -31,16 +31,9 @@ struct GenerationConfig {
   std::string refused = {};  // what transformers would do and inkling does not, as a message; empty if there is nothing
 };
 
-// What a folder says of generating texts, for the checkpoints of a run that starts from it: both texts are JSON, and
-// empty where it says nothing.
-struct KeptGeneration {
-  std::string file;  // generation_config.json
-  std::string ends;  // eos_token_id of config.json
-};
-
-// Reads it from a checkpoint or a folder from elsewhere. Warns of a generation_config.json that is no JSON, which is
-// not kept.
-KeptGeneration read_kept_generation(const std::filesystem::path& folder);
+// Reads it from a checkpoint or a folder from elsewhere. Warns of a generation_config.json that is no JSON, which is not
+// kept.
+KeptConfig read_kept_config(const std::filesystem::path& folder);
 
 // The JSON of eos_token_id for texts that end with `last`: what was kept, a list or one token, if `last` is in it or
 // unknown.
@@ -48,7 +41,7 @@ std::string print_ends(const std::string& kept, std::optional<Token> last);
 
 // Returns the file that was kept, with the ends of texts as training has them; without one, what inkling-sample does
 // without flags, as JSON for transformers.
-std::string print_generation_config(const TextEnds& ends, const KeptGeneration& kept = {});
+std::string print_generation_config(const TextEnds& ends, const KeptConfig& kept = {});
 
 // Reads FOLDER/generation_config.json, and `ends` from config.json where it does not say them; tokens from vocab_size
 // on are left out. Throws Error input for a file that is no JSON and for ends of the wrong type. Only who samples reads

@@ -28,6 +28,10 @@ inline constexpr const char* model_remedy =
 // Returns the family that describes the model, so that other programs open its checkpoints as they stand.
 Family family_of(const GptShape& shape);
 
+// Returns that family, or the one that it was before, if it describes the same model: a Mistral without a window is a
+// Llama, too.
+Family family_of(const GptShape& shape, std::optional<Family> before);
+
 // Returns what keeps the model from being of another family than inkling's own ("model.logit_softcap"); none if it is.
 std::vector<std::string> unknown_elsewhere(const GptShape& shape);
 
@@ -36,12 +40,19 @@ struct TextEnds {
   std::optional<Token> first, last;
 };
 
+// What a folder says besides its model's shape, which the checkpoints of a run that starts from it say, too. Texts are
+// JSON, and empty where the folder says nothing.
+struct KeptConfig {
+  std::optional<Family> family = {};
+  std::string generation = {};      // generation_config.json
+  std::string last = {}, first = {};  // eos_token_id and bos_token_id of config.json
+};
+
 // Returns JSON that transformers opens as it is. A GPT-2 without biases is marked, as "inkling": {"bias": false}:
 // Hugging Face's always has them, so its folder holds zeros. Without such tokens bos and eos are null, since their
-// default, 50256, lies outside most vocabularies. kept_ends: eos_token_id of the folder that training started from, as
-// JSON (KeptGeneration).
+// default, 50256, lies outside most vocabularies.
 std::string print_model_config(const ModelDescription& model, double dropout, const TextEnds& ends,
-                               const std::string& kept_ends = {});
+                               const KeptConfig& kept = {});
 
 // Returns what folder/config.json describes. Throws Error input naming the field for what is missing or out of range,
 // and for every setting that this program would compute differently from transformers (checkpoint/config_keys.h).

@@ -89,7 +89,8 @@ std::optional<std::size_t> first_window(const GptShape& shape) {
 Json llama_family_json(Family family, const GptShape& shape, double dropout) {
   if (family == Family::mistral) {
     Json config = llama_json(shape, dropout, "MistralForCausalLM", "mistral");
-    config["sliding_window"] = shape.attention(0).pattern.window;
+    const AttentionPattern& pattern = shape.attention(0).pattern;
+    config["sliding_window"] = pattern.is_full() ? Json() : Json(pattern.window);
     return config;
   }
   if (family == Family::qwen2) {
@@ -222,6 +223,12 @@ Family family_of(const GptShape& shape) {
   return patterns_of(shape).empty() ? Family::llama : Family::mistral;
 }
 
+Family family_of(const GptShape& shape, std::optional<Family> before) {
+  const Family family = family_of(shape);
+  const bool is_mistral = before == Family::mistral && family == Family::llama && shape.bias == Bias::none;
+  return is_mistral ? Family::mistral : family;
+}
+
 std::vector<std::string> unknown_elsewhere(const GptShape& shape) {
   if (family_of(shape) != Family::inkling) return {};
   std::vector<std::string> of_gpt2 = unlike_gpt2(shape), of_llama = unlike_llama(shape);
@@ -229,14 +236,14 @@ std::vector<std::string> unknown_elsewhere(const GptShape& shape) {
 }
 
 std::string print_model_config(const ModelDescription& model, double dropout, const TextEnds& ends,
-                               const std::string& kept_ends) {
+                               const KeptConfig& kept) {
   Json config = model.family == Family::gpt2      ? gpt2_json(model.shape, dropout)
                 : model.family == Family::inkling ? inkling_json(model.shape, dropout)
                                                   : llama_family_json(model.family, model.shape, dropout);
   config["initializer_range"] = 0.02;
   config["use_cache"] = true;
-  config["eos_token_id"] = Json::parse(print_ends(kept_ends, ends.last));
-  config["bos_token_id"] = ends.first ? Json(*ends.first) : Json();
+  config["eos_token_id"] = Json::parse(print_ends(kept.last, ends.last));
+  config["bos_token_id"] = ends.first ? Json(*ends.first) : kept.first.empty() ? Json() : Json::parse(kept.first);
   config["torch_dtype"] = config["dtype"] = "float32";  // transformers 4 reads the first, 5 the second
   return config.dump(2) + "\n";
 }

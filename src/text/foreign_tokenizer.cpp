@@ -1,6 +1,7 @@
 #include "text/foreign_tokenizer.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -10,6 +11,8 @@
 #include "base/strings.h"
 #include "formats/json.h"
 #include "formats/model_place.h"
+#include "text/bpe_files.h"
+#include "text/build_tokenizer.h"
 #include "text/hugging_face_files.h"
 #include "text/special_tokens.h"
 #include "text/text_cuts.h"
@@ -21,11 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether tokenizer.json has the tokens of a BPE, as which it counts before the tokenizer.model beside it: it is what
-// AutoTokenizer reads.
-bool holds_bpe(const fs::path& path) {
-  const JsonFields json(path, "fetch the tokenizer again");
-  return json.section("model").optional_text("type").value_or("BPE") == "BPE";
+constexpr const char* fetch_again = "fetch or save the tokenizer again";
+
+std::string model_type(const JsonFields& json) {
+  return json.section("model").optional_text("type").value_or("BPE");  // which older files leave out
 }
 
 // Small models are often made with the tokens of large ones, and padded with a token that no model has: those that the
@@ -79,6 +81,46 @@ std::unique_ptr<Tokenizer> open_bpe(const fs::path& folder) {
   } catch (const Error& error) {
     throw Error::input(str(folder.string(), ": its tokenizer cannot be used: ", error.message()));
   }
+}
+
+// A piece of a unigram's list in tokenizer.json, [name, score].
+Piece read_unigram_piece(const nlohmann::json& pair, const JsonFields& model, const std::string& place) {
+  const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_number();
+  if (!is_pair) model.refuse(str(place, " is not a piece and its score"));
+  return {PieceType::text, {}, pair[0].get<std::string>(), pair[1].get<float>()};
+}
+
+// A folder whose tokenizer.json has sentencepiece's unigram, as transformers saves it without tokenizer.model: the model
+// is put together again from its pieces.
+std::unique_ptr<Tokenizer> open_unigram(const fs::path& folder, const JsonFields& json) {
+  BpeVocabulary vocabulary;
+  read_hugging_face_rules(json, vocabulary, true);
+  const CharacterRules& characters = *vocabulary.characters;
+  const bool is_whole = characters.prefix == PrefixSpace::all || characters.prefix == PrefixSpace::never;
+  if (!characters.space_signs || !is_whole || characters.cuts_spaces) {
+    json.refuse("model.type is \"Unigram\", which is computed here with spaces written as U+2581 by Replace, with or "
+                "without Prepend, or by a Metaspace that does not split and prepends nothing");
+  }
+  std::set<std::string> special;
+  for (const JsonFields& one : json.sections("added_tokens")) special.insert(one.text("content"));
+  const JsonFields model = json.section("model");
+  const std::uint64_t unknown = model.count("unk_id");
+  std::vector<Piece> pieces;
+  for (const nlohmann::json& pair : model.list("vocab")) {
+    Piece piece = read_unigram_piece(pair, model, str("model.vocab[", pieces.size(), "]"));
+    if (special.contains(piece.name)) piece.type = PieceType::control;
+    if (characters.byte_tokens && byte_of_piece(piece.name)) piece.type = PieceType::byte;
+    if (pieces.size() == unknown) piece.type = PieceType::unknown;
+    pieces.push_back(std::move(piece));
+  }
+  std::string serialized = write_sentencepiece_file(pieces, characters.byte_tokens.has_value());
+  if (characters.cuts_lines) return make_sentencepiece_tokenizer(std::move(serialized));
+  auto made = make_sentencepiece_model(folder, std::move(serialized));
+  const std::vector<AddedToken> all = special_tokens(*made, {});
+  SentencepieceRules rules{.prefix_space = characters.prefix == PrefixSpace::all,
+                           .separator = read_separator(folder, all, "</s>"),
+                           .first_token = vocabulary.first_token};
+  return make_foreign_sentencepiece(std::move(made), std::move(rules));
 }
 
 class ForeignSentencepiece final : public Tokenizer {
@@ -173,9 +215,11 @@ bool holds_foreign_tokenizer(const fs::path& folder) {
 }
 
 std::unique_ptr<Tokenizer> open_foreign_tokenizer(const fs::path& folder) {
-  const fs::path json = folder / "tokenizer.json";
   const bool has_model = fs::exists(folder / sentencepiece_file_name);
-  if (has_model && !(fs::exists(json) && holds_bpe(json))) return open_sentencepiece(folder);
+  if (!fs::exists(folder / "tokenizer.json")) return has_model ? open_sentencepiece(folder) : open_bpe(folder);
+  const JsonFields json(folder / "tokenizer.json", fetch_again);
+  const bool is_unigram = model_type(json) == "Unigram";
+  if (is_unigram) return has_model ? open_sentencepiece(folder) : open_unigram(folder, json);
   try {
     return open_bpe(folder);
   } catch (const Error& error) {

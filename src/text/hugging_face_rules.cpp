@@ -240,18 +240,24 @@ std::optional<Token> read_post_processor(const JsonFields& json) {
 
 }  // namespace
 
-void read_hugging_face_rules(const JsonFields& json, BpeVocabulary& vocabulary) {
+void read_hugging_face_rules(const JsonFields& json, BpeVocabulary& vocabulary, bool may_be_unigram) {
   json.refuse_unknown({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                        "post_processor", "decoder", "model"});
   if (json.optional_text("version").value_or("1.0") != "1.0") json.refuse_value("version", "\"1.0\"");
   const JsonFields model = json.section("model");
-  model.refuse_unknown({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
-                        "byte_fallback", "ignore_merges", "vocab", "merges"});
-  // Older files leave the type out.
-  if (model.has("type") && model.text("type") != "BPE") model.refuse_value("type", "\"BPE\"");
-  for (const char* name : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) require_off(model, name);
+  const std::string type = model.optional_text("type").value_or("BPE");  // which older files leave out
+  const bool is_unigram = may_be_unigram && type == "Unigram";
+  if (is_unigram) {
+    model.refuse_unknown({"type", "unk_id", "vocab", "byte_fallback"});
+  } else {
+    if (type != "BPE") model.refuse_value("type", "\"BPE\"");
+    model.refuse_unknown({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+                          "byte_fallback", "ignore_merges", "vocab", "merges"});
+    for (const char* name : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) require_off(model, name);
+  }
   const std::vector<JsonFields> steps = steps_of(json, "pre_tokenizer", "pretokenizers");
-  if (has_byte_level(steps) || has_byte_level(steps_of(json, "decoder", "decoders"))) {
+  const bool is_byte_level = has_byte_level(steps) || has_byte_level(steps_of(json, "decoder", "decoders"));
+  if (is_byte_level && !is_unigram) {
     for (const char* name : {"fuse_unk", "byte_fallback"}) require_off(model, name);
     read_byte_level(json, steps, vocabulary);
     vocabulary.words_are_tokens = model.optional_flag("ignore_merges").value_or(false);

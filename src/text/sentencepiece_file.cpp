@@ -81,6 +81,29 @@ void for_each_field(std::string_view message, const std::string& where,
   }
 }
 
+// A number as take_number() reads it.
+std::string print_number(std::uint64_t number) {
+  std::string bytes;
+  for (; number >= 0x80; number >>= 7) bytes += static_cast<char>(number | 0x80);
+  return bytes + static_cast<char>(number);
+}
+
+std::uint64_t number_of_type(PieceType type) {
+  switch (type) {
+    case PieceType::text:
+      return 1;
+    case PieceType::unknown:
+      return 2;
+    case PieceType::control:
+      return 3;
+    case PieceType::user_defined:
+      return 4;
+    case PieceType::byte:
+      return 6;
+  }
+  throw Error::internal("an unknown type of piece");
+}
+
 // `number` is that of ModelProto.SentencePiece.Type.
 PieceType type_of_piece(std::uint64_t number, const std::string& where) {
   switch (number) {
@@ -193,6 +216,26 @@ SentencepieceFile read_sentencepiece_file(std::string_view serialized) {
   if (file.pieces.empty()) throw Error::input("pieces is missing");
   require(!removes_spaces, "normalizer_spec.remove_extra_whitespaces", "true", "false: inkling keeps every space");
   return file;
+}
+
+std::string write_sentencepiece_file(const std::vector<Piece>& pieces, bool spells_bytes) {
+  const auto number_field = [](std::uint64_t id, std::uint64_t number) {
+    return print_number(id << 3 | Field::of_number) + print_number(number);
+  };
+  const auto bytes_field = [](std::uint64_t id, std::string_view bytes) {
+    return str(print_number(id << 3 | Field::of_bytes), print_number(bytes.size()), bytes);
+  };
+  std::string model;
+  for (const Piece& piece : pieces) {
+    std::string score(sizeof piece.score, 0);
+    std::memcpy(score.data(), &piece.score, sizeof piece.score);
+    model += bytes_field(pieces_field, bytes_field(1, piece.name) + print_number(2 << 3 | Field::of_4_bytes) + score +
+                                           number_field(3, number_of_type(piece.type)));
+  }
+  model += bytes_field(trainer_field, number_field(3, 1) + number_field(35, spells_bytes ? 1 : 0));
+  // The rule's name; then no dummy prefix, every space kept, and spaces written as their sign.
+  return model + bytes_field(normalizer_field, bytes_field(1, "identity") + number_field(3, 0) + number_field(4, 0) +
+                                                   number_field(5, 1));
 }
 
 std::string sentencepiece_to_encode_by(std::string_view serialized) {

@@ -44,6 +44,9 @@ struct SentencepieceFile {
 // or has a value by which text would change or inkling's tokens would not be the library's.
 SentencepieceFile read_sentencepiece_file(std::string_view serialized);
 
+// Returns a unigram model of these pieces, whose texts are encoded as they are, without a dummy prefix.
+std::string write_sentencepiece_file(const std::vector<Piece>& pieces, bool spells_bytes);
+
 // The model as the library gets it: without its dummy prefix, and without what encoding does not need.
 std::string sentencepiece_to_encode_by(std::string_view serialized);
 

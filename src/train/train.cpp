@@ -12,6 +12,7 @@
 #include "base/paths.h"
 #include "base/stop_signals.h"
 #include "base/strings.h"
+#include "checkpoint/generation_config.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/optimizer_file.h"
 #include "runtime/cpu_memory.h"
@@ -65,7 +66,7 @@ class Run {
       initialize(trainer_.arena(), plan.shape, config_.training.seed, config_.model.initialization);
       if (plan.initial) {
         load_initial_weights(plan.initial->folder, plan.shape, trainer_.arena());
-        kept_ = read_kept_generation(plan.initial->folder);
+        kept_ = read_kept_config(plan.initial->folder);
       }
       if (trainer_.average() != nullptr) trainer_.average()->begin();
     }
@@ -182,7 +183,7 @@ class Run {
     }
     load(SavedWeights::plain);
     load_optimizer(resume.checkpoint, trainer_.arena(), trainer_.optimizer());
-    kept_ = read_kept_generation(resume.checkpoint);
+    kept_ = read_kept_config(resume.checkpoint);
     log_info(str("goes on from ", resume.checkpoint.string()));
     if (average == nullptr || has_average) return;
     average->begin();
@@ -299,7 +300,7 @@ class Run {
   Trainer trainer_;
   Evaluator evaluator_;
   TrainingState state_;
-  KeptGeneration kept_;  // of what the run started from, which may be gone when a checkpoint is saved
+  KeptConfig kept_;  // of what the run started from, which may be gone when a checkpoint is saved
   std::optional<Board> board_;
   std::optional<Report> report_;  // on the board too
 };
