@@ -85,6 +85,7 @@ sizes = {"vocab_size": 101, "hidden_size": 48, "num_hidden_layers": 2, "num_atte
          "max_position_embeddings": 128, "bos_token_id": None, "eos_token_id": None}
 untied = {**sizes, "intermediate_size": 112, "tie_word_embeddings": False}
 tied = {**untied, "tie_word_embeddings": True}
+untied_gpt2 = GPT2Config(**sizes, tie_word_embeddings=False)
 plain_llama = LlamaConfig(**untied)
 grouped_qwen2 = Qwen2Config(**tied, num_key_value_heads=2)
 grouped_qwen3 = Qwen3Config(**tied, num_key_value_heads=2, head_dim=12)
@@ -162,6 +163,9 @@ older_configs = [
      {**theta_outside, "layer_types": ..., "use_sliding_window": False, "sliding_window": 32768, "max_window_layers": 21}),
     ("qwen2 with a window in its first layer", grouped_qwen2,
      {**window, "layer_types": ["sliding_attention", "full_attention"]}),
+    ("gpt2 whose config.json ties a head of its own", untied_gpt2, {"tie_word_embeddings": True}),
+    ("gpt2 whose config.json does not speak of a head of its own", untied_gpt2, {"tie_word_embeddings": ...}),
+    ("llama whose config.json ties a head of its own", plain_llama, {"tie_word_embeddings": True}),
     ("mistral with a window in one layer", windowed_mistral, {"layer_types": ["full_attention", "sliding_attention"]}),
     ("mistral with full attention in all layers", windowed_mistral, {"layer_types": ["full_attention"] * 2}),
 ]
@@ -179,6 +183,7 @@ refused_configs = [
     ("rope_scaling.factor", plain_llama, {**theta_outside, "rope_scaling": {"type": "linear", "factor": 0.5}}),
     ("rope_theta", plain_llama, {"rope_theta": 500000.0}),  # beside another one in rope_parameters
     ("hidden_act", plain_llama, {"hidden_act": "relu"}),
+    ("tie_word_embeddings", LlamaConfig(**tied), {"tie_word_embeddings": False}),
     ("layer_types", plain_llama, {"layer_types": ["full_attention", "sliding_attention"]}),
     ("use_sliding_window", plain_llama, window),
     ("use_sliding_window", grouped_qwen2, {"layer_types": ["full_attention", "sliding_attention"]}),

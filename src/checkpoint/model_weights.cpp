@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -25,158 +23,15 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/file_tensors.h"
 #include "checkpoint/model_config.h"
-#include "formats/json.h"
-#include "formats/model_place.h"
+#include "checkpoint/stored_weights.h"
 #include "formats/safetensors.h"
 
 namespace inkling {
 
 namespace {
 
-// Buffers that old versions of transformers stored next to the weights: GPT-2's causal masks, and Llama's angles.
-bool is_old_buffer(std::string_view name) {
-  const bool is_mask = name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
-  return (name.starts_with("h.") && is_mask) || name.ends_with(".rotary_emb.inv_freq");
-}
-
-std::vector<SafetensorsFile> open_average(const fs::path& folder) {
-  if (!holds_average(folder)) {
-    throw Error::input(str(folder.string(),
-                           ": holds no ema.safetensors, because the run kept no average of its weights when it was "
-                           "saved; take the weights as trained, choose another checkpoint, such as the newest, or "
-                           "train with training.ema: 0.999 or the like"));
-  }
-  std::vector<SafetensorsFile> files;
-  files.emplace_back(folder / "ema.safetensors");
-  return files;
-}
-
-// Opens model.safetensors, or the files that an index names.
-std::vector<SafetensorsFile> open_weights(const fs::path& folder) {
-  std::vector<SafetensorsFile> files;
-  const fs::path index = folder / "model.safetensors.index.json";
-  if (is_there(folder / "model.safetensors")) {
-    files.emplace_back(folder / "model.safetensors");
-  } else if (is_there(index)) {
-    const JsonFields fields(index, model_remedy);
-    std::set<std::string> names;
-    for (const auto& [tensor, name] : fields.named_texts("weight_map")) names.insert(name);
-    for (const std::string& name : names) {
-      if (fs::path(name).filename() != name || !name.ends_with(".safetensors")) {
-        fields.refuse(str("weight_map names ", quote(name), ", and must name .safetensors files beside it"));
-      }
-      if (!is_there(folder / name)) {
-        throw Error::input(str((folder / name).string(), ": the index beside it names this file, and it is not there; ",
-                               "fetch it too, or the whole model: hf download OWNER/NAME --local-dir ",
-                               folder.string()));
-      }
-      files.emplace_back(folder / name);
-    }
-    if (files.empty()) fields.refuse("weight_map names no file");
-  } else {
-    refuse_other_forms(folder);
-    throw Error::input(str(folder.string(), ": holds no model.safetensors; fetch it from where config.json came from, ",
-                           "or give another model's or checkpoint's folder"));
-  }
-  return files;
-}
-
-// A tensor in one of the files.
-struct Stored {
-  const SafetensorsFile* file = nullptr;
-  const TensorEntry* entry = nullptr;
-
-  at::Tensor read() const { return read_tensor(*file, *entry); }
-  at::Tensor read_float32() const { return read().to(at::kFloat); }  // from the file's dtype
-  std::string path() const { return file->path().string(); }
-};
-
-// The tensors of a folder, checked against the shape: all are there, and none is left over.
-class StoredWeights {
- public:
-  StoredWeights(const fs::path& folder, const ModelDescription& model, SavedWeights which = SavedWeights::plain)
-      : files_(which == SavedWeights::ema ? open_average(folder) : open_weights(folder)),
-        prefix_(prefix_of(model.family)),
-        tensors_(file_tensors(model.shape, model.family)) {
-    const auto is_first = [&](const TensorEntry& entry) { return entry.name == tensors_.front().name; };
-    for (const SafetensorsFile& file : files_) {
-      prefixed_ = prefixed_ || std::any_of(file.header().tensors.begin(), file.header().tensors.end(), is_first);
-    }
-    const auto is_head = [](const FileTensor& tensor) { return tensor.name == head_name; };
-    is_tied_ = std::none_of(tensors_.begin(), tensors_.end(), is_head);
-    sort_entries();
-    check_names();
-    for (const FileTensor& tensor : tensors_) check(stored(tensor), tensor.shape);
-    if (head_.entry != nullptr) check(head_, tensors_.front().shape);
-  }
-
-  const std::vector<FileTensor>& tensors() const { return tensors_; }
-  const Stored& stored(const FileTensor& tensor) const { return stored_.at(tensor.name); }
-  const Stored& head() const { return head_; }  // a stored copy of the tied head, or without entry
-
- private:
-  static void check(const Stored& stored, std::span<const std::int64_t> shape) {
-    check_tensor(*stored.file, *stored.entry, shape);
-  }
-
-  static void put(Stored& place, const Stored& found) {
-    if (place.entry != nullptr) {
-      throw Error::input(str(found.path(), ": holds the tensor ", quote(found.entry->name), ", which ", place.path(),
-                             " holds too; fetch or save the model again"));
-    }
-    place = found;
-  }
-
-  // Names of a file without the prefix are completed.
-  void sort_entries() {
-    for (const SafetensorsFile& file : files_) {
-      for (const TensorEntry& entry : file.header().tensors) {
-        const bool has_prefix = entry.name.starts_with(prefix_);
-        const std::string name = has_prefix || prefixed_ ? entry.name : str(prefix_, entry.name);
-        if (entry.name == head_name) {
-          put(is_tied_ ? head_ : stored_[entry.name], {&file, &entry});
-        } else if (has_prefix != prefixed_) {
-          refuse_unknown(file.path(), std::vector{entry.name});
-        } else if (!is_old_buffer(std::string_view(name).substr(prefix_.size()))) {
-          put(stored_[name], {&file, &entry});
-        }
-      }
-    }
-  }
-
-  void check_names() const {
-    std::vector<std::string> missing, unknown;
-    std::map<std::string, Stored> left = stored_;
-    for (const FileTensor& tensor : tensors_) {
-      const bool is_whole = prefixed_ || tensor.name == head_name;
-      if (left.erase(tensor.name) == 0) missing.push_back(tensor.name.substr(is_whole ? 0 : prefix_.size()));
-    }
-    if (!missing.empty()) refuse_missing(files_.front().path(), missing);
-    for (const auto& [name, stored] : left) unknown.push_back(stored.entry->name);
-    if (!unknown.empty()) refuse_unknown(left.begin()->second.file->path(), unknown);
-  }
-
-  std::vector<SafetensorsFile> files_;
-  std::string_view prefix_;
-  std::vector<FileTensor> tensors_;
-  bool prefixed_ = false, is_tied_ = true;
-  std::map<std::string, Stored> stored_;
-  Stored head_;
-};
-
 std::span<const float> values_of(const at::Tensor& tensor) {
   return {tensor.const_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
-}
-
-void check_head(const StoredWeights& weights, const fs::path& folder) {
-  if (weights.head().entry == nullptr) return;
-  const at::Tensor head = weights.head().read_float32();
-  const at::Tensor embedding = weights.stored(weights.tensors().front()).read_float32();
-  if (std::memcmp(head.const_data_ptr(), embedding.const_data_ptr(), embedding.nbytes()) == 0) return;
-  throw Error::input(str(weights.head().path(),
-                         ": lm_head.weight is not the token embedding, and config.json does not say "
-                         "\"tie_word_embeddings\": false; check that they belong together, in ",
-                         folder.string()));
 }
 
 // What the file holds for a parameter that the model has not: zeros for biases, ones for the weights of norms.
@@ -203,6 +58,20 @@ std::set<std::string> names_of(const ParameterLayout& layout) {
   throw Error::input(str((folder / "config.json").string(),
                          ": describes a model of another shape than the one to be "
                          "filled; start a new run, or choose the checkpoint that belongs to this one"));
+}
+
+// Whether they differ at most in what the folder's files decide: whether the head is the token table.
+bool are_alike(GptShape described, const GptShape& shape) {
+  described.tie_embeddings = shape.tie_embeddings;
+  return described == shape;
+}
+
+void tell_of_head(const fs::path& folder, const StoredWeights& weights) {
+  if (weights.has_other_head()) {
+    log_info(str(folder.string(),
+                 ": lm_head.weight is not the token table, so the model has an output head of its own, ",
+                 "although config.json ties the two (tie_word_embeddings)"));
+  }
 }
 
 void warn_of_unknown_keys(const fs::path& folder, const ModelDescription& model) {
@@ -232,8 +101,7 @@ bool is_table(std::string_view parameter) {
 }
 
 // Copies every tensor of the file into the arena: of a table with more or fewer rows, those that both have.
-void copy_weights(const StoredWeights& weights, const fs::path& folder, ParameterArena& arena) {
-  check_head(weights, folder);
+void copy_weights(const StoredWeights& weights, ParameterArena& arena) {
   const std::set<std::string> present = names_of(arena);
   for (const FileTensor& tensor : weights.tensors()) {
     if (!present.contains(tensor.parameter)) {
@@ -284,15 +152,17 @@ void write_model_weights(const fs::path& path, const GptShape& shape, const Para
 GptShape read_shape(const fs::path& folder) {
   const ModelDescription model = read_model_config(folder);
   warn_of_unknown_keys(folder, model);
-  const StoredWeights checked(folder, model);
-  return model.shape;
+  const StoredWeights weights(folder, model);
+  tell_of_head(folder, weights);
+  return weights.shape();
 }
 
 void load_weights(const fs::path& folder, const GptShape& shape, ParameterArena& arena, SavedWeights which) {
   const ModelDescription model = read_model_config(folder);
-  if (model.shape != shape) refuse_shape(folder);
+  if (!are_alike(model.shape, shape)) refuse_shape(folder);
   const StoredWeights weights(folder, model, which);
-  copy_weights(weights, folder, arena);
+  if (weights.shape() != shape) refuse_shape(folder);
+  copy_weights(weights, arena);
   arena.refresh_compute();
 }
 
@@ -301,9 +171,10 @@ void load_initial_weights(const fs::path& folder, const GptShape& shape, Paramet
   GptShape fitted = model.shape;
   fitted.block_size = shape.block_size;
   fitted.vocab_size = shape.vocab_size;
-  if (fitted != shape || model.shape.vocab_size > shape.vocab_size) refuse_shape(folder);
+  if (!are_alike(fitted, shape) || model.shape.vocab_size > shape.vocab_size) refuse_shape(folder);
   const StoredWeights weights(folder, model);
-  copy_weights(weights, folder, arena);
+  if (weights.shape().tie_embeddings != shape.tie_embeddings) refuse_shape(folder);
+  copy_weights(weights, arena);
   const std::int64_t known = model.shape.vocab_size, added = shape.vocab_size - known;
   for (const Parameter& parameter : arena.parameters()) {
     const std::string& name = parameter.spec.name;

@@ -26,10 +26,11 @@ void write_model_weights(const std::filesystem::path& path, const GptShape& shap
                          const at::Tensor& values);
 
 // Returns the shape of the model in a checkpoint or any folder of a known family in Hugging Face's format: in one file
-// or several with an index, with or without the prefix of the names, GPT-2's old mask buffers and a copy of a tied
-// head. Throws Error input naming file and field or tensor for whatever is missing, left over, of the wrong shape or
-// cannot be computed here, and warns of keys of config.json that it does not know. It reads no tensor, so that a folder
-// is refused before memory is taken for it.
+// or several with an index, with or without the prefix of the names, and with what older programs stored beside the
+// weights. A tied head that is stored all the same and differs from the token table is the model's, which is then not
+// tied; the log says so. Throws Error input naming file and field or tensor for whatever is missing, left over, of the
+// wrong shape or cannot be computed here, and warns of keys of config.json that it does not know. It reads no tensor
+// but such a head, part by part, so that a folder is refused before memory is taken for it.
 GptShape read_shape(const std::filesystem::path& folder);
 
 // Fills the arena of a model of that shape: float32, float16 and bfloat16 are converted. It checks the same as

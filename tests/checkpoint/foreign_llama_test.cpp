@@ -319,7 +319,7 @@ TEST_F(ForeignLlama, WhatWouldBeComputedOtherwiseIsRefusedByItsField) {
   refused({{"layer_types", {"full_attention", "sliding_attention"}}}, {"layer_types", "sliding_attention"});
   refused({{"use_sliding_window", true}}, {"use_sliding_window"});
   refused({{"rms_norm_eps", 0}}, {"rms_norm_eps"});
-  refused({{"tie_word_embeddings", false}}, {"no tensor", "lm_head.weight"});
+  refused({{"tie_word_embeddings", false}}, {"no tensor", "lm_head.weight", "tie_word_embeddings"});
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Model folders that other programs wrote.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -78,13 +78,66 @@ TEST_F(ForeignModel, CopyOfTheTiedHeadIsAccepted) {
   }
 }
 
-TEST_F(ForeignModel, HeadOfItsOwnIsRefused) {
-  StoredTensors tensors(weights());
+// Stores a head that differs from the token table in one bit, in a file of these weights.
+StoredTensor add_other_head(const fs::path& file) {
+  StoredTensors tensors(file);
   StoredTensor head = tensors.tensors.at("transformer.wte.weight");
   head.bytes[100] ^= std::byte{1};
   tensors.tensors["lm_head.weight"] = head;
+  tensors.write(file);
+  return head;
+}
+
+// As transformers 5 does, whatever config.json says of tie_word_embeddings.
+TEST_F(ForeignModel, HeadThatIsNotTheTokenTableIsUsed) {
+  const StoredTensor head = add_other_head(weights());
+  GptShape untied = tiny_shape;
+  untied.tie_embeddings = false;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(read_shape(folder()), untied);
+  TinyRun loaded(untied);
+  loaded.randomize(2);
+  load_weights(folder(), untied, loaded.arena);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(contains(said, "lm_head.weight is not the token table"));
+  EXPECT_EQ(said.find("lm_head"), said.rfind("lm_head")) << said;
+  EXPECT_EQ(stored(loaded.arena.master("lm_head.weight"), "F32").bytes, head.bytes);
+  EXPECT_TRUE(same_bits(loaded.arena.master("wte.weight"), run_.arena.master("wte.weight")));
+  expect_refused([&] { load_weights(folder(), tiny_shape, loaded_.arena); }, {"another shape"});
+  testing::internal::CaptureStderr();
+  loaded.save(folder());
+  EXPECT_EQ(read_shape(folder()), untied);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(ForeignModel, HeadOfATableOfZerosMayHaveTheirOtherSign) {
+  StoredTensors tensors(weights());
+  StoredTensor& table = tensors.tensors.at("transformer.wte.weight");
+  std::ranges::fill(table.bytes, std::byte{0});
+  StoredTensor head = table;
+  head.bytes[3] = std::byte{0x80};
+  tensors.tensors["lm_head.weight"] = head;
   tensors.write(weights());
-  expect_refused([&] { load(); }, {"model.safetensors", "lm_head.weight", "tie_word_embeddings"});
+  EXPECT_EQ(read_shape(folder()), tiny_shape);
+}
+
+TEST_F(ForeignModel, AnAverageHasTheHeadThatItsModelHas) {
+  const fs::path average = folder() / "ema.safetensors";
+  fs::copy_file(weights(), average);
+  add_other_head(average);
+  EXPECT_EQ(read_shape(folder()), tiny_shape);
+  const auto load_average = [&](TinyRun& run, const GptShape& shape) {
+    load_weights(folder(), shape, run.arena, SavedWeights::ema);
+  };
+  expect_refused([&] { load_average(loaded_, tiny_shape); }, {"another shape"});
+  fs::remove(average);
+  fs::copy_file(weights(), average);
+  load_average(loaded_, tiny_shape);
+  EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
+  add_other_head(weights());
+  const GptShape untied = read_shape(folder());
+  TinyRun run(untied);
+  expect_refused([&] { load_average(run, untied); }, {"another shape"});
 }
 
 TEST_F(ForeignModel, HalfPrecisionIsConverted) {
