@@ -7,13 +7,14 @@ from pathlib import Path
 
 import torch
 import transformers
-from cases import foreign_models, older_configs, refused_configs, trained_models, training_config
+from cases import foreign_models, older_configs, older_tensors, refused_configs, trained_models, training_config
 from changed_folders import check_changes
 from comparison import Inkling, compare_folder, read_config, write_config
 from config_keys import check_config_keys
 from finetuning import check_finetuning, check_finetuning_gpt2
 from folders_compared import check_folders
 from own_models import check_own
+from safetensors.torch import load_file, save_file
 from travelling import check_travelling
 
 
@@ -85,6 +86,13 @@ def compare_older(inkling, folder, config, changes):
     return compare_folder(inkling, folder)  # with what transformers opens there
 
 
+def compare_older_tensors(inkling, folder, config, names):
+    lively_model(config).save_pretrained(folder)
+    weights = load_file(folder / "model.safetensors")
+    save_file({**weights, **{name: torch.ones(4) for name in names}}, folder / "model.safetensors", {"format": "pt"})
+    return compare_folder(inkling, folder)
+
+
 def compare_refusal(inkling, folder, config, refused):
     key, changes = refused
     lively_model(config).save_pretrained(folder)
@@ -102,6 +110,8 @@ def check_foreign(tally, inkling, work):
             tally.judge(f"transformers' {name}, {word}", compare_foreign, inkling, folder, config, storage)
     for number, (name, config, changes) in enumerate(older_configs):
         tally.judge(f"transformers' {name}", compare_older, inkling, work / f"older{number}", config, changes)
+    for number, (name, config, names) in enumerate(older_tensors):
+        tally.judge(f"transformers' {name}", compare_older_tensors, inkling, work / f"tensors{number}", config, names)
     for number, (key, config, changes) in enumerate(refused_configs):
         folder, refused = work / f"refused{number}", (key, changes)
         tally.judge(f"{config.model_type} refused for its {key}", compare_refusal, inkling, folder, config, refused)

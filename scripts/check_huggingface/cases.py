@@ -170,6 +170,14 @@ older_configs = [
     ("mistral with full attention in all layers", windowed_mistral, {"layer_types": ["full_attention"] * 2}),
 ]
 
+# They also stored tensors that are no weights: (name, config, their names).
+older_tensors = [
+    ("gpt2 with its masks", GPT2Config(**sizes),
+     ["transformer.h.0.attn.bias", "transformer.h.1.attn.bias"]),
+    ("llama with its angles", plain_llama,
+     ["model.rotary_emb.inv_freq", "model.layers.0.self_attn.rotary_emb.inv_freq"]),
+]
+
 # What would be computed wrongly if it were opened: (the key that the refusal must name, config, changes of the file).
 yarn = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64}
 refused_configs = [

@@ -66,12 +66,17 @@ bool are_alike(GptShape described, const GptShape& shape) {
   return described == shape;
 }
 
-void tell_of_head(const fs::path& folder, const StoredWeights& weights) {
+void tell_of_tensors(const fs::path& folder, const StoredWeights& weights) {
   if (weights.has_other_head()) {
     log_info(str(folder.string(),
                  ": lm_head.weight is not the token table, so the model has an output head of its own, ",
                  "although config.json ties the two (tie_word_embeddings)"));
   }
+  const std::vector<std::string>& old = weights.passed_over();
+  if (old.empty()) return;
+  log_info(str(folder.string(), ": passing over ", old.size(), old.size() == 1 ? " tensor" : " tensors",
+               " that older programs stored beside the weights, masks and angles: ", old.front(),
+               old.size() == 1 ? "" : ", …"));
 }
 
 void warn_of_unknown_keys(const fs::path& folder, const ModelDescription& model) {
@@ -153,7 +158,7 @@ GptShape read_shape(const fs::path& folder) {
   const ModelDescription model = read_model_config(folder);
   warn_of_unknown_keys(folder, model);
   const StoredWeights weights(folder, model);
-  tell_of_head(folder, weights);
+  tell_of_tensors(folder, weights);
   return weights.shape();
 }
 

@@ -20,7 +20,8 @@ namespace {
 
 // GPT-2's causal masks and the angles of rotary positions.
 bool is_old_buffer(std::string_view name) {
-  constexpr std::string_view buffers[] = {"attn.bias", "attn.masked_bias", "rotary_emb.inv_freq"};
+  constexpr std::string_view buffers[] = {"attn.bias", "attn.masked_bias", "rotary_emb.inv_freq",
+                                          "rotary_emb.cos_cached", "rotary_emb.sin_cached"};
   return std::ranges::any_of(buffers,
                              [&](std::string_view buffer) { return str(".", name).ends_with(str(".", buffer)); });
 }
@@ -133,9 +134,11 @@ void StoredWeights::sort_entries() {
       const bool has_prefix = entry.name.starts_with(prefix_);
       if (entry.name == head_name) {
         put(is_tied_ ? head_ : stored_[entry.name], {&file, &entry});
+      } else if (is_old_buffer(entry.name)) {
+        passed_over_.push_back(entry.name);
       } else if (has_prefix != prefixed_) {
         refuse_unknown(file.path(), std::vector{entry.name});
-      } else if (!is_old_buffer(entry.name)) {
+      } else {
         put(stored_[prefixed_ ? entry.name : str(prefix_, entry.name)], {&file, &entry});
       }
     }

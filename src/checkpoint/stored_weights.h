@@ -41,6 +41,9 @@ class StoredWeights {
   const std::vector<FileTensor>& tensors() const { return tensors_; }
   const Stored& stored(const FileTensor& tensor) const { return stored_.at(tensor.name); }
 
+  // Names of buffers that are no part of the model: masks and angles, which older programs stored beside the weights.
+  const std::vector<std::string>& passed_over() const { return passed_over_; }
+
  private:
   void sort_entries();
   void check_names() const;
@@ -54,6 +57,7 @@ class StoredWeights {
   bool prefixed_ = false, is_tied_ = true, has_other_head_ = false;
   std::map<std::string, Stored> stored_;
   Stored head_;  // beside a tied token table, or without entry
+  std::vector<std::string> passed_over_;
 };
 
 }  // namespace inkling

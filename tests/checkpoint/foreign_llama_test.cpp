@@ -77,12 +77,19 @@ TEST_F(ForeignLlama, NormsWithoutWeightsAreSavedAsOnes) {
   expect_refused([&] { load_weights(folder(), without, run.arena); }, {name, "not all 1", "norm_weights"});
 }
 
-TEST_F(ForeignLlama, BuffersOfAnglesAreLeftOut) {
+TEST_F(ForeignLlama, BuffersOfAnglesArePassedOver) {
   StoredTensors tensors(folder() / "model.safetensors");
-  tensors.tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = {"F32", {1}, std::vector<std::byte>(4)};
+  for (const char* name : {"model.layers.0.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq",
+                           "rotary_emb.inv_freq", "layers.1.self_attn.rotary_emb.cos_cached",
+                           "model.layers.1.self_attn.rotary_emb.sin_cached", "model.layers.1.self_attn.attn.bias"}) {
+    tensors.tensors[name] = {"F32", {1}, std::vector<std::byte>(4)};
+  }
   tensors.write(folder() / "model.safetensors");
   load();
   EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
+  tensors.tensors["model.layers.0.self_attn.rotary_emb.angles"] = {"F32", {1}, std::vector<std::byte>(4)};
+  tensors.write(folder() / "model.safetensors");
+  expect_refused([&] { read_shape(folder()); }, {"rotary_emb.angles", "no place"});
 }
 
 TEST_F(ForeignLlama, AnyOneOfTheFieldsOfRopeWillDo) {

@@ -45,24 +45,35 @@ class ForeignModel : public testing::Test {
   TinyRun run_, loaded_;
 };
 
-TEST_F(ForeignModel, NamesWithoutPrefixAndMaskBuffersAreUnderstood) {
+TEST_F(ForeignModel, NamesWithoutPrefixAreUnderstood) {
   strip_prefix();
-  StoredTensors tensors(weights());
-  for (const char* layer : {"h.0", "h.1"}) {
-    tensors.tensors[layer + std::string(".attn.bias")] = {"U8", {1, 1, 6, 6}, std::vector<std::byte>(36)};
-    tensors.tensors[layer + std::string(".attn.masked_bias")] = {"F32", {}, std::vector<std::byte>(4)};
-  }
-  tensors.write(weights());
   load();
   EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
 }
 
-TEST_F(ForeignModel, MaskBuffersBehindThePrefixAreSkippedToo) {
-  StoredTensors tensors(weights());
-  tensors.tensors["transformer.h.0.attn.bias"] = {"BOOL", {1, 1, 6, 6}, std::vector<std::byte>(36)};
-  tensors.write(weights());
-  load();
-  EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
+TEST_F(ForeignModel, MasksAndAnglesThatOlderProgramsStoredArePassedOver) {
+  for (const bool prefixed : {true, false}) {
+    run_.save(folder());
+    if (!prefixed) strip_prefix();
+    StoredTensors tensors(weights());
+    const StoredTensor buffer = {"BOOL", {1, 1, 6, 6}, std::vector<std::byte>(36)};
+    for (const char* prefix : {"", "transformer."}) {
+      for (const char* name : {"h.0.attn.bias", "h.1.attn.masked_bias", "h.1.attn.rotary_emb.cos_cached"}) {
+        tensors.tensors[str(prefix, name)] = buffer;
+      }
+    }
+    tensors.write(weights());
+    loaded_.randomize(2);
+    testing::internal::CaptureStderr();
+    load();
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(contains(said, "passing over 6 tensors"));
+    EXPECT_EQ(said.find("passing over"), said.rfind("passing over")) << said;
+    EXPECT_TRUE(same_bits(loaded_.arena.values(), run_.arena.values()));
+    tensors.tensors[prefixed ? "transformer.h.0.attn.biases" : "h.0.attn.biases"] = buffer;
+    tensors.write(weights());
+    expect_refused([&] { read_shape(folder()); }, {"h.0.attn.biases", "no place"});
+  }
 }
 
 TEST_F(ForeignModel, CopyOfTheTiedHeadIsAccepted) {
