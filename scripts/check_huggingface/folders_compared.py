@@ -43,7 +43,6 @@ sentencepiece-like tokenizers: texts with U+2581 and with names of bytes (<0x0A>
 says, and are not asked for. Nor does a model draw <unk> or single bytes there, which each program writes as other text.
 sample: the likeliest token is an end of texts now and then. Where the texts differ, the two likeliest tokens must be nearer
 to each other than 2e-4 of the largest logit or of 1.
-train: config.json's bos_token_id is not compared: it is the token that inkling puts in front of texts, and GPT-2 has none.
 eval: the text fits into one window, with the token in front that the post_processor or else the end of texts gives.
 sample: texts are decoded by the tokenizer alone, without AutoTokenizer's clean_up_tokenization_spaces.
 saved by transformers 5: the judge is the tokenizer.json that it saves, which may be another tokenizer than the published
@@ -172,7 +171,7 @@ class Folder:
     def not_kept(self):
         """What the folder says of its family and of how to generate, and the checkpoint does not."""
         lost = []
-        for file, keys in (("config.json", ["architectures", "eos_token_id"]), ("generation_config.json", None)):
+        for file, keys in (("config.json", ["architectures", "bos_token_id", "eos_token_id"]), ("generation_config.json", None)):
             before, after = (read_json(place / file) for place in (self.folder, self.checkpoint))
             keys = keys or before.keys() - {"_from_model_config", "transformers_version"}
             lost += [f"{key} of {file} is {after.get(key)} for {before[key]}"

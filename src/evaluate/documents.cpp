@@ -38,7 +38,7 @@ class DocumentScorer {
     const bool first_is_scored = open_ || in_front_;
     if (!open_) begin(file, part.place.line);
     scores_.back().bytes += part.text.size();
-    if (!first_is_scored) scores_.back().bytes -= text_bytes(tokens.front());
+    if (!first_is_scored) scores_.back().bytes -= text_bytes(tokens.front(), part.text);
     cutter_.add(tokens);
     while (auto window = cutter_.next()) take(std::move(*window));
   }
@@ -70,9 +70,9 @@ class DocumentScorer {
  private:
   std::int64_t block_size() const { return model_.model->shape().block_size; }
 
-  // Of a document's first token: what it stands for without the prefix, which is no text.
-  std::size_t text_bytes(Token first) const {
-    const std::size_t bytes = tokenizer_.decode(first).size(), prefix = tokenizer_.prefix().size();
+  // Of the first token of a document: what it stands for without the prefix, which is no text.
+  std::size_t text_bytes(Token first, std::string_view document) const {
+    const std::size_t bytes = tokenizer_.decode(first).size(), prefix = tokenizer_.prefix_of(document).size();
     return bytes > prefix ? bytes - prefix : 0;
   }
 

@@ -121,6 +121,10 @@ class BpeTokenizer final : public Tokenizer {
   std::optional<Token> first_token() const override { return first_token_; }
   std::string_view prefix() const override { return prefix_space() == PrefixSpace::never ? "" : " "; }
 
+  std::string_view prefix_of(std::string_view text) const override {
+    return prefix_space() != PrefixSpace::all && text.starts_with(' ') ? "" : prefix();
+  }
+
   std::vector<AddedToken> special_tokens() const override {
     std::vector<AddedToken> special;
     for (const AddedToken& added : vocabulary_.added) {
@@ -189,8 +193,8 @@ class BpeTokenizer final : public Tokenizer {
       return vocabulary_.composes ? encode_around_names(compose(text), true, begins, tokens)
                                   : encode_around_names(text, true, begins, tokens);
     }
-    const bool has_prefix = prefix_space() != PrefixSpace::all && text.starts_with(' ');
-    begins && !has_prefix ? encoder_.encode(str(prefix(), text), tokens) : encoder_.encode(text, tokens);
+    const std::string_view front = begins ? prefix_of(text) : "";
+    front.empty() ? encoder_.encode(text, tokens) : encoder_.encode(std::string(front).append(text), tokens);
   }
 
   // The text of its tokenizer.json, which takes long to print for a large vocabulary.

@@ -2,7 +2,8 @@
 //
 // A vocabulary is made once (text/build_tokenizer.h), saved beside the token files and opened again by
 // load_tokenizer(). Two laws hold for every tokenizer, and its users rely on them:
-//   decode(encode(s)) == prefix() + s         for every text it can encode that is not empty, byte for byte
+//   decode(encode(s)) == prefix_of(s) + s     for every text it can encode that is not empty, byte for byte; where a
+//                                             tokenizer made elsewhere normalizes texts, s is the normalized one
 //   decode(a + b) == decode(a) + decode(b)    for tokens a, b: each token stands for fixed bytes of its own
 #pragma once
 
@@ -40,6 +41,8 @@ class Tokenizer {
   // What the tokens of every document begin with and its text does not: the space of a sentencepiece model with a dummy
   // prefix. Nothing for every vocabulary that inkling has made.
   virtual std::string_view prefix() const { return {}; }
+  // The prefix as this text gets it: some tokenizers made elsewhere put none in front of a text that begins with it.
+  virtual std::string_view prefix_of(std::string_view) const { return prefix(); }
 
   // Throws Error input if `text` cannot be encoded: if it is not UTF-8 (naming the byte offset in `text`), or holds
   // characters without a token (naming ten of them at most). The byte tokenizer takes everything.

@@ -34,6 +34,37 @@ void write_bpe_folder(const TemporaryFolder& folder) {
   folder.write("tokenizer_config.json", R"({"add_bos_token": true, "bos_token": "<s>", "eos_token": "</s>"})");
 }
 
+// Every kind of tokenizer.json: bytes with a normal form and added tokens, characters, sentencepiece's unigram.
+void write_json_folder(const TemporaryFolder& folder, int kind) {
+  if (kind == 2) {
+    train({.vocab_size = 300}, sample_text(20), true)->save(folder.path());
+    fs::remove(folder / "tokenizer.model");
+    fs::remove(folder / "inkling_tokenizer.json");
+    return;
+  }
+  BpeTrainer trainer(Pattern::smollm2);
+  trainer.add(sample_text(20));
+  BpeVocabulary vocabulary = trainer.finish(280);
+  vocabulary.composes = true;
+  if (kind == 1) {
+    vocabulary = {};
+    auto& rules = vocabulary.characters.emplace();
+    rules = {.space_signs = true, .prefix = PrefixSpace::first_unless_there};
+    auto& spelled = rules.byte_tokens.emplace();
+    for (Token byte = 0; byte < 256; ++byte) {
+      spelled[byte] = byte;
+      vocabulary.tokens.emplace_back(1, static_cast<char>(byte));
+    }
+    for (const char* text : {" ", "t", "h", "e", "th", "the", " the"}) vocabulary.tokens.emplace_back(text);
+    vocabulary.merges = {{257, 258, 260}, {260, 259, 261}, {256, 261, 262}};
+  }
+  const auto first = static_cast<Token>(vocabulary.tokens.size());
+  vocabulary.added = {{first, "<s>"}, {.token = first + 1, .name = "<tag>", .special = false, .normalized = false}};
+  vocabulary.first_token = first;
+  vocabulary.tokens.resize(first + 2);
+  folder.write("tokenizer.json", print_bpe_json(vocabulary));
+}
+
 // Opens the folder with these contents of one file. Returns whether it was refused.
 bool refused(const TemporaryFolder& folder, const std::string& file, const std::string& contents) {
   fs::remove(folder / file);
@@ -120,6 +151,15 @@ TEST(ForeignDamage, TheConfigOfByteLevelBpeIsRefusedOrHarmless) {
   write_bpe_folder(folder);
   EXPECT_EQ(count_refused_cuts(folder, "tokenizer_config.json"), 200);
   EXPECT_GT(count_refused_flips(folder, "tokenizer_config.json"), 100);
+}
+
+TEST(ForeignDamage, EveryCutOfATokenizerJsonIsRefusedAndAFlippedBitOrHarmless) {
+  for (const int kind : {0, 1, 2}) {
+    const TemporaryFolder folder;
+    write_json_folder(folder, kind);
+    EXPECT_EQ(count_refused_cuts(folder, "tokenizer.json"), 200) << kind;
+    EXPECT_GT(count_refused_flips(folder, "tokenizer.json"), 100) << kind;
+  }
 }
 
 // Numbers that promise more than the file holds, and messages within messages without end.
