@@ -160,7 +160,7 @@ Value read_as(const PatternList&, const Setting& setting, const YamlNode& node) 
 }
 
 Value read_as(const ScalingText&, const Setting& setting, const YamlNode& node) {
-  const std::string text = free_text(setting, node);
+  std::string text = free_text(setting, node);
   const WordsReading<RopeScaling> reading = read_rope_scaling(text);
   if (!reading.value) refuse_value(setting, node, str("is ", shown(text), ", which ", reading.problem));
   return text;

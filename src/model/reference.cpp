@@ -90,7 +90,7 @@ at::Tensor drop(const at::Tensor& x, Pass& pass) {
 // Scaled as Llama 3.1's: waves longer than original / low positions grow by the factor, those shorter than original /
 // high stay, and those between are mixed of both. frequencies: [D/2]
 at::Tensor scaled(const at::Tensor& frequencies, const RopeScaling& scaling) {
-  const at::Tensor slower = frequencies / scaling.factor;
+  at::Tensor slower = frequencies / scaling.factor;
   switch (scaling.kind) {
     case ScalingKind::none:
       return frequencies;

@@ -13,7 +13,7 @@ namespace inkling {
 at::Tensor turns_per_position(const GptShape& shape, const at::Tensor& like) {
   const auto options = like.options().dtype(shape.is_endless() ? at::kDouble : at::kFloat);
   const std::int64_t head_size = shape.attention().head_size;
-  const at::Tensor plain = at::pow(shape.rope_theta, at::arange(0, head_size, 2, options).div_(head_size)).reciprocal();
+  at::Tensor plain = at::pow(shape.rope_theta, at::arange(0, head_size, 2, options).div_(head_size)).reciprocal();
   const RopeScaling& scaling = shape.rope_scaling;
   switch (scaling.kind) {
     case ScalingKind::none:
