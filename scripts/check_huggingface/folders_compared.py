@@ -42,7 +42,7 @@ The name of a special token in a text is text, to inkling and so to every judge;
 sentencepiece-like tokenizers: texts with U+2581 and with names of bytes (<0x0A>) are encoded otherwise, as docs/formats.md
 says, and are not asked for. Nor does a model draw <unk> or single bytes there, which each program writes as other text.
 sample: the likeliest token is an end of texts now and then. Where the texts differ, the two likeliest tokens must be nearer
-to each other than 2e-4 of the largest logit or of 1.
+to each other than 1e-4.
 eval: the text fits into one window, with the token in front that the post_processor or else the end of texts gives.
 sample: texts are decoded by the tokenizer alone, without AutoTokenizer's clean_up_tokenization_spaces.
 saved by transformers 5: the judge is the tokenizer.json that it saves, which may be another tokenizer than the published
@@ -106,8 +106,7 @@ class Folder:
         same = next((place for place in range(len(new)) if others[place] != new[place]), len(new))
         if same < len(new):
             first, second = made.logits[same][0].topk(2).values.tolist()
-            is_tie = first - second <= 2 * relative_tolerance * max(1.0, made.logits[same].abs().max().item())
-            if is_tie and ours.startswith(self.judge.decode(ids + new[:same])[begin:].rstrip("\ufffd")):
+            if first - second < 1e-4 and ours.startswith(self.judge.decode(ids + new[:same])[begin:].rstrip("\ufffd")):
                 return self.compare_logits(self.folder, self.model, ids + new)
         at = next((place for place, (a, b) in enumerate(zip(ours, expected)) if a != b), min(len(ours), len(expected)))
         return (f"{prompt!r} goes on with {ours[at:at + 30]!r} for {expected[at:at + 30]!r} behind {at} characters, "

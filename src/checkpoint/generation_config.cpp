@@ -146,9 +146,8 @@ template struct UsualSetting<std::uint64_t>;
 KeptConfig read_kept_config(const std::filesystem::path& folder) {
   const JsonFields model(folder / "config.json", model_remedy);
   const auto text_of = [&](const char* field) { return model.has(field) ? model.json(field) : std::string(); };
-  KeptConfig kept{.family = read_model_config(folder).family,
-                  .last = text_of("eos_token_id"),
-                  .first = text_of("bos_token_id")};
+  KeptConfig kept{
+      .family = read_model_config(folder).family, .last = text_of("eos_token_id"), .first = text_of("bos_token_id")};
   if (!is_there(folder / file_name)) return kept;
   try {
     std::string text = read_small_file(folder / file_name);

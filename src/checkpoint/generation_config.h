@@ -31,8 +31,8 @@ struct GenerationConfig {
   std::string refused = {};  // what transformers would do and inkling does not, as a message; empty if there is nothing
 };
 
-// Reads it from a checkpoint or a folder from elsewhere. Warns of a generation_config.json that is no JSON, which is not
-// kept.
+// Reads it from a checkpoint or a folder from elsewhere. Warns of a generation_config.json that is no JSON, which is
+// not kept.
 KeptConfig read_kept_config(const std::filesystem::path& folder);
 
 // The JSON of eos_token_id for texts that end with `last`: what was kept, a list or one token, if `last` is in it or

@@ -44,7 +44,7 @@ struct TextEnds {
 // JSON, and empty where the folder says nothing.
 struct KeptConfig {
   std::optional<Family> family = {};
-  std::string generation = {};      // generation_config.json
+  std::string generation = {};        // generation_config.json
   std::string last = {}, first = {};  // eos_token_id and bos_token_id of config.json
 };
 

@@ -28,8 +28,8 @@ std::vector<std::filesystem::path> bpe_files(const std::filesystem::path& path);
 
 // Reads what the tokenizer.json of Hugging Face says apart from its lists of tokens and merges: everything of
 // `vocabulary` but tokens, merges, added and the numbers of characters->byte_tokens. Throws Error input naming the
-// field for everything that would give other tokens than inkling's, such as a model that is neither a BPE nor, if it may
-// be one, sentencepiece's unigram.
+// field for everything that would give other tokens than inkling's, such as a model that is neither a BPE nor, if it
+// may be one, sentencepiece's unigram.
 void read_hugging_face_rules(const JsonFields& json, BpeVocabulary& vocabulary, bool may_be_unigram = false);
 
 // Reads an added token of tokenizer.json or added_tokens_decoder, whose rules have been read. Throws Error input naming

@@ -137,12 +137,7 @@ class BpeTokenizer final : public Tokenizer {
     require_utf8(text);
     if (!vocabulary_.characters || vocabulary_.characters->byte_tokens) return;
     std::vector<char32_t> unknown;
-    for (std::size_t offset = 0; offset < text.size();) {
-      const std::size_t begin = offset;
-      const char32_t character = decode_utf8(text, offset);
-      if (encoder_.can_spell(text.substr(begin, offset - begin))) continue;
-      if (std::find(unknown.begin(), unknown.end(), character) == unknown.end()) unknown.push_back(character);
-    }
+    find_unknown(text, false, unknown);
     if (!unknown.empty()) refuse_characters(unknown);
   }
 
@@ -172,6 +167,22 @@ class BpeTokenizer final : public Tokenizer {
  private:
   PrefixSpace prefix_space() const {
     return vocabulary_.characters ? vocabulary_.characters->prefix : PrefixSpace::never;
+  }
+
+  // Finds the characters around the names of added tokens that cannot be spelled.
+  void find_unknown(std::string_view text, bool normalized, std::vector<char32_t>& unknown) const {
+    while (!text.empty()) {
+      const auto found = cuts_.names(normalized).find(text);
+      const std::string_view stretch = text.substr(0, found ? found->offset : text.size());
+      if (!normalized) find_unknown(stretch, true, unknown);
+      for (std::size_t offset = 0; normalized && offset < stretch.size();) {
+        const std::size_t begin = offset;
+        const char32_t character = decode_utf8(stretch, offset);
+        if (encoder_.can_spell(stretch.substr(begin, offset - begin))) continue;
+        if (std::find(unknown.begin(), unknown.end(), character) == unknown.end()) unknown.push_back(character);
+      }
+      text.remove_prefix(found ? found->offset + found->name.size() : text.size());
+    }
   }
 
   // Encodes what stands around the names of added tokens: of those in the text as it came, then of those behind the

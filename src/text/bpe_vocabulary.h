@@ -57,6 +57,7 @@ struct BpeVocabulary {
   std::vector<Merge> merges;  // the one that is done first comes first
   std::vector<AddedToken> added;
   std::optional<Token> first_token = {};  // stands in front of every text, where the tokenizer's maker wants it
+  bool first_token_is_said = false;       // by the post_processor of tokenizer.json, also where there is none
   // A word that is a token becomes that token, whatever the merges would make of it (tiktoken; ignore_merges of
   // Hugging Face).
   bool words_are_tokens = false;

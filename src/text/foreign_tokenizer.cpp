@@ -69,12 +69,7 @@ std::unique_ptr<Tokenizer> open_bpe(const fs::path& folder) {
     vocabulary.tokens.pop_back();
   }
   const FirstToken first = read_first_token(folder, vocabulary.added, "");
-  if (first.wanted == false && vocabulary.first_token) {
-    throw Error::input(str((folder / "tokenizer_config.json").string(),
-                           ": add_bos_token is false, and the post_processor of tokenizer.json puts a token in front; ",
-                           "mend one of the two"));
-  }
-  if (first.wanted == true && !vocabulary.first_token) vocabulary.first_token = first.bos;
+  if (first.wanted == true && !vocabulary.first_token_is_said) vocabulary.first_token = first.bos;
   const std::optional<Token> separator = read_separator(folder, vocabulary.added, "");
   try {
     return make_bpe_tokenizer(std::move(vocabulary), separator);
@@ -90,16 +85,17 @@ Piece read_unigram_piece(const nlohmann::json& pair, const JsonFields& model, co
   return {PieceType::text, {}, pair[0].get<std::string>(), pair[1].get<float>()};
 }
 
-// A folder whose tokenizer.json has sentencepiece's unigram, as transformers saves it without tokenizer.model: the model
-// is put together again from its pieces.
+// A folder whose tokenizer.json has sentencepiece's unigram, as transformers saves it without tokenizer.model: the
+// model is put together again from its pieces.
 std::unique_ptr<Tokenizer> open_unigram(const fs::path& folder, const JsonFields& json) {
   BpeVocabulary vocabulary;
   read_hugging_face_rules(json, vocabulary, true);
   const CharacterRules& characters = *vocabulary.characters;
   const bool is_whole = characters.prefix == PrefixSpace::all || characters.prefix == PrefixSpace::never;
   if (!characters.space_signs || !is_whole || characters.cuts_spaces) {
-    json.refuse("model.type is \"Unigram\", which is computed here with spaces written as U+2581 by Replace, with or "
-                "without Prepend, or by a Metaspace that does not split and prepends nothing");
+    json.refuse(
+        "model.type is \"Unigram\", which is computed here with spaces written as U+2581 by Replace, with or "
+        "without Prepend, or by a Metaspace that does not split and prepends nothing");
   }
   std::set<std::string> special;
   for (const JsonFields& one : json.sections("added_tokens")) special.insert(one.text("content"));
@@ -114,13 +110,16 @@ std::unique_ptr<Tokenizer> open_unigram(const fs::path& folder, const JsonFields
     pieces.push_back(std::move(piece));
   }
   std::string serialized = write_sentencepiece_file(pieces, characters.byte_tokens.has_value());
-  if (characters.cuts_lines) return make_sentencepiece_tokenizer(std::move(serialized));
-  auto made = make_sentencepiece_model(folder, std::move(serialized));
-  const std::vector<AddedToken> all = special_tokens(*made, {});
-  SentencepieceRules rules{.prefix_space = characters.prefix == PrefixSpace::all,
-                           .separator = read_separator(folder, all, "</s>"),
-                           .first_token = vocabulary.first_token};
-  return make_foreign_sentencepiece(std::move(made), std::move(rules));
+  try {
+    if (characters.cuts_lines) return make_sentencepiece_tokenizer(std::move(serialized));
+    auto made = std::make_unique<SentencepieceModel>(std::move(serialized));
+    const std::optional<Token> separator = read_separator(folder, special_tokens(*made, {}), "</s>");
+    return make_foreign_sentencepiece(std::move(made), {.prefix_space = characters.prefix == PrefixSpace::all,
+                                                        .separator = separator,
+                                                        .first_token = vocabulary.first_token});
+  } catch (const Error& error) {
+    json.refuse(str("model.vocab does not make a sentencepiece model: ", error.message()));
+  }
 }
 
 class ForeignSentencepiece final : public Tokenizer {

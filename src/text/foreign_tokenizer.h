@@ -21,9 +21,9 @@ bool holds_foreign_tokenizer(const std::filesystem::path& folder);
 // Opens it: a BPE (text/bpe_files.h), or the sentencepiece model of a folder whose tokenizer.json, if it has one, is no
 // BPE. Added tokens that the model of the folder lacks are left out, which is logged. The separator is the eos_token
 // that tokenizer_config.json or special_tokens_map.json names, or eos_token_id of config.json. first_token() is
-// bos_token if add_bos_token is true; where no file says that, it is what the post_processor of tokenizer.json puts in
-// front of a text, and bos_token for sentencepiece, as LlamaTokenizer has it. Throws Error input naming file and field
-// for a tokenizer that inkling does not compute.
+// what the post_processor of tokenizer.json puts in front of a text, if it has one; else bos_token if add_bos_token is
+// true, or for sentencepiece unless it is false, as LlamaTokenizer has it. Throws Error input naming file and field for
+// a tokenizer that inkling does not compute.
 std::unique_ptr<Tokenizer> open_foreign_tokenizer(const std::filesystem::path& folder);
 
 // Sentencepiece models that inkling has not trained: Llama 2's and its like.

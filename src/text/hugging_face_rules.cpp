@@ -272,6 +272,7 @@ void read_hugging_face_rules(const JsonFields& json, BpeVocabulary& vocabulary, 
     vocabulary.characters = std::move(rules);
   }
   vocabulary.first_token = read_post_processor(json);
+  vocabulary.first_token_is_said = json.has("post_processor");
 }
 
 AddedToken read_added_token(const JsonFields& json, Token token, const BpeVocabulary& vocabulary) {

@@ -234,8 +234,8 @@ std::string write_sentencepiece_file(const std::vector<Piece>& pieces, bool spel
   }
   model += bytes_field(trainer_field, number_field(3, 1) + number_field(35, spells_bytes ? 1 : 0));
   // The rule's name; then no dummy prefix, every space kept, and spaces written as their sign.
-  return model + bytes_field(normalizer_field, bytes_field(1, "identity") + number_field(3, 0) + number_field(4, 0) +
-                                                   number_field(5, 1));
+  return model + bytes_field(normalizer_field,
+                             bytes_field(1, "identity") + number_field(3, 0) + number_field(4, 0) + number_field(5, 1));
 }
 
 std::string sentencepiece_to_encode_by(std::string_view serialized) {

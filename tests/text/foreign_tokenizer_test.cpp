@@ -133,13 +133,19 @@ TEST(ForeignTokenizer, WhatItBeginsPromptsWithIsSaved) {
   }
 }
 
-TEST(ForeignTokenizer, AddBosTokenGoesBeforeThePostProcessor) {
+// As transformers 5 has it.
+TEST(ForeignTokenizer, ThePostProcessorGoesBeforeAddBosToken) {
   const TemporaryFolder folder;
-  folder.write("tokenizer.json", print_bpe_json(with_specials()));
-  folder.write("tokenizer_config.json", R"({"add_bos_token": false})");
-  EXPECT_EQ(load_tokenizer(folder.path())->first_token(), std::nullopt);
-  folder.write("tokenizer_config.json", R"({"add_bos_token": true, "bos_token": "<|end_of_text|>"})");
-  EXPECT_EQ(load_tokenizer(folder.path())->first_token(), 301u);
+  BpeVocabulary vocabulary = with_specials();
+  folder.write("tokenizer.json", print_bpe_json(vocabulary));
+  for (const char* config :
+       {R"({"add_bos_token": false})", R"({"add_bos_token": true, "bos_token": "<|end_of_text|>"})"}) {
+    folder.write("tokenizer_config.json", config);
+    EXPECT_EQ(load_tokenizer(folder.path())->first_token(), 300u) << config;
+  }
+  vocabulary.first_token.reset();
+  folder.write("tokenizer.json", print_bpe_json(vocabulary));
+  EXPECT_EQ(load_tokenizer(folder.path())->first_token(), 301u) << "there is no post_processor";
   folder.write("tokenizer_config.json", R"({"add_eos_token": true})");
   EXPECT_TRUE(
       contains(input_error([&] { load_tokenizer(folder.path()); }), "add_eos_token is true, and must be false"));

@@ -1,5 +1,5 @@
-// What tokenizer.json may do to a text before its words are merged: each form by a case of its own, with what is refused.
-// scripts/check-tokenizers compares every form with the library tokenizers.
+// What tokenizer.json may do to a text before its words are merged: each form by a case of its own, with what is
+// refused. scripts/check-tokenizers compares every form with the library tokenizers.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -27,9 +27,10 @@ TEST(NormalForm, IsUnicodes) {
 
 // Letters, the marks that combine with them, and parts of syllables.
 rc::Gen<std::string> marked_text() {
-  const auto code_point = rc::gen::oneOf(rc::gen::element<char32_t>(U'a', U'e', U' ', U'\n', U'q', 0x915, 0x4e2d, 0x212b),
-                                         rc::gen::element<char32_t>(0x301, 0x323, 0x327, 0x338, 0x93c, 0x345),
-                                         rc::gen::element<char32_t>(0x1100, 0x1161, 0x11a8, 0xac00), any_code_point());
+  const auto code_point =
+      rc::gen::oneOf(rc::gen::element<char32_t>(U'a', U'e', U' ', U'\n', U'q', 0x915, 0x4e2d, 0x212b),
+                     rc::gen::element<char32_t>(0x301, 0x323, 0x327, 0x338, 0x93c, 0x345),
+                     rc::gen::element<char32_t>(0x1100, 0x1161, 0x11a8, 0xac00), any_code_point());
   return rc::gen::map(rc::gen::container<std::vector<char32_t>>(code_point), utf8);
 }
 
@@ -100,7 +101,8 @@ std::unique_ptr<Tokenizer> opened(const BpeVocabulary& vocabulary) {
   const TemporaryFolder folder;
   folder.write("tokenizer.json", print_bpe_json(vocabulary));
   auto tokenizer = load_tokenizer(folder.path());
-  EXPECT_EQ(print_bpe_json(read_bpe(folder / "tokenizer.json")), print_bpe_json(vocabulary)) << "is read as it is written";
+  EXPECT_EQ(print_bpe_json(read_bpe(folder / "tokenizer.json")), print_bpe_json(vocabulary))
+      << "is read as it is written";
   return tokenizer;
 }
 
@@ -191,9 +193,9 @@ TEST(AddedTokens, AndNormalFormAreThoseOfTheWholeTextInItsParts) {
 // What transformers saves of a tokenizer of inkling's own is its tokenizer.json, and tokenizer_config.json.
 TEST(TokenizerJson, AloneOpensEveryKindOfOurs) {
   const std::string corpus = sample_text(200);
-  const std::unique_ptr<Tokenizer> kinds[] = {
-      char_tokenizer_of(corpus, true), train({.vocab_size = 340}, corpus, true),
-      train({.vocab_size = 340, .model_type = PieceModel::bpe}, corpus, true), opened(of_bytes(Pattern::llama3))};
+  const std::unique_ptr<Tokenizer> kinds[] = {char_tokenizer_of(corpus, true), train({.vocab_size = 340}, corpus, true),
+                                              train({.vocab_size = 340, .model_type = PieceModel::bpe}, corpus, true),
+                                              opened(of_bytes(Pattern::llama3))};
   for (const auto& kind : kinds) {
     const TemporaryFolder folder;
     kind->save(folder.path());
@@ -218,7 +220,8 @@ TEST(AddedTokens, OfOlderFoldersAreSpecialWhereTheyHaveARole) {
   std::string merges = "#version: 0.2\n";
   for (std::size_t i = 0; i < 300; ++i) vocab[bytes_to_signs(vocabulary.tokens[i])] = i;
   for (const Merge& merge : vocabulary.merges) {
-    merges += bytes_to_signs(vocabulary.tokens[merge.left]) + " " + bytes_to_signs(vocabulary.tokens[merge.right]) + "\n";
+    merges +=
+        bytes_to_signs(vocabulary.tokens[merge.left]) + " " + bytes_to_signs(vocabulary.tokens[merge.right]) + "\n";
   }
   folder.write("vocab.json", vocab.dump());
   folder.write("merges.txt", merges);
