@@ -187,8 +187,8 @@ void check_character_decoder(const JsonFields& json, const CharacterRules& rules
   bool has_spaces = !rules.space_signs, has_bytes = !spells_bytes, fuses = false;
   for (const JsonFields& step : steps_of(json, "decoder", "decoders")) {
     if (!rules.space_signs && (is_step(step, "Replace") || is_step(step, "Metaspace"))) {
-      json.refuse(str("decoder has a ", step.text("type"),
-                      ", and neither normalizer nor pre_tokenizer writes a space as ", "U+2581"));
+      json.refuse(str("normalizer is ", json.has("normalizer") ? "without a Replace" : "null",
+                      ", so that no space is written as U+2581, and decoder has a ", step.text("type")));
     }
     if (is_step(step, "Replace")) {
       require_string_pattern(step, space_sign);
@@ -268,6 +268,9 @@ void read_hugging_face_rules(const JsonFields& json, BpeVocabulary& vocabulary, 
     read_character_words(steps, rules);
     const bool spells_bytes = model.optional_flag("byte_fallback").value_or(false);
     check_character_decoder(json, rules, spells_bytes);
+    if (rules.unknown && !spells_bytes) {
+      json.refuse("model.byte_fallback is false, and must be true beside an unk_token, for which text would be lost");
+    }
     if (spells_bytes) rules.byte_tokens.emplace();  // whoever reads the vocabulary fills them in
     vocabulary.characters = std::move(rules);
   }
