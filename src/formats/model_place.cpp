@@ -231,8 +231,7 @@ std::string hint_for_missing(const fs::path& place) {
   if (const std::string name = hub_name(path); !name.empty()) {
     const fs::path local = fs::path("models") / fs::path(name).filename();
     if (is_folder(local)) return str("did you mean ", local.string(), "?");
-    return str("if it is the name of a model on the Hugging Face hub, fetch that first, hf download ", name,
-               " --local-dir ", local.string(), ", and give ", local.string());
+    return str("if it is the name of a model on the Hugging Face hub, fetch it first: hf download ", name);
   }
   if (const auto nearest = nearest_beside(path)) return str("did you mean ", nearest->string(), "?");
   return "check that its name is spelled right";

@@ -1,6 +1,7 @@
 #include "text/foreign_tokenizer.h"
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -42,7 +43,10 @@ void drop_unknown_to_model(const fs::path& folder, std::vector<AddedToken>& adde
     if (one.token >= known) dropped.push_back(str(quote(one.name), " (", one.token, ")"));
     return one.token >= known;
   });
-  if (dropped.empty()) return;
+  static std::mutex mutex;
+  static std::set<fs::path> told;  // a run opens a tokenizer more than once
+  const std::lock_guard lock(mutex);
+  if (dropped.empty() || !told.insert(folder).second) return;
   log_info(str(folder.string(), ": its model has ", known, " tokens and not the added ", join(dropped, ", "),
                ", which therefore ", dropped.size() == 1 ? "is" : "are", " left out"));
 }

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/random.h"
 #include "base/strings.h"
+#include "checkpoint/generation_config.h"
 #include "checkpoint/model_config.h"
 #include "checkpoint/model_weights.h"
 #include "tests/checkpoint/tiny_run.h"
@@ -327,6 +329,48 @@ TEST_F(ForeignLlama, WhatWouldBeComputedOtherwiseIsRefusedByItsField) {
   refused({{"use_sliding_window", true}}, {"use_sliding_window"});
   refused({{"rms_norm_eps", 0}}, {"rms_norm_eps"});
   refused({{"tie_word_embeddings", false}}, {"no tensor", "lm_head.weight", "tie_word_embeddings"});
+}
+
+// What config.json and generation_config.json say of rotary positions and of the ends of texts, cut anywhere and with
+// any bit flipped: it is refused, or read as another valid file.
+TEST_F(ForeignLlama, DamagedSettingsAreRefusedOrReadAsOthers) {
+  set_fields({{"eos_token_id", {7, 9}},
+              {"rope_scaling",
+               {{"rope_type", "llama3"},
+                {"factor", 8.0},
+                {"low_freq_factor", 1.0},
+                {"high_freq_factor", 4.0},
+                {"original_max_position_embeddings", 4}}},
+              {"rope_parameters", nullptr}});
+  overwrite(folder() / "generation_config.json", R"({"eos_token_id": [7, 9], "temperature": 0.6, "top_p": 0.9})");
+  const auto is_refused = [&](const char* file, const std::string& contents) {
+    overwrite(folder() / file, contents);
+    testing::internal::CaptureStderr();  // a generation_config.json that is no JSON is warned of
+    const auto error = error_of([&] {
+      const KeptConfig kept = read_kept_config(folder());
+      EXPECT_GT(read_shape(folder()).rope_scaling.factor, 0.9);
+      EXPECT_TRUE(nlohmann::json::accept(print_generation_config({.first = 1, .last = 9}, kept)));
+      read_generation_config(folder(), shape.vocab_size);
+    });
+    testing::internal::GetCapturedStderr();
+    if (!error) return false;
+    EXPECT_EQ(error->kind(), ErrorKind::input) << error->message();
+    EXPECT_TRUE(contains(error->message(), folder().string())) << error->message();
+    return true;
+  };
+  for (const char* file : {"config.json", "generation_config.json"}) {
+    const std::string whole = read_file(folder() / file);
+    for (std::size_t i = 0; i < 200; ++i) EXPECT_TRUE(is_refused(file, whole.substr(0, whole.size() * i / 200))) << i;
+    int refused = 0;
+    for (std::uint64_t i = 0; i < 500; ++i) {
+      std::string flipped = whole;
+      const std::uint64_t bit = random_below(random_key(7, Purpose::tokenizer_sample, 0), i, 8 * whole.size());
+      flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+      refused += is_refused(file, flipped) ? 1 : 0;
+    }
+    EXPECT_GT(refused, 100) << file;
+    EXPECT_FALSE(is_refused(file, whole));
+  }
 }
 
 }  // namespace

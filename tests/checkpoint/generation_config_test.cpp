@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/random.h"
 #include "base/strings.h"
 #include "tests/temporary_folder.h"
@@ -39,6 +41,29 @@ TEST_F(GenerationConfigFile, TextEndsAtAnyOfSeveralTokens) {
   EXPECT_EQ(read_generation_config(folder_.path(), 100).ends, std::vector<Token>{7});
   folder_.write("config.json", R"({"eos_token_id": null})");
   EXPECT_TRUE(read_generation_config(folder_.path(), 100).ends.empty());
+}
+
+// What a run that starts from a folder leaves of its settings in its checkpoints.
+TEST_F(GenerationConfigFile, IsKeptButForWhatTrainingChanges) {
+  folder_.write("config.json", R"({"model_type": "gpt2", "n_layer": 1, "n_head": 1, "n_embd": 2, "n_positions": 4,
+                                   "vocab_size": 10, "eos_token_id": [7, 9], "bos_token_id": 3})");
+  const std::string before = R"({"temperature": 0.6, "eos_token_id": [9, 7], "pad_token_id": 2, "max_length": 5})";
+  folder_.write("generation_config.json", before);
+  const KeptConfig kept = read_kept_config(folder_.path());
+  const auto now = [&](const TextEnds& ends) { return nlohmann::json::parse(print_generation_config(ends, kept)); };
+  EXPECT_EQ(now({.first = {}, .last = 7}), nlohmann::json::parse(before)) << "a list stays a list";
+  EXPECT_EQ(now({.first = {}, .last = {}}), nlohmann::json::parse(before)) << "training knows of no end";
+  EXPECT_EQ(now({.first = {}, .last = 5})["eos_token_id"], 5) << "training ends texts by another token";
+  EXPECT_EQ(now({.first = {}, .last = 5})["temperature"], 0.6);
+  const auto config = [&](const TextEnds& ends) {
+    return nlohmann::json::parse(print_model_config(read_model_config(folder_.path()), 0, ends, kept));
+  };
+  EXPECT_EQ(config({.first = {}, .last = 9})["eos_token_id"], nlohmann::json({7, 9}));
+  EXPECT_EQ(config({.first = {}, .last = 9})["bos_token_id"], 3);
+  EXPECT_EQ(config({.first = 4, .last = 5})["eos_token_id"], 5);
+  EXPECT_EQ(config({.first = 4, .last = 5})["bos_token_id"], 4);
+  folder_.write("generation_config.json", "no JSON");
+  EXPECT_EQ(read_kept_config(folder_.path()).generation, "") << "which is said, and stops no run";
 }
 
 TEST_F(GenerationConfigFile, DefaultsOfSamplingAreRead) {

@@ -108,8 +108,8 @@ TEST_F(SampleProgram, WhatTheFolderSaysOfSamplingIsBlamedOnTheFolderAndAFlagOver
 }
 
 TEST_F(SampleProgram, ANameOnTheHubIsRefusedWithTheCommandThatFetchesIt) {
-  expect_refused("openai-community/gpt2", {"hf download openai-community/gpt2 --local-dir models/gpt2"});
-  expect_refused("gpt2", {"hf download openai-community/gpt2 --local-dir models/gpt2"});
+  expect_refused("openai-community/gpt2", {"hf download openai-community/gpt2"});
+  expect_refused("gpt2", {"hf download openai-community/gpt2"});
 }
 
 TEST_F(SampleProgram, PrintsPromptAndTextAndNothingElse) {
