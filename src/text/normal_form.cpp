@@ -43,12 +43,15 @@ void compose_into(std::string_view text, std::string& composed) {
   std::vector<utf8proc_int32_t> parts;
   for (std::size_t offset = 0; offset < text.size();) decompose(decode_utf8(text, offset), parts);
   sort_marks(parts);
-  const utf8proc_ssize_t count =
-      utf8proc_normalize_utf32(parts.data(), static_cast<utf8proc_ssize_t>(parts.size()),
-                               static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  if (count < 0) throw Error::internal(str("utf8proc: ", utf8proc_errmsg(count)));
-  parts.resize(static_cast<std::size_t>(count));
-  for (const utf8proc_int32_t part : parts) append_utf8(composed, static_cast<char32_t>(part));
+  // utf8proc 2.8 takes U+11A7 for the missing last part of a Korean syllable and drops it, so it never sees one inside.
+  for (auto begin = parts.begin(); begin != parts.end();) {
+    const auto end = std::find(begin + 1, parts.end(), 0x11a7);
+    const utf8proc_ssize_t count = utf8proc_normalize_utf32(
+        &*begin, end - begin, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+    if (count < 0) throw Error::internal(str("utf8proc: ", utf8proc_errmsg(count)));
+    for (auto part = begin; part != begin + count; ++part) append_utf8(composed, static_cast<char32_t>(*part));
+    begin = end;
+  }
 }
 
 // What some character is made of behind its first part, ascending. None from U+30000 on is made of several.

@@ -19,6 +19,8 @@ TEST(NormalForm, IsUnicodes) {
   EXPECT_EQ(compose("e\u0301a"), "\u00e9a");
   EXPECT_EQ(compose("\u212b\u2126"), "\u00c5\u03a9") << "signs that are letters";
   EXPECT_EQ(compose("\u1100\u1161\u11a8"), "\uac01") << "a syllable by its parts";
+  EXPECT_EQ(compose("\uac00\u11a7\u1100\u1161\u11a7"), "\uac00\u11a7\uac00\u11a7")
+      << "the vowel before the first last part";
   EXPECT_EQ(compose("q\u0307\u0323"), "q\u0323\u0307") << "marks in their order";
   EXPECT_EQ(compose("\u0958"), "\u0915\u093c") << "is never composed";
   EXPECT_EQ(compose("\u0301"), "\u0301");
