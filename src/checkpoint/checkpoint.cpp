@@ -259,6 +259,8 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run) {
 
 fs::path find_checkpoint(const fs::path& asked, const std::string& which) {
   fs::path place = model_folder(asked);
+  if (!is_there(asked) && is_there(place))
+    log_info(str(asked.string(), ": taken from the hub's cache, ", place.string()));
   restore_replaced(place);
   refuse_broken_links(place);
   if (is_there(place / "config.json")) {

@@ -161,8 +161,10 @@ KeptConfig read_kept_config(const std::filesystem::path& folder) {
 }
 
 std::string print_ends(const std::string& kept, std::optional<Token> last) {
-  const Json before = kept.empty() ? Json() : Json::parse(kept);
+  Json before = kept.empty() ? Json() : Json::parse(kept);
   const Json list = before.is_array() ? before : Json::array({before});
+  const auto is_token = [](const Json& one) { return one.is_number_unsigned(); };
+  if (!std::all_of(list.begin(), list.end(), is_token)) before = Json();  // which nobody could read again
   const bool holds_last = last && std::find(list.begin(), list.end(), Json(*last)) != list.end();
   if (holds_last || (!last && !before.is_null())) return before.dump();
   return last ? Json(*last).dump() : "null";

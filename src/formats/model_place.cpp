@@ -57,7 +57,9 @@ std::string hub_name(const fs::path& place) {
 // Where huggingface_hub keeps what it fetches.
 fs::path hub_cache() {
   const auto variable = [](const char* name) {
-    return fs::path(std::getenv(name) == nullptr ? "" : std::getenv(name));
+    const std::string value = std::getenv(name) == nullptr ? "" : std::getenv(name);
+    const char* const home = std::getenv("HOME");
+    return fs::path(home != nullptr && value.starts_with("~/") ? home + value.substr(1) : value);
   };
   for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
     if (const fs::path cache = variable(name); !cache.empty()) return cache;
@@ -207,6 +209,7 @@ fs::path model_folder(const fs::path& place) {
   if (!without_slash(folder).filename().string().starts_with("models--") || !is_folder(snapshots)) return place;
   std::vector<fs::path> found, with_model;
   for (const std::string& name : names_in(snapshots)) {
+    if (!is_folder(snapshots / name)) continue;
     found.push_back(snapshots / name);
     if (is_there(found.back() / "config.json")) with_model.push_back(found.back());
   }
@@ -215,7 +218,7 @@ fs::path model_folder(const fs::path& place) {
     throw Error::input(str(
         folder.string(), " is a folder of the hub's cache without a snapshot of the model; fetch it with hf download"));
   }
-  if (const fs::path main = folder / "refs/main"; is_there(main)) {
+  if (const fs::path main = folder / "refs/main"; is_there(main) && !is_folder(main)) {
     std::string name = read_small_file(main);
     name.erase(name.find_last_not_of(" \r\n") + 1);
     if (std::find(found.begin(), found.end(), snapshots / name) != found.end()) return snapshots / name;

@@ -83,7 +83,7 @@ class Collector {
                  quote(name_of(!first    ? left
                                : !second ? right
                                          : left + right)),
-                 " is not in the vocabulary");
+                 " is no token of text in the vocabulary");
     }
     vocabulary.merges.push_back({*first, *second, *result});
     return {};
@@ -277,9 +277,13 @@ BpeVocabulary read_hugging_face(const JsonFields& json, std::optional<Pattern> p
     json.refuse("its pre_tokenizer is not data.tokenizer.pattern; leave that setting out");
   }
   std::map<std::string, Token> added;
+  std::set<Token> numbers;
   for (const JsonFields& one : json.has("added_tokens") ? json.sections("added_tokens") : std::vector<JsonFields>()) {
-    vocabulary.added.push_back(read_added_token(one, static_cast<Token>(one.count("id", largest_token)), vocabulary));
-    added.emplace(vocabulary.added.back().name, vocabulary.added.back().token);
+    const auto token = static_cast<Token>(one.count("id", largest_token));
+    vocabulary.added.push_back(read_added_token(one, token, vocabulary, true));
+    const bool is_new = added.emplace(vocabulary.added.back().name, token).second;
+    if (!is_new) one.refuse_value("content", "a name that no other added token has");
+    if (!numbers.insert(token).second) one.refuse_value("id", "a number that no other added token has");
   }
   const JsonFields model = json.section("model");
   add_named_tokens(model.section("vocab"), collector, added);

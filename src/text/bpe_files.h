@@ -34,7 +34,8 @@ void read_hugging_face_rules(const JsonFields& json, BpeVocabulary& vocabulary, 
 
 // Reads an added token of tokenizer.json or added_tokens_decoder, whose rules have been read. Throws Error input naming
 // the flag by which one that is not special would change the text around it.
-AddedToken read_added_token(const JsonFields& json, Token token, const BpeVocabulary& vocabulary);
+// missing_special: what it counts as without the field `special`.
+AddedToken read_added_token(const JsonFields& json, Token token, const BpeVocabulary& vocabulary, bool missing_special);
 
 // The pattern of a regular expression as tokenizer.json writes it, however it is spelled; none for any other.
 std::optional<Pattern> pattern_of_expression(std::string_view expression);

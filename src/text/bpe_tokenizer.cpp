@@ -38,7 +38,7 @@ SpecialNames names_in_texts(const BpeVocabulary& vocabulary, bool normalized) {
   for (const AddedToken& added : vocabulary.added) {
     if (!added.special && added.normalized == normalized) names.push_back(added.name);
   }
-  return SpecialNames(std::move(names));
+  return SpecialNames(names);
 }
 
 // A text is cut where every pattern has a boundary, or where no piece of characters has two neighbours, and no added
@@ -80,8 +80,12 @@ class BpeCuts {
   }
 
   bool stay_apart(std::string_view text, std::size_t cut) const {
-    std::size_t character = cut;
-    if (composes_ && !begins_anew(decode_utf8(text, character))) return false;
+    if (composes_) {
+      std::size_t behind = cut;
+      const std::string_view before = text.substr(character_start(text, cut - 1), cut - character_start(text, cut - 1));
+      // A sign that is an ASCII letter in the form NFC may be part of a name there.
+      if (!begins_anew(decode_utf8(text, behind)) || compose(before) != before) return false;
+    }
     const std::size_t from = cut - std::min(cut, behind_);
     for (const SpecialNames& names : names_) {
       for (auto found = names.find(text.substr(0, cut + behind_), from); found && found->offset < cut;
@@ -110,7 +114,9 @@ class BpeTokenizer final : public Tokenizer {
         first_token_(first_token),
         json_(std::move(json)) {
     for (const AddedToken& added : vocabulary_.added) {
-      if (!added.special) texts_.emplace(added.token, added.name);
+      if (added.special) continue;
+      texts_.emplace(added.token, added.name);
+      by_text_.emplace(added.name, added.token);
     }
     if (!prefix().empty()) BpeTokenizer::check(prefix());
   }
@@ -122,7 +128,9 @@ class BpeTokenizer final : public Tokenizer {
   std::string_view prefix() const override { return prefix_space() == PrefixSpace::never ? "" : " "; }
 
   std::string_view prefix_of(std::string_view text) const override {
-    return prefix_space() != PrefixSpace::all && text.starts_with(' ') ? "" : prefix();
+    const bool is_there = prefix_space() != PrefixSpace::all && text.starts_with(' ');
+    const bool is_token = !cuts_.names(false).name_at(text).empty() || !cuts_.names(true).name_at(text).empty();
+    return is_there || is_token ? "" : prefix();
   }
 
   std::vector<AddedToken> special_tokens() const override {
@@ -192,7 +200,7 @@ class BpeTokenizer final : public Tokenizer {
       const auto found = cuts_.names(normalized).find(text);
       encode_stretch(text.substr(0, found ? found->offset : text.size()), normalized, begins, tokens);
       if (!found) return;
-      tokens.push_back(vocabulary_.find_added(std::string(found->name))->token);
+      tokens.push_back(by_text_.at(std::string(found->name)));
       text.remove_prefix(found->offset + found->name.size());
       begins = prefix_space() == PrefixSpace::all || prefix_space() == PrefixSpace::all_unless_there;
     }
@@ -230,12 +238,17 @@ class BpeTokenizer final : public Tokenizer {
   std::optional<Token> separator_, first_token_;
   std::optional<std::string> json_;
   std::unordered_map<Token, std::string> texts_;  // of the added tokens that are not special
+  std::unordered_map<std::string, Token> by_text_;
 };
 
 // The token that ends a document, by its name; where the vocabulary has none of these, the lowest number that is free.
 Token find_separator(BpeVocabulary& vocabulary) {
   for (const char* name : common_separators) {
-    if (const AddedToken* const added = vocabulary.find_added(name)) return added->token;
+    for (AddedToken& added : vocabulary.added) {
+      if (added.name != name) continue;
+      added.special = true;
+      return added.token;
+    }
   }
   Token token = 0;
   while (token < vocabulary.tokens.size() && (!vocabulary.tokens[token].empty() || vocabulary.find_added(token))) {
@@ -328,7 +341,16 @@ std::filesystem::path tokenizer_source(const std::string& from) {
 
 std::string hash_bpe_source(const std::string& from) {
   std::string hashes;
-  for (const auto& file : bpe_files(tokenizer_source(from))) hashes += hash_file(file);
+  const std::vector<std::filesystem::path> files = bpe_files(tokenizer_source(from));
+  for (const auto& file : files) hashes += hash_file(file);
+  const std::filesystem::path folder = files.front().parent_path();
+  const bool has_more = std::filesystem::exists(folder / "added_tokens.json") ||
+                        std::filesystem::exists(folder / "tokenizer_config.json");
+  if (has_more && files.front().extension() == ".json") {
+    for (const AddedToken& added : read_configured_bpe(tokenizer_source(from), {}).added) {
+      if (!added.special) hashes += str(" ", added.token, " ", added.name);  // which these files can add
+    }
+  }
   return hash_text(hashes);
 }
 

@@ -1,6 +1,7 @@
 #include "text/foreign_tokenizer.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -32,11 +33,11 @@ std::string model_type(const JsonFields& json) {
 }
 
 // Small models are often made with the tokens of large ones, and padded with a token that no model has: those that the
-// model beside the tokenizer lacks are never drawn and in no text.
-void drop_unknown_to_model(const fs::path& folder, std::vector<AddedToken>& added) {
-  if (!fs::exists(folder / "config.json")) return;
+// model beside the tokenizer lacks are never drawn and in no text. Returns whether there are any.
+bool drop_unknown_to_model(const fs::path& folder, std::vector<AddedToken>& added) {
+  if (!fs::exists(folder / "config.json")) return false;
   const JsonFields config(folder / "config.json", "fetch or save the model again");
-  if (!config.has("vocab_size")) return;
+  if (!config.has("vocab_size")) return false;
   const std::uint64_t known = config.count("vocab_size");
   std::vector<std::string> dropped;
   std::erase_if(added, [&](const AddedToken& one) {
@@ -46,9 +47,10 @@ void drop_unknown_to_model(const fs::path& folder, std::vector<AddedToken>& adde
   static std::mutex mutex;
   static std::set<fs::path> told;  // a run opens a tokenizer more than once
   const std::lock_guard lock(mutex);
-  if (dropped.empty() || !told.insert(folder).second) return;
+  if (dropped.empty() || !told.insert(folder).second) return !dropped.empty();
   log_info(str(folder.string(), ": its model has ", known, " tokens and not the added ", join(dropped, ", "),
                ", which therefore ", dropped.size() == 1 ? "is" : "are", " left out"));
+  return true;
 }
 
 std::unique_ptr<Tokenizer> open_sentencepiece(const fs::path& folder) {
@@ -67,14 +69,20 @@ std::unique_ptr<Tokenizer> open_sentencepiece(const fs::path& folder) {
 
 std::unique_ptr<Tokenizer> open_bpe(const fs::path& folder) {
   BpeVocabulary vocabulary = read_configured_bpe(folder);
-  drop_unknown_to_model(folder, vocabulary.added);
-  while (!vocabulary.tokens.empty() && vocabulary.tokens.back().empty() &&
-         !vocabulary.find_added(static_cast<Token>(vocabulary.tokens.size() - 1))) {
-    vocabulary.tokens.pop_back();
+  if (drop_unknown_to_model(folder, vocabulary.added)) {
+    if (!vocabulary.find_added(vocabulary.first_token)) vocabulary.first_token.reset();
+    std::size_t size = 0;
+    for (const AddedToken& one : vocabulary.added) size = std::max<std::size_t>(size, one.token + std::size_t{1});
+    while (vocabulary.tokens.size() > size && vocabulary.tokens.back().empty()) vocabulary.tokens.pop_back();
   }
-  const FirstToken first = read_first_token(folder, vocabulary.added, "");
+  for (AddedToken& one : vocabulary.added) {
+    if (one.token == vocabulary.first_token) one.special = true;
+  }
+  std::vector<AddedToken> special = vocabulary.added;
+  std::erase_if(special, [](const AddedToken& one) { return !one.special; });
+  const FirstToken first = read_first_token(folder, special, "");
   if (first.wanted == true && !vocabulary.first_token_is_said) vocabulary.first_token = first.bos;
-  const std::optional<Token> separator = read_separator(folder, vocabulary.added, "");
+  const std::optional<Token> separator = read_separator(folder, special, "");
   try {
     return make_bpe_tokenizer(std::move(vocabulary), separator);
   } catch (const Error& error) {
@@ -101,18 +109,29 @@ std::unique_ptr<Tokenizer> open_unigram(const fs::path& folder, const JsonFields
         "model.type is \"Unigram\", which is computed here with spaces written as U+2581 by Replace, with or "
         "without Prepend, or by a Metaspace that does not split and prepends nothing");
   }
-  std::set<std::string> special;
-  for (const JsonFields& one : json.sections("added_tokens")) special.insert(one.text("content"));
+  std::map<std::string, std::uint64_t> special;
+  for (const JsonFields& one : json.has("added_tokens") ? json.sections("added_tokens") : std::vector<JsonFields>()) {
+    if (one.optional_flag("special") == false) one.refuse_value("special", "true beside a model of type \"Unigram\"");
+    special.emplace(one.text("content"), one.count("id"));
+  }
   const JsonFields model = json.section("model");
   const std::uint64_t unknown = model.count("unk_id");
   std::vector<Piece> pieces;
   for (const nlohmann::json& pair : model.list("vocab")) {
     Piece piece = read_unigram_piece(pair, model, str("model.vocab[", pieces.size(), "]"));
-    if (special.contains(piece.name)) piece.type = PieceType::control;
+    if (const auto found = special.find(piece.name); found != special.end() && found->second == pieces.size()) {
+      piece.type = PieceType::control;
+      special.erase(found);
+    }
     if (characters.byte_tokens && byte_of_piece(piece.name)) piece.type = PieceType::byte;
     if (pieces.size() == unknown) piece.type = PieceType::unknown;
     pieces.push_back(std::move(piece));
   }
+  if (!special.empty()) {
+    json.refuse(str("added_tokens names ", quote(special.begin()->first), " (", special.begin()->second,
+                    "), which model.vocab does not have under this number"));
+  }
+  refuse_other_tokens(folder, pieces);
   std::string serialized = write_sentencepiece_file(pieces, characters.byte_tokens.has_value());
   try {
     if (characters.cuts_lines) return make_sentencepiece_tokenizer(std::move(serialized));

@@ -37,6 +37,9 @@ bool has_byte_level(const std::vector<JsonFields>& steps) {
 
 [[noreturn]] void refuse_step(const JsonFields& step, Names known) {
   std::vector<std::string> words;
+  if (std::find(known.begin(), known.end(), step.text("type")) != known.end()) {
+    step.refuse_value("type", "another step, or none: inkling computes it once, and not behind the steps before it");
+  }
   for (const std::string_view name : known) words.push_back(quote(name));
   step.refuse_value("type", str(join(words, " or "), " in this place"));
 }
@@ -108,14 +111,15 @@ void read_byte_level(const JsonFields& json, const std::vector<JsonFields>& step
     step.refuse_unknown({"type"});
     vocabulary.composes = true;
   }
-  if (steps.empty()) json.refuse("pre_tokenizer is null, and must be a ByteLevel where the decoder is one");
+  if (steps.empty())
+    json.refuse("pre_tokenizer is null or has no step, and must be a ByteLevel where the decoder is one");
   if (steps.size() > 2) refuse_step(steps[1], {"ByteLevel"});
   const Pattern words = steps.size() == 2 ? read_words(steps.front()) : Pattern::gpt2;
   const bool cuts_again = steps.size() == 1 || words == Pattern::smollm2 || words == Pattern::numbers;
   require_byte_level(steps.back(), cuts_again);
   vocabulary.pattern = words;
   const std::vector<JsonFields> back = steps_of(json, "decoder", "decoders");
-  if (back.empty()) json.refuse("decoder is null, and must be a ByteLevel");
+  if (back.empty()) json.refuse("decoder is null or has no step, and must be a ByteLevel");
   for (const JsonFields& step : back) {
     if (!is_step(step, "ByteLevel")) refuse_step(step, {"ByteLevel"});
   }
@@ -278,19 +282,24 @@ void read_hugging_face_rules(const JsonFields& json, BpeVocabulary& vocabulary, 
   vocabulary.first_token_is_said = json.has("post_processor");
 }
 
-AddedToken read_added_token(const JsonFields& json, Token token, const BpeVocabulary& vocabulary) {
-  const AddedToken added{.token = token,
-                         .name = json.text("content"),
-                         .special = json.optional_flag("special").value_or(true),
-                         .normalized = json.optional_flag("normalized").value_or(false)};
+AddedToken read_added_token(const JsonFields& json, Token token, const BpeVocabulary& vocabulary,
+                            bool missing_special) {
+  AddedToken added{
+      .token = token, .name = json.text("content"), .special = json.optional_flag("special").value_or(missing_special)};
+  added.normalized = json.optional_flag("normalized").value_or(!added.special);
   if (added.name.empty()) json.refuse_value("content", "a text");
   if (added.special) return added;
+  if (added.name.size() < 2 || added.name.size() > longest_token) {
+    json.refuse_value("content", str("of 2 to ", longest_token, " bytes for a token that is not \"special\""));
+  }
   for (const char* flag : {"single_word", "lstrip", "rstrip"}) {
     if (json.optional_flag(flag) == true) json.refuse_value(flag, "false for a token that is not \"special\"");
   }
   const bool is_ascii = std::all_of(added.name.begin(), added.name.end(), [](char c) { return c > 0; });
   const bool is_prepended = vocabulary.characters && vocabulary.characters->prefix == PrefixSpace::all;
-  if (added.normalized && (is_prepended || (vocabulary.composes && !is_ascii))) {
+  const bool has_space = added.name.find(' ') != std::string::npos || added.name.find(space_sign) != std::string::npos;
+  const bool is_replaced = vocabulary.characters && vocabulary.characters->space_signs && has_space;
+  if (added.normalized && (is_prepended || is_replaced || (vocabulary.composes && !is_ascii))) {
     json.refuse_value("normalized", "false for a token that is not \"special\", which the normalizer would change");
   }
   return added;

@@ -35,7 +35,7 @@ std::string read_standard_input() {
 SpecialNames names_of(const Tokenizer& tokenizer) {
   std::vector<std::string> names;
   for (const AddedToken& special : tokenizer.special_tokens()) names.push_back(special.name);
-  return SpecialNames(std::move(names));
+  return SpecialNames(names);
 }
 
 // The prompt's tokens, with those that it names in their places.

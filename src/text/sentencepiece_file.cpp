@@ -196,7 +196,9 @@ std::string with_spaces(std::string piece) {
 
 std::optional<char> byte_of_piece(const std::string& name) {
   unsigned value = 0;
-  const bool is_one = name.size() == 6 && name.starts_with("<0x") && name.ends_with(">");
+  const auto is_lower = [](char letter) { return letter >= 'a' && letter <= 'f'; };
+  const bool is_one =
+      name.size() == 6 && name.starts_with("<0x") && name.ends_with(">") && !is_lower(name[3]) && !is_lower(name[4]);
   if (!is_one || std::from_chars(name.data() + 3, name.data() + 5, value, 16).ptr != name.data() + 5) return {};
   return static_cast<char>(value);
 }

@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <map>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/strings.h"
@@ -140,44 +142,85 @@ void check_prefix_space(const JsonFields& config, const BpeVocabulary& vocabular
                                                      : "false: this tokenizer puts no space in front of a text");
 }
 
-// Adds a token of one of the files beside the vocabulary, unless it has it.
-void add_missing(const JsonFields& json, const AddedToken& token, BpeVocabulary& vocabulary) {
-  const AddedToken* const same = vocabulary.find_added(token.name);
-  const std::string what = str("the added token ", token.token, ", ", quote(token.name), ", ");
-  if (same != nullptr && same->token == token.token) {
-    if (same->special != token.special) json.refuse(str(what, "is ", same->special ? "" : "not ", "special elsewhere"));
-    return;
+// A vocabulary whose tokens are found by name and by number, while those are added that other files have.
+class KnownTokens {
+ public:
+  explicit KnownTokens(BpeVocabulary& vocabulary)
+      : vocabulary_(vocabulary), texts_(vocabulary.tokens.begin(), vocabulary.tokens.end()) {
+    texts_.erase("");
+    for (std::size_t i = 0; i < vocabulary.added.size(); ++i) note(i);
   }
-  if (same != nullptr) json.refuse(str(what, "has the number ", same->token, " elsewhere"));
-  auto& tokens = vocabulary.tokens;
-  if (vocabulary.find_added(token.token) != nullptr || (token.token < tokens.size() && !tokens[token.token].empty())) {
-    json.refuse(str(what, "has the number of another token"));
+
+  bool is_text(const std::string& name) const { return texts_.contains(name); }
+
+  bool has(const std::string& name, std::uint64_t token) const {
+    const auto found = by_name_.find(name);
+    return found != by_name_.end() && vocabulary_.added[found->second].token == token;
   }
-  tokens.resize(std::max<std::size_t>(tokens.size(), std::size_t{token.token} + 1));
-  vocabulary.added.push_back(token);
-}
+
+  // Adds a token of another file, unless it is known. `json` is that file.
+  void add(const JsonFields& json, const AddedToken& token) {
+    const std::string what = str("the added token ", token.token, ", ", quote(token.name), ", ");
+    if (const auto found = by_name_.find(token.name); found != by_name_.end()) {
+      const AddedToken& same = vocabulary_.added[found->second];
+      if (same.token != token.token) json.refuse(str(what, "has the number ", same.token, " elsewhere"));
+      if (same.special != token.special) json.refuse(str(what, "is ", same.special ? "" : "not ", "special elsewhere"));
+      return;
+    }
+    if (token.name.empty() || is_text(token.name)) json.refuse(str(what, "is a token of text, ", never_added));
+    if (!token.special && (token.name.size() < 2 || token.name.size() > longest_token)) {
+      json.refuse(str(what, "is not special and must have 2 to ", longest_token, " bytes"));
+    }
+    auto& tokens = vocabulary_.tokens;
+    if (numbers_.contains(token.token) || (token.token < tokens.size() && !tokens[token.token].empty())) {
+      json.refuse(str(what, "has the number of another token"));
+    }
+    tokens.resize(std::max<std::size_t>(tokens.size(), std::size_t{token.token} + 1));
+    vocabulary_.added.push_back(token);
+    note(vocabulary_.added.size() - 1);
+  }
+
+  // What begins or ends texts, or has another role, is none of their tokens.
+  void make_special(const std::string& name) {
+    const auto found = by_name_.find(name);
+    if (found != by_name_.end()) vocabulary_.added[found->second].special = true;
+  }
+
+ private:
+  void note(std::size_t place) {
+    by_name_.emplace(vocabulary_.added[place].name, place);
+    numbers_.insert(vocabulary_.added[place].token);
+  }
+
+  BpeVocabulary& vocabulary_;
+  std::unordered_set<std::string> texts_;
+  std::unordered_map<std::string, std::size_t> by_name_;  // of added tokens, by their places
+  std::unordered_set<Token> numbers_;                     // of the same
+};
 
 // Adds the tokens of added_tokens_decoder and added_tokens.json that the other files lack. The second does not say
 // which are special: those that have a role.
-void add_missing_tokens(const fs::path& folder, const std::optional<JsonFields>& config, BpeVocabulary& vocabulary) {
+void add_missing_tokens(const fs::path& folder, const std::optional<JsonFields>& config, BpeVocabulary& vocabulary,
+                        KnownTokens& known) {
+  std::set<std::string> roles;
+  const auto map = open_if_there(folder / "special_tokens_map.json");
+  for (const auto* json : {config ? &*config : nullptr, map ? &*map : nullptr}) {
+    if (json == nullptr) continue;
+    for (const auto& [field, name] : special_names(*json)) roles.insert(name);
+  }
+  for (const std::string& name : roles) known.make_special(name);
   if (config && config->has("added_tokens_decoder")) {
     const JsonFields decoder = config->section("added_tokens_decoder");
     for (const std::string& number : decoder.names()) {
-      add_missing(decoder, read_added_token(decoder.section(number), number_in(decoder, number), vocabulary),
-                  vocabulary);
+      AddedToken token = read_added_token(decoder.section(number), number_in(decoder, number), vocabulary, false);
+      token.special = token.special || roles.contains(token.name);
+      known.add(decoder, token);
     }
   }
   const auto added = open_if_there(folder / "added_tokens.json");
   if (!added) return;
-  std::set<std::string> special;
-  const auto map = open_if_there(folder / "special_tokens_map.json");
-  for (const auto* json : {config ? &*config : nullptr, map ? &*map : nullptr}) {
-    if (json == nullptr) continue;
-    for (const auto& [field, name] : special_names(*json)) special.insert(name);
-  }
   for (const auto& [name, token] : added->counts(largest_token)) {
-    if (vocabulary.find_added(name) != nullptr && vocabulary.find_added(name)->token == token) continue;
-    add_missing(*added, {static_cast<Token>(token), name, special.contains(name)}, vocabulary);
+    if (!known.has(name, token)) known.add(*added, {static_cast<Token>(token), name, roles.contains(name)});
   }
 }
 
@@ -190,13 +233,12 @@ BpeVocabulary read_configured_bpe(const fs::path& path, std::optional<Pattern> p
   BpeVocabulary vocabulary = read_bpe(path, pattern);
   if (files.front().extension() != ".json") return vocabulary;  // tiktoken's ranks have no such files beside them
   const auto config = open_if_there(folder / "tokenizer_config.json");
-  add_missing_tokens(folder, config, vocabulary);
-  if (!config) return vocabulary;
-  check_prefix_space(*config, vocabulary);
-  refuse_names_of_text(*config, [&](const std::string& name) {
-    const auto& tokens = vocabulary.tokens;
-    return !name.empty() && std::find(tokens.begin(), tokens.end(), name) != tokens.end();
-  });
+  KnownTokens known(vocabulary);
+  if (config) {
+    check_prefix_space(*config, vocabulary);
+    refuse_names_of_text(*config, [&](const std::string& name) { return known.is_text(name); });
+  }
+  add_missing_tokens(folder, config, vocabulary, known);
   return vocabulary;
 }
 
@@ -272,14 +314,26 @@ std::optional<bool> read_prefix_space(const fs::path& folder) {
   return json ? json->optional_flag("add_prefix_space") : std::nullopt;
 }
 
-SpecialNames::SpecialNames(std::vector<std::string> names) : names_(std::move(names)) {
-  std::sort(names_.begin(), names_.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
-  for (const std::string& name : names_) {
+SpecialNames::SpecialNames(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
     if (name.size() < 2) continue;
-    by_two_bytes_[std::string_view(name).substr(0, 2)].push_back(name);
+    names_.insert(name);
+    lengths_[name.substr(0, 2)].insert(name.size());
     if (!std::exchange(begins_[static_cast<unsigned char>(name[0])], true)) first_bytes_ += name[0];
     longest_ = std::max(longest_, name.size());
   }
+}
+
+std::string_view SpecialNames::name_at(std::string_view text) const {
+  if (text.size() < 2 || !begins_[static_cast<unsigned char>(text[0])]) return {};
+  const auto lengths = lengths_.find(std::string(text.substr(0, 2)));
+  if (lengths == lengths_.end()) return {};
+  for (const std::size_t length : lengths->second) {
+    if (length > text.size()) continue;
+    const auto name = names_.find(std::string(text.substr(0, length)));
+    if (name != names_.end()) return *name;
+  }
+  return {};
 }
 
 std::optional<SpecialNames::Found> SpecialNames::find(std::string_view text, std::size_t from) const {
@@ -291,11 +345,7 @@ std::optional<SpecialNames::Found> SpecialNames::find(std::string_view text, std
     } else if (!begins_[static_cast<unsigned char>(text[at])]) {
       continue;
     }
-    const auto names = by_two_bytes_.find(text.substr(at, 2));
-    if (names == by_two_bytes_.end()) continue;
-    for (const std::string_view name : names->second) {
-      if (text.substr(at).starts_with(name)) return Found{at, name};
-    }
+    if (const std::string_view name = name_at(text.substr(at)); !name.empty()) return Found{at, name};
   }
   return std::nullopt;
 }

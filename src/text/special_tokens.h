@@ -7,11 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "config/tokenizer_settings.h"
@@ -41,10 +44,11 @@ FirstToken read_first_token(const std::filesystem::path& folder, std::span<const
 // name.
 std::vector<AddedToken> read_added_tokens(const std::filesystem::path& folder, std::span<const Piece> pieces);
 
-// Reads byte-level BPE as read_bpe() does, with the special tokens that tokenizer_config.json adds to it. Throws Error
-// input naming the field by which transformers would give a text other tokens: add_prefix_space, an added token that is
-// not special, a special token that is a token of text, and, where vocab.json and merges.txt are read, which name no
-// expression, a tokenizer_class or, without `pattern`, a model_type whose expression need not be GPT-2's.
+// Reads a BPE as read_bpe() does, with the tokens that tokenizer_config.json and added_tokens.json beside it add; one
+// that has a role (bos_token, additional_special_tokens …) is special. Throws Error input naming the field by which
+// transformers would give a text other tokens: an add_prefix_space that is not the vocabulary's, a special token that
+// is a token of text, and, where vocab.json and merges.txt are read, which name no expression, a tokenizer_class or,
+// without `pattern`, a model_type whose expression need not be GPT-2's.
 BpeVocabulary read_configured_bpe(const std::filesystem::path& path, std::optional<Pattern> pattern = {});
 
 // Throws Error input naming the field of tokenizer_config.json by which a text would get other tokens than the model of
@@ -59,10 +63,11 @@ std::optional<bool> read_prefix_space(const std::filesystem::path& folder);
 // What other programs write at the end of a document, whatever the tokenizer at hand calls its own.
 inline constexpr const char* common_separators[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"};
 
-// Finds names in texts, at the pace of a search for one byte where they all begin with the same one.
+// Finds names in texts, at the pace of a search for one byte where they all begin with the same one: those of special
+// tokens, or of added tokens that texts become.
 class SpecialNames {
  public:
-  explicit SpecialNames(std::vector<std::string> names);  // those of less than two bytes are left out
+  explicit SpecialNames(const std::vector<std::string>& names);  // those of less than two bytes are left out
   SpecialNames(SpecialNames&&) = default;
 
   struct Found {
@@ -72,12 +77,16 @@ class SpecialNames {
   // The first name that begins at or behind `from`; of several that begin there, the longest.
   std::optional<Found> find(std::string_view text, std::size_t from = 0) const;
 
+  // The longest name that `text` begins with; empty if there is none.
+  std::string_view name_at(std::string_view text) const;
+
   std::size_t longest() const { return longest_; }  // in bytes; 0 if there are none
 
  private:
-  std::vector<std::string> names_;
-  std::unordered_map<std::string_view, std::vector<std::string_view>> by_two_bytes_;  // the longest first
-  std::array<bool, 256> begins_{};                                                    // whether a name does with a byte
+  std::unordered_set<std::string> names_;
+  // The lengths of the names that begin with these two bytes, the longest first.
+  std::unordered_map<std::string, std::set<std::size_t, std::greater<>>> lengths_;
+  std::array<bool, 256> begins_{};  // whether a name does with a byte
   std::string first_bytes_;
   std::size_t longest_ = 0;
 };

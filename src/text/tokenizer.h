@@ -3,7 +3,8 @@
 // A vocabulary is made once (text/build_tokenizer.h), saved beside the token files and opened again by
 // load_tokenizer(). Two laws hold for every tokenizer, and its users rely on them:
 //   decode(encode(s)) == prefix_of(s) + s     for every text it can encode that is not empty, byte for byte; where a
-//                                             tokenizer made elsewhere normalizes texts, s is the normalized one
+//                                             tokenizer made elsewhere normalizes texts, s is the normalized one, and
+//                                             one that prepends a space behind added tokens has these spaces as well
 //   decode(a + b) == decode(a) + decode(b)    for tokens a, b: each token stands for fixed bytes of its own
 #pragma once
 
@@ -39,9 +40,10 @@ class Tokenizer {
   virtual std::vector<AddedToken> special_tokens() const = 0;
 
   // What the tokens of every document begin with and its text does not: the space of a sentencepiece model with a dummy
-  // prefix. Nothing for every vocabulary that inkling has made.
+  // prefix, or of a tokenizer.json with one. Nothing for every vocabulary that inkling has learned.
   virtual std::string_view prefix() const { return {}; }
-  // The prefix as this text gets it: some tokenizers made elsewhere put none in front of a text that begins with it.
+  // The prefix as this text gets it: some tokenizers made elsewhere put none in front of a text that begins with it or
+  // with an added token.
   virtual std::string_view prefix_of(std::string_view) const { return prefix(); }
 
   // Throws Error input if `text` cannot be encoded: if it is not UTF-8 (naming the byte offset in `text`), or holds

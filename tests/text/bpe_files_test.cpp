@@ -165,7 +165,8 @@ TEST(BpeFiles, LinesThatAreNoMergesOrRanksAreNamed) {
   const std::string place = "merges.txt:46: ";  // behind #version and 44 merges
   EXPECT_TRUE(contains(with_line("alone"), place + "a merge is two tokens"));
   EXPECT_TRUE(contains(with_line("q \u4e2d"), place + "a merge is two tokens"));
-  EXPECT_TRUE(contains(with_line("q z"), place + "merges \"q\" and \"z\", but \"qz\" is not in the vocabulary"));
+  EXPECT_TRUE(
+      contains(with_line("q z"), place + "merges \"q\" and \"z\", but \"qz\" is no token of text in the vocabulary"));
   EXPECT_TRUE(contains(with_line("q \xff"), place + "this is not UTF-8"));
   fs::remove(folder / "merges.txt");
   EXPECT_TRUE(contains(input_error([&] { read_bpe(path); }), "merges.txt"));

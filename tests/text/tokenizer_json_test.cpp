@@ -239,5 +239,66 @@ TEST(AddedTokens, OfOlderFoldersAreSpecialWhereTheyHaveARole) {
   EXPECT_TRUE(contains(input_error([&] { load_tokenizer(folder.path()); }), "added_tokens.json: the added token 7"));
 }
 
+// What a person pastes must not end a document, whatever "special" says of the token that does.
+TEST(AddedTokens, ThatHaveARoleAreSpecial) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", print_bpe_json(of_bytes(Pattern::gpt2)));
+  folder.write("tokenizer_config.json", R"({"eos_token": "<think>"})");
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_EQ(tokenizer->separator(), 301u);
+  const std::vector<Token> tokens = encode(*tokenizer, "a<think>b");
+  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), Token{301}), 0);
+  EXPECT_EQ(tokenizer->decode(301), "");
+}
+
+TEST(AddedTokens, InFrontOfATextTakeThePlaceOfItsPrefix) {
+  BpeVocabulary vocabulary = of_characters({.space_signs = true, .prefix = PrefixSpace::all});
+  vocabulary.added = {{.token = 4, .name = "<x>", .special = false, .normalized = false}};
+  vocabulary.tokens.emplace_back();
+  const auto tokenizer = opened(vocabulary);
+  for (const char* text : {"a", " a", "<x>", "<x>\u00e9"}) {
+    const std::string front(tokenizer->prefix_of(text));
+    const std::string behind = std::string(text).starts_with("<x>\u00e9") ? "<x> \u00e9" : text;
+    EXPECT_EQ(decode(*tokenizer, encode(*tokenizer, text)), front + behind) << text;
+  }
+}
+
+// Each of these tokenizers would be saved as a file that cannot be opened, or encode otherwise than it says.
+TEST(AddedTokens, ThatContradictTheVocabularyAreRefused) {
+  const auto refusal = [](const AddedToken& token) {
+    BpeVocabulary vocabulary = of_bytes(Pattern::gpt2);
+    vocabulary.added.push_back(token);
+    vocabulary.tokens.resize(std::max<std::size_t>(vocabulary.tokens.size(), token.token + std::size_t{1}));
+    const TemporaryFolder folder;
+    std::string json = print_bpe_json(vocabulary);
+    // The list alone names the token; the vocabulary has another of this name or number.
+    const std::string entry = str(",\n   \"", token.name, "\": ", token.token);
+    if (const std::size_t at = json.rfind(entry); at != std::string::npos) json.erase(at, entry.size());
+    folder.write("tokenizer.json", json);
+    return input_error([&] { load_tokenizer(folder.path()); });
+  };
+  EXPECT_TRUE(contains(refusal({303, "<think>"}), "added_tokens[3].content is \"<think>\""));
+  EXPECT_TRUE(contains(refusal({301, "<other>"}), "added_tokens[3].id is 301"));
+  EXPECT_TRUE(contains(refusal({.token = 303, .name = "\n", .special = false}), "added_tokens[3].content is"));
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", print_bpe_json(of_bytes(Pattern::gpt2)));
+  for (const char* added : {R"({"a": 400})", R"({"": 400})", R"({"<word>": 65})"}) {
+    folder.write("added_tokens.json", added);
+    EXPECT_TRUE(contains(input_error([&] { load_tokenizer(folder.path()); }), "added_tokens.json: the added token"))
+        << added;
+  }
+}
+
+TEST(AddedTokens, ThatTheModelLacksAreNotInFrontOfATextEither) {
+  BpeVocabulary vocabulary = of_bytes(Pattern::gpt2);
+  vocabulary.first_token = 302;
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", print_bpe_json(vocabulary));
+  folder.write("config.json", R"({"vocab_size": 302})");
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_EQ(tokenizer->vocab_size(), 302u);
+  EXPECT_EQ(tokenizer->first_token(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace inkling
