@@ -30,7 +30,7 @@ void describe(const Dataset& dataset) {
 // The folder of the model that the run starts from; of a run one of its checkpoints, which all have its tokenizer.
 fs::path find_model(const fs::path& init_from) {
   require_model(init_from);
-  const fs::path folder = model_folder(init_from);
+  fs::path folder = model_folder(init_from);
   for (const std::string& name : names_in(folder / "checkpoints")) {
     if (holds_tokenizer(folder / "checkpoints" / name)) return folder / "checkpoints" / name;
   }

@@ -133,6 +133,10 @@ class BpeTokenizer final : public Tokenizer {
     return is_there || is_token ? "" : prefix();
   }
 
+  bool begins_text(Token) const override {
+    return prefix_space() == PrefixSpace::all || prefix_space() == PrefixSpace::all_unless_there;
+  }
+
   std::vector<AddedToken> special_tokens() const override {
     std::vector<AddedToken> special;
     for (const AddedToken& added : vocabulary_.added) {
@@ -202,7 +206,7 @@ class BpeTokenizer final : public Tokenizer {
       if (!found) return;
       tokens.push_back(by_text_.at(std::string(found->name)));
       text.remove_prefix(found->offset + found->name.size());
-      begins = prefix_space() == PrefixSpace::all || prefix_space() == PrefixSpace::all_unless_there;
+      begins = begins_text(tokens.back());
     }
   }
 

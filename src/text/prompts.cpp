@@ -49,7 +49,7 @@ std::vector<Token> encode_with_names(const Tokenizer& tokenizer, std::string_vie
     tokens.insert(tokens.end(), text.begin(), text.end());
     if (!found) break;
     tokens.push_back(find_special_token(tokenizer, found->name).value());
-    begins_document = tokens.back() == tokenizer.first_token() || tokens.back() == tokenizer.separator();
+    begins_document = tokenizer.begins_text(tokens.back());
     prompt.remove_prefix(found->offset + found->name.size());
   }
   return tokens;

@@ -34,8 +34,8 @@ enum class NamesInPrompt { text, tokens };
 // Returns the tokens that a text begins with. The prompt is the beginning of a document, so tokenizer.first_token()
 // goes in front, which is the separator; where there is none, an empty prompt is the separator or a new line. Throws
 // Error input for characters without a token, and for an empty prompt if there is neither separator nor new line.
-// With NamesInPrompt::tokens a prompt that names the first token itself has it once, and what stands behind that token
-// or the separator begins a document.
+// With NamesInPrompt::tokens a prompt that names the first token itself has it once, and what stands behind a special
+// token is encoded as the tokenizer's maker has it (Tokenizer::begins_text()).
 std::vector<Token> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt,
                                  NamesInPrompt names = NamesInPrompt::text);
 

@@ -46,6 +46,9 @@ class Tokenizer {
   // with an added token.
   virtual std::string_view prefix_of(std::string_view) const { return prefix(); }
 
+  // Whether what stands behind this special token in a prompt begins as a document does, with the prefix.
+  virtual bool begins_text(Token special) const { return special == first_token() || special == separator(); }
+
   // Throws Error input if `text` cannot be encoded: if it is not UTF-8 (naming the byte offset in `text`), or holds
   // characters without a token (naming ten of them at most). The byte tokenizer takes everything.
   virtual void check(std::string_view text) const = 0;

@@ -9,6 +9,7 @@
 #include "text/bpe_files.h"
 #include "text/bpe_trainer.h"
 #include "text/normal_form.h"
+#include "text/prompts.h"
 #include "text/tokenizer.h"
 
 namespace inkling {
@@ -127,6 +128,23 @@ TEST(CharacterBpe, PutsASpaceInFrontAsItsRulesSay) {
   EXPECT_EQ(tokens(all, "a<x> b"), Tokens({3, 0, 4, 3, 3, 1}));
   EXPECT_EQ(tokens(all, " a"), Tokens({3, 3, 0}));
   EXPECT_EQ(tokens(all, ""), Tokens());
+}
+
+// In a prompt that names special tokens, the space stands where tokenizers puts it.
+TEST(CharacterBpe, PutsASpaceBehindSpecialTokensAsItsRulesSay) {
+  const auto tokens = [](PrefixSpace prefix, const char* prompt) {
+    BpeVocabulary vocabulary = of_characters({.space_signs = true, .prefix = prefix});
+    vocabulary.added = {{4, "<s>"}, {5, "[x]"}};
+    vocabulary.tokens.resize(6);
+    vocabulary.first_token = 4;
+    return encode_prompt(*opened(vocabulary), prompt, NamesInPrompt::tokens);
+  };
+  using enum PrefixSpace;
+  using Tokens = std::vector<Token>;
+  EXPECT_EQ(tokens(first_unless_there, "a[x]b"), Tokens({4, 3, 0, 5, 1}));
+  EXPECT_EQ(tokens(first_unless_there, "<s>a"), Tokens({4, 0}));
+  EXPECT_EQ(tokens(all_unless_there, "<s>a[x] b"), Tokens({4, 3, 0, 5, 3, 1}));
+  EXPECT_EQ(tokens(all, "<s>a[x] b"), Tokens({4, 3, 0, 5, 3, 3, 1}));
 }
 
 TEST(CharacterBpe, RefusesWhatItCannotSpell) {
