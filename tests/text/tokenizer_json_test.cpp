@@ -85,18 +85,20 @@ TEST(CharacterBpe, MergesAsDefined) {
   }));
 }
 
+// The bytes come first, as in Llama 2: each stands for what a character of ASCII does, too.
 TEST(CharacterBpe, SpellsWhatHasNoTokenByBytesThatNeverMerge) {
-  BpeVocabulary vocabulary = of_characters();
-  add_merge(vocabulary, 0, 1);  // ab is 4
-  auto& spelled = vocabulary.characters->byte_tokens.emplace();
+  BpeVocabulary vocabulary;
+  auto& spelled = vocabulary.characters.emplace(CharacterRules{.space_signs = true}).byte_tokens.emplace();
   for (Token byte = 0; byte < 256; ++byte) {
-    spelled[byte] = static_cast<Token>(vocabulary.tokens.size());
+    spelled[byte] = byte;
     vocabulary.tokens.emplace_back(1, static_cast<char>(byte));
   }
+  for (const char* text : {"a", "b", "\u00e9", " ", "ab"}) vocabulary.tokens.emplace_back(text);
+  vocabulary.merges = {{256, 257, 260}};
   const BpeEncoder encoder(vocabulary);
   std::vector<Token> tokens;
   encoder.encode("ab\u00e9c a\u2581", tokens);
-  EXPECT_EQ(tokens, (std::vector<Token>{4, 2, spelled['c'], 3, 0, spelled[0xe2], spelled[0x96], spelled[0x81]}));
+  EXPECT_EQ(tokens, (std::vector<Token>{260, 258, 'c', 259, 256, 0xe2, 0x96, 0x81}));
 }
 
 // The tokenizer of a folder with this tokenizer.json.
