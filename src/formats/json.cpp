@@ -173,15 +173,18 @@ JsonFields::JsonFields(const std::filesystem::path& path, const std::string& tex
   if (text.empty()) refuse("the file is empty");
   refuse_stand_in(path_, text);
   try {
-    object_ = parse_json(text);
+    object_ = std::make_shared<const Json>(parse_json(text));
   } catch (const Error& error) {
     refuse(error.message());
   }
-  if (!object_.is_object()) refuse("this JSON is not an object, { … }");
+  if (!object_->is_object()) refuse("this JSON is not an object, { … }");
 }
 
-JsonFields::JsonFields(const JsonFields& outer, std::string_view section, nlohmann::json object)
-    : path_(outer.path_), remedy_(outer.remedy_), prefix_(outer.full_name(section) + "."), object_(std::move(object)) {}
+JsonFields::JsonFields(const JsonFields& outer, std::string_view section, const nlohmann::json& inside)
+    : path_(outer.path_),
+      remedy_(outer.remedy_),
+      prefix_(outer.full_name(section) + "."),
+      object_(outer.object_, &inside) {}
 
 void JsonFields::refuse(const std::string& message) const {
   throw Error::input(str(path_.string(), ": ", message, "; ", remedy_));
@@ -196,13 +199,13 @@ void JsonFields::refuse_value(std::string_view name, const std::string& expected
 }
 
 bool JsonFields::is_null(std::string_view name) const {
-  const auto found = object_.find(std::string(name));
-  return found != object_.end() && found->is_null();
+  const auto found = object_->find(std::string(name));
+  return found != object_->end() && found->is_null();
 }
 
 const nlohmann::json* JsonFields::find(std::string_view name) const {
-  const auto found = object_.find(std::string(name));
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
+  const auto found = object_->find(std::string(name));
+  return found == object_->end() || found->is_null() ? nullptr : &*found;
 }
 
 const nlohmann::json& JsonFields::get(std::string_view name) const {
@@ -276,7 +279,7 @@ std::map<std::string, std::string> JsonFields::named_texts(std::string_view name
 
 std::map<std::string, std::uint64_t> JsonFields::counts(std::uint64_t largest) const {
   std::map<std::string, std::uint64_t> counts;
-  for (const auto& [key, number] : object_.items()) {
+  for (const auto& [key, number] : object_->items()) {
     if (!number.is_number_unsigned() || number.get<std::uint64_t>() > largest) {
       refuse_value(key, str("a whole number from 0 to ", largest));
     }
@@ -309,7 +312,7 @@ std::vector<JsonFields> JsonFields::sections(std::string_view name) const {
 }
 
 void JsonFields::refuse_unknown(std::initializer_list<std::string_view> known) const {
-  for (const auto& [name, value] : object_.items()) {
+  for (const auto& [name, value] : object_->items()) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       refuse(str("there is an unknown field ", quote(full_name(name))));
     }
@@ -318,7 +321,7 @@ void JsonFields::refuse_unknown(std::initializer_list<std::string_view> known) c
 
 std::vector<std::string> JsonFields::names() const {
   std::vector<std::string> names;
-  for (const auto& [name, value] : object_.items()) names.push_back(name);
+  for (const auto& [name, value] : object_->items()) names.push_back(name);
   return names;
 }
 

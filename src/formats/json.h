@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -109,7 +110,7 @@ class JsonFields {
   [[noreturn]] void refuse_value(std::string_view name, const std::string& expected) const;
 
  private:
-  JsonFields(const JsonFields& outer, std::string_view section, nlohmann::json object);
+  JsonFields(const JsonFields& outer, std::string_view section, const nlohmann::json& inside);
 
   const nlohmann::json* find(std::string_view name) const;
   const nlohmann::json& get(std::string_view name) const;
@@ -117,8 +118,8 @@ class JsonFields {
 
   std::filesystem::path path_;
   std::string remedy_;
-  std::string prefix_;  // "runtime." inside that section
-  nlohmann::json object_;
+  std::string prefix_;                            // "runtime." inside that section
+  std::shared_ptr<const nlohmann::json> object_;  // inside the file's, which all of its sections share
 };
 
 }  // namespace inkling

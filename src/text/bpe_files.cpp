@@ -269,7 +269,36 @@ void read_merge_list(const JsonFields& model, Collector& collector) {
   }
 }
 
-BpeVocabulary read_hugging_face(const JsonFields& json, std::optional<Pattern> pattern) {
+// The file that `path` means, and the one beside it that completes it, if it needs one.
+std::pair<fs::path, fs::path> find_files(const fs::path& path) {
+  constexpr std::pair<const char*, const char*> pairs[] = {{"vocab.json", "merges.txt"}, {"encoder.json", "vocab.bpe"}};
+  if (fs::is_directory(path)) {
+    if (fs::exists(path / "tokenizer.json")) return {path / "tokenizer.json", {}};
+    for (const auto& [vocabulary, merges] : pairs) {
+      if (fs::exists(path / vocabulary)) return {path / vocabulary, path / merges};
+    }
+    throw Error::input(str(path.string(),
+                           ": holds neither tokenizer.json nor vocab.json with merges.txt nor encoder.json "
+                           "with vocab.bpe; name the file itself"));
+  }
+  for (const auto& [vocabulary, merges] : pairs) {
+    if (path.filename() == vocabulary || path.filename() == merges) {
+      return {path.parent_path() / vocabulary, path.parent_path() / merges};
+    }
+  }
+  return {path, {}};
+}
+
+}  // namespace
+
+std::vector<fs::path> bpe_files(const fs::path& path) {
+  const auto [file, merges] = find_files(path);
+  return merges.empty() ? std::vector{file} : std::vector{file, merges};
+}
+
+JsonFields open_tokenizer_json(const fs::path& path) { return {path, std::string(remedy)}; }
+
+BpeVocabulary read_bpe(const JsonFields& json, std::optional<Pattern> pattern) {
   Collector collector;
   BpeVocabulary& vocabulary = collector.vocabulary;
   read_hugging_face_rules(json, vocabulary);
@@ -301,33 +330,6 @@ BpeVocabulary read_hugging_face(const JsonFields& json, std::optional<Pattern> p
   return std::move(collector.vocabulary);
 }
 
-// The file that `path` means, and the one beside it that completes it, if it needs one.
-std::pair<fs::path, fs::path> find_files(const fs::path& path) {
-  constexpr std::pair<const char*, const char*> pairs[] = {{"vocab.json", "merges.txt"}, {"encoder.json", "vocab.bpe"}};
-  if (fs::is_directory(path)) {
-    if (fs::exists(path / "tokenizer.json")) return {path / "tokenizer.json", {}};
-    for (const auto& [vocabulary, merges] : pairs) {
-      if (fs::exists(path / vocabulary)) return {path / vocabulary, path / merges};
-    }
-    throw Error::input(str(path.string(),
-                           ": holds neither tokenizer.json nor vocab.json with merges.txt nor encoder.json "
-                           "with vocab.bpe; name the file itself"));
-  }
-  for (const auto& [vocabulary, merges] : pairs) {
-    if (path.filename() == vocabulary || path.filename() == merges) {
-      return {path.parent_path() / vocabulary, path.parent_path() / merges};
-    }
-  }
-  return {path, {}};
-}
-
-}  // namespace
-
-std::vector<fs::path> bpe_files(const fs::path& path) {
-  const auto [file, merges] = find_files(path);
-  return merges.empty() ? std::vector{file} : std::vector{file, merges};
-}
-
 BpeVocabulary read_bpe(const fs::path& path, std::optional<Pattern> pattern) {
   refuse_if_pickle(path);
   const auto [file, merges] = find_files(path);
@@ -336,7 +338,7 @@ BpeVocabulary read_bpe(const fs::path& path, std::optional<Pattern> pattern) {
     vocabulary.pattern = pattern.value_or(Pattern::gpt2);
     return vocabulary;
   }
-  if (file.extension() == ".json") return read_hugging_face(JsonFields(file, std::string(remedy)), pattern);
+  if (file.extension() == ".json") return read_bpe(open_tokenizer_json(file), pattern);
   return read_ranks(file, pattern);
 }
 

@@ -23,6 +23,10 @@ namespace inkling {
 // damaged or not what inkling computes (docs/guide.md lists what it does).
 BpeVocabulary read_bpe(const std::filesystem::path& path, std::optional<Pattern> pattern = {});
 
+// Opens a tokenizer.json, and reads the tokenizer that has been opened so.
+JsonFields open_tokenizer_json(const std::filesystem::path& path);
+BpeVocabulary read_bpe(const JsonFields& json, std::optional<Pattern> pattern = {});
+
 // The files that read_bpe(path) reads. Throws Error input if a folder holds none.
 std::vector<std::filesystem::path> bpe_files(const std::filesystem::path& path);
 
@@ -55,6 +59,7 @@ struct HuggingFaceBpe {
 };
 
 std::string print_hugging_face(const HuggingFaceTokenizer& tokenizer);
+void add_character_steps(const CharacterRules& rules, HuggingFaceTokenizer& tokenizer);
 nlohmann::ordered_json hugging_face_added(const AddedToken& added);
 nlohmann::ordered_json hugging_face_template(const AddedToken& first);  // puts it in front of every text
 nlohmann::ordered_json hugging_face_bpe(const HuggingFaceBpe& model);

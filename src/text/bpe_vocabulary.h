@@ -33,6 +33,9 @@ struct AddedToken {
   bool normalized = false;  // the name is looked for behind the normalizer, and not in the text as it came
 };
 
+// Whether texts can be searched for such a name: those of tokens that are not special are of 2 to longest_token bytes.
+inline bool can_stand_in_texts(const std::string& name) { return name.size() >= 2 && name.size() <= longest_token; }
+
 // Where a space stands in front of a text that does not begin with one (`unless_there`), or of every text; and whether
 // what follows an added token counts as a text, too.
 enum class PrefixSpace { never, first_unless_there, all_unless_there, all };

@@ -26,12 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* fetch_again = "fetch or save the tokenizer again";
-
-std::string model_type(const JsonFields& json) {
-  return json.section("model").optional_text("type").value_or("BPE");  // which older files leave out
-}
-
 // Small models are often made with the tokens of large ones, and padded with a token that no model has: those that the
 // model beside the tokenizer lacks are never drawn and in no text. Returns whether there are any.
 bool drop_unknown_to_model(const fs::path& folder, std::vector<AddedToken>& added) {
@@ -67,8 +61,9 @@ std::unique_ptr<Tokenizer> open_sentencepiece(const fs::path& folder) {
   return make_foreign_sentencepiece(std::move(model), std::move(rules));
 }
 
-std::unique_ptr<Tokenizer> open_bpe(const fs::path& folder) {
-  BpeVocabulary vocabulary = read_configured_bpe(folder);
+// json: the folder's tokenizer.json, if it has one.
+std::unique_ptr<Tokenizer> open_bpe(const fs::path& folder, const JsonFields* json = nullptr) {
+  BpeVocabulary vocabulary = read_configured_bpe(folder, {}, json);
   if (drop_unknown_to_model(folder, vocabulary.added)) {
     if (!vocabulary.find_added(vocabulary.first_token)) vocabulary.first_token.reset();
     std::size_t size = 0;
@@ -239,11 +234,11 @@ bool holds_foreign_tokenizer(const fs::path& folder) {
 std::unique_ptr<Tokenizer> open_foreign_tokenizer(const fs::path& folder) {
   const bool has_model = fs::exists(folder / sentencepiece_file_name);
   if (!fs::exists(folder / "tokenizer.json")) return has_model ? open_sentencepiece(folder) : open_bpe(folder);
-  const JsonFields json(folder / "tokenizer.json", fetch_again);
-  const bool is_unigram = model_type(json) == "Unigram";
+  const JsonFields json = open_tokenizer_json(folder / "tokenizer.json");
+  const bool is_unigram = json.section("model").optional_text("type") == "Unigram";
   if (is_unigram) return has_model ? open_sentencepiece(folder) : open_unigram(folder, json);
   try {
-    return open_bpe(folder);
+    return open_bpe(folder, &json);
   } catch (const Error& error) {
     if (!has_model) throw;
     throw Error::input(str(error.message(), ". Without tokenizer.json in the folder, tokenizer.model is taken"));

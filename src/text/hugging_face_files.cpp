@@ -87,31 +87,6 @@ std::string user_defined_expression(const std::vector<Piece>& pieces) {
   return join(names, "|");
 }
 
-// Writes spaces as sentencepiece's signs, line by line, as inkling's own models are used.
-Json lines_with_signs() {
-  const Json lines = {
-      {"type", "Split"}, {"pattern", {{"String", "\n"}}}, {"behavior", "MergedWithPrevious"}, {"invert", false}};
-  const Json signs = {
-      {"type", "Metaspace"}, {"replacement", space_sign}, {"prepend_scheme", "never"}, {"split", false}};
-  return {{"type", "Sequence"}, {"pretokenizers", Json::array({lines, signs})}};
-}
-
-// Does the same with a text as a whole.
-Json whole_with_signs(bool prefix) {
-  Json steps = Json::array();
-  if (prefix) steps.push_back({{"type", "Prepend"}, {"prepend", space_sign}});
-  steps.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", space_sign}});
-  return {{"type", "Sequence"}, {"normalizers", steps}};
-}
-
-// The way back. The prefix is taken off every text.
-Json spaces_back(bool prefix) {
-  const Json spaces = {{"type", "Replace"}, {"pattern", {{"String", space_sign}}}, {"content", " "}};
-  Json steps = Json::array({spaces, Json{{"type", "ByteFallback"}}, Json{{"type", "Fuse"}}});
-  if (prefix) steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
-  return {{"type", "Sequence"}, {"decoders", steps}};
-}
-
 }  // namespace
 
 std::string print_byte_tokenizer(std::optional<Token> separator) {
@@ -130,7 +105,7 @@ std::string print_char_tokenizer(std::span<const char32_t> code_points, std::opt
     add_new_field(vocab, character, token);
   }
   if (separator) tokenizer.added.push_back(hugging_face_added({*separator, separator_name}));
-  tokenizer.decoder = {{"type", "Fuse"}};
+  add_character_steps({}, tokenizer);
   tokenizer.model = hugging_face_bpe({.vocab = vocab, .merges = Json::array()});
   return print_hugging_face(tokenizer);
 }
@@ -156,18 +131,17 @@ std::optional<std::string> print_sentencepiece_tokenizer(const SentencepieceMode
   const std::string user_defined = user_defined_expression(pieces);
   const Json unigram = {
       {"type", "Unigram"}, {"unk_id", unknown_token}, {"vocab", scores}, {"byte_fallback", model.spells_bytes()}};
-  tokenizer.decoder = spaces_back(foreign != nullptr && foreign->prefix_space);
+  CharacterRules rules{.space_signs = true, .cuts_lines = foreign == nullptr};  // line by line, as our own are used
+  if (foreign != nullptr && foreign->prefix_space) rules.prefix = PrefixSpace::all;
+  if (model.spells_bytes()) rules.byte_tokens.emplace();
+  add_character_steps(rules, tokenizer);
   tokenizer.model = model.file().is_bpe ? hugging_face_bpe({.vocab = vocab,
                                                             .merges = merges,
                                                             .unknown = unknown,
                                                             .byte_fallback = model.spells_bytes(),
                                                             .ignore_merges = !user_defined.empty()})
                                         : unigram;
-  if (foreign == nullptr) {
-    tokenizer.pre_tokenizer = lines_with_signs();
-    return print_hugging_face(tokenizer);
-  }
-  tokenizer.normalizer = whole_with_signs(foreign->prefix_space);
+  if (foreign == nullptr) return print_hugging_face(tokenizer);
   if (model.file().is_bpe && !user_defined.empty()) {
     tokenizer.pre_tokenizer = {
         {"type", "Split"}, {"pattern", {{"Regex", user_defined}}}, {"behavior", "Isolated"}, {"invert", false}};

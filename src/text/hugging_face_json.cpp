@@ -70,37 +70,6 @@ Json print_words(Pattern pattern) {
        byte_level(false)});
 }
 
-void add_character_rules(const CharacterRules& rules, HuggingFaceTokenizer& tokenizer) {
-  Json before = Json::array(), words = Json::array();
-  if (rules.prefix == PrefixSpace::all) {
-    before.push_back({{"type", "Prepend"}, {"prepend", space_sign}});
-    before.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", space_sign}});
-  }
-  if (rules.cuts_lines) {
-    words.push_back(
-        {{"type", "Split"}, {"pattern", {{"String", "\n"}}}, {"behavior", "MergedWithPrevious"}, {"invert", false}});
-  }
-  if (rules.space_signs && (before.empty() || rules.cuts_spaces)) {
-    const char* const scheme = rules.prefix == PrefixSpace::first_unless_there ? "first"
-                               : rules.prefix == PrefixSpace::all_unless_there ? "always"
-                                                                               : "never";
-    words.push_back(
-        {{"type", "Metaspace"}, {"replacement", space_sign}, {"prepend_scheme", scheme}, {"split", rules.cuts_spaces}});
-  }
-  tokenizer.normalizer = print_sequence("normalizers", std::move(before));
-  tokenizer.pre_tokenizer = print_sequence("pretokenizers", std::move(words));
-  Json back = Json::array();
-  if (rules.space_signs) {
-    back.push_back({{"type", "Replace"}, {"pattern", {{"String", space_sign}}}, {"content", " "}});
-  }
-  if (rules.byte_tokens) back.push_back({{"type", "ByteFallback"}});
-  back.push_back({{"type", "Fuse"}});
-  if (rules.prefix != PrefixSpace::never) {
-    back.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
-  }
-  tokenizer.decoder = print_sequence("decoders", std::move(back));
-}
-
 // The token's name in the file; empty where it is none but an added token's, or nobody's.
 std::string name_of_token(const BpeVocabulary& vocabulary, std::size_t token) {
   const std::string& bytes = vocabulary.tokens[token];
@@ -122,6 +91,41 @@ std::optional<Pattern> pattern_of_expression(std::string_view expression) {
     if (one.text == expression) return one.pattern;
   }
   return std::nullopt;
+}
+
+void add_character_steps(const CharacterRules& rules, HuggingFaceTokenizer& tokenizer) {
+  // Metaspace does what the normalizer cannot, and where it has to cut, all of it.
+  const bool prepends_unless_there =
+      rules.prefix == PrefixSpace::first_unless_there || rules.prefix == PrefixSpace::all_unless_there;
+  const bool has_metaspace = rules.cuts_lines || rules.cuts_spaces || prepends_unless_there;
+  Json before = Json::array(), words = Json::array();
+  if (rules.prefix == PrefixSpace::all) before.push_back({{"type", "Prepend"}, {"prepend", space_sign}});
+  if (rules.space_signs && (rules.prefix == PrefixSpace::all || !has_metaspace)) {
+    before.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", space_sign}});
+  }
+  if (rules.cuts_lines) {
+    words.push_back(
+        {{"type", "Split"}, {"pattern", {{"String", "\n"}}}, {"behavior", "MergedWithPrevious"}, {"invert", false}});
+  }
+  if (rules.space_signs && has_metaspace) {
+    const char* const scheme = rules.prefix == PrefixSpace::first_unless_there ? "first"
+                               : rules.prefix == PrefixSpace::all_unless_there ? "always"
+                                                                               : "never";
+    words.push_back(
+        {{"type", "Metaspace"}, {"replacement", space_sign}, {"prepend_scheme", scheme}, {"split", rules.cuts_spaces}});
+  }
+  if (!before.empty()) tokenizer.normalizer = {{"type", "Sequence"}, {"normalizers", std::move(before)}};
+  tokenizer.pre_tokenizer = print_sequence("pretokenizers", std::move(words));
+  Json back = Json::array();
+  if (rules.space_signs) {
+    back.push_back({{"type", "Replace"}, {"pattern", {{"String", space_sign}}}, {"content", " "}});
+  }
+  if (rules.byte_tokens) back.push_back({{"type", "ByteFallback"}});
+  back.push_back({{"type", "Fuse"}});
+  if (rules.prefix != PrefixSpace::never) {
+    back.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  }
+  tokenizer.decoder = print_sequence("decoders", std::move(back));
 }
 
 std::string print_hugging_face(const HuggingFaceTokenizer& tokenizer) {
@@ -194,7 +198,7 @@ std::string print_bpe_json(const BpeVocabulary& vocabulary) {
   if (vocabulary.characters) {
     model.byte_fallback = vocabulary.characters->byte_tokens.has_value();
     if (const auto& unknown = vocabulary.characters->unknown) model.unknown = *unknown;
-    add_character_rules(*vocabulary.characters, tokenizer);
+    add_character_steps(*vocabulary.characters, tokenizer);
   }
   tokenizer.model = hugging_face_bpe(model);
   return print_hugging_face(tokenizer);

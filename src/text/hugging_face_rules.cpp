@@ -289,7 +289,7 @@ AddedToken read_added_token(const JsonFields& json, Token token, const BpeVocabu
   added.normalized = json.optional_flag("normalized").value_or(!added.special);
   if (added.name.empty()) json.refuse_value("content", "a text");
   if (added.special) return added;
-  if (added.name.size() < 2 || added.name.size() > longest_token) {
+  if (!can_stand_in_texts(added.name)) {
     json.refuse_value("content", str("of 2 to ", longest_token, " bytes for a token that is not \"special\""));
   }
   for (const char* flag : {"single_word", "lstrip", "rstrip"}) {

@@ -168,7 +168,7 @@ class KnownTokens {
       return;
     }
     if (token.name.empty() || is_text(token.name)) json.refuse(str(what, "is a token of text, ", never_added));
-    if (!token.special && (token.name.size() < 2 || token.name.size() > longest_token)) {
+    if (!token.special && !can_stand_in_texts(token.name)) {
       json.refuse(str(what, "is not special and must have 2 to ", longest_token, " bytes"));
     }
     auto& tokens = vocabulary_.tokens;
@@ -226,11 +226,11 @@ void add_missing_tokens(const fs::path& folder, const std::optional<JsonFields>&
 
 }  // namespace
 
-BpeVocabulary read_configured_bpe(const fs::path& path, std::optional<Pattern> pattern) {
+BpeVocabulary read_configured_bpe(const fs::path& path, std::optional<Pattern> pattern, const JsonFields* json) {
   const std::vector<fs::path> files = bpe_files(path);
   const fs::path folder = files.front().parent_path();
   if (files.size() > 1) require_gpt2_expression(folder, pattern.has_value());
-  BpeVocabulary vocabulary = read_bpe(path, pattern);
+  BpeVocabulary vocabulary = json != nullptr ? read_bpe(*json, pattern) : read_bpe(path, pattern);
   if (files.front().extension() != ".json") return vocabulary;  // tiktoken's ranks have no such files beside them
   const auto config = open_if_there(folder / "tokenizer_config.json");
   KnownTokens known(vocabulary);

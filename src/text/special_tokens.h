@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "config/tokenizer_settings.h"
+#include "formats/json.h"
 #include "text/bpe_vocabulary.h"
 #include "text/sentencepiece_file.h"
 
@@ -49,7 +50,9 @@ std::vector<AddedToken> read_added_tokens(const std::filesystem::path& folder, s
 // transformers would give a text other tokens: an add_prefix_space that is not the vocabulary's, a special token that
 // is a token of text, and, where vocab.json and merges.txt are read, which name no expression, a tokenizer_class or,
 // without `pattern`, a model_type whose expression need not be GPT-2's.
-BpeVocabulary read_configured_bpe(const std::filesystem::path& path, std::optional<Pattern> pattern = {});
+// json: the tokenizer.json of `path`, where it has been opened already.
+BpeVocabulary read_configured_bpe(const std::filesystem::path& path, std::optional<Pattern> pattern = {},
+                                  const JsonFields* json = nullptr);
 
 // Throws Error input naming the field of tokenizer_config.json by which a text would get other tokens than the model of
 // the folder gives it: a special token that is a piece of text, or pieces drawn at random.
