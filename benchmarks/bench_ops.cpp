@@ -71,7 +71,7 @@ class Operations {
     const auto whole = options.dtype(at::kLong);
     tokens_ = at::randint(shape.vocab_size, {batch, time}, whole);
     targets_ = at::randint(shape.vocab_size, {batch, time}, whole);
-    key_ = at::zeros({1}, whole);
+    key_ = at::zeros({2}, whole);
   }
 
   std::vector<Operation> all() {

@@ -16,6 +16,7 @@
 #include "results.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/device.h"
+#include "runtime/parallel.h"
 #include "runtime/timing.h"
 #include "train/resources.h"
 #include "train/trainer.h"
@@ -26,19 +27,18 @@ using namespace inkling;
 
 struct Flags {
   std::string config;
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides, against;
   std::int64_t steps = 50;
   std::uint64_t vocab_size = 0;
   bool json = false;
 };
 
-// The products of one step's linear layers and head: forward, gradient of the input, gradient of the weight. Each layer
-// has inputs and outputs of its own, as in a step, up to a limit of memory; beyond it layers take turns with them,
-// which no cache is large enough to notice.
+// The products of a micro-batch's linear layers and head: forward, gradient of the input, gradient of the weight. Each
+// layer has inputs and outputs of its own, as in a step, up to a limit of memory; beyond it layers take turns with
+// them, which no cache is large enough to notice.
 class MatrixProducts {
  public:
-  MatrixProducts(const GptShape& shape, std::int64_t rows, std::int64_t micro_batches, const at::TensorOptions& options)
-      : micro_batches_(micro_batches) {
+  MatrixProducts(const GptShape& shape, std::int64_t rows, const at::TensorOptions& options) {
     const std::int64_t c = shape.n_embd;
     const AttentionForm heads = shape.attention();
     const std::vector<std::pair<std::int64_t, std::int64_t>> of_a_layer = {
@@ -60,12 +60,10 @@ class MatrixProducts {
   }
 
   void run() {
-    for (std::int64_t micro = 0; micro < micro_batches_; ++micro) {
-      for (Product& p : products_) at::mm_out(p.y, p.x, p.w);
-      for (Product& p : products_) {
-        at::mm_out(p.dx, p.y, p.w.t());
-        p.dw.addmm_(p.x.t(), p.y);
-      }
+    for (Product& p : products_) at::mm_out(p.y, p.x, p.w);
+    for (Product& p : products_) {
+      at::mm_out(p.dx, p.y, p.w.t());
+      p.dw.addmm_(p.x.t(), p.y);
     }
   }
 
@@ -86,45 +84,102 @@ class MatrixProducts {
     products_.push_back(product);
   }
   std::vector<Product> products_;
+};
+
+// Those of a whole step, shared out as the step is.
+class ProductsOfAStep {
+ public:
+  ProductsOfAStep(const GptShape& shape, const Runtime& runtime, const Config& config)
+      : micro_batches_(config.training.batch_size / config.training.micro_batch_size.value()),
+        workers_(runtime.split == WorkSplit::batch ? runtime.threads : 1) {
+    const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
+    const std::int64_t rows = config.training.micro_batch_size.value() * shape.block_size;
+    for (int worker = 0; worker < workers_.count(); ++worker) products_.emplace_back(shape, rows, options);
+  }
+
+  void run() {
+    const at::NoGradGuard no_grad;
+    if (workers_.count() > 1) {
+      workers_.each(micro_batches_,
+                    [&](std::int64_t, int worker) { products_[static_cast<std::size_t>(worker)].run(); });
+    } else {
+      for (std::int64_t i = 0; i < micro_batches_; ++i) products_.front().run();
+    }
+  }
+
+ private:
   std::int64_t micro_batches_;
+  Workers workers_;
+  std::vector<MatrixProducts> products_;
+};
+
+// Steps of one way to compute a configuration.
+class Side {
+ public:
+  Side(const std::string& path, const std::vector<std::string>& overrides, std::uint64_t vocab_size)
+      : config_(load_config(path, overrides)), runtime_(resolve_runtime(config_.runtime)) {
+    shape_ = shape_from(config_.model, vocab_size > 0 ? vocab_size : doctor::expected_vocabulary(config_.data));
+    const BatchSplit settled = split_batch(config_, shape_, runtime_, memory_limit(config_.runtime, runtime_.device));
+    config_.training.micro_batch_size = settled.micro_batch_size;
+    runtime_.split = settled.split;
+    trainer_.emplace(config_, shape_, runtime_);
+    initialize(trainer_->arena(), shape_, config_.training.seed, config_.model.initialization);
+    const auto block = static_cast<std::uint64_t>(shape_.block_size);
+    tokens_.emplace(doctor::random_tokens(static_cast<std::uint64_t>(shape_.vocab_size), 200'000 + 100 * block));
+    windows_.emplace(*tokens_, WindowSettings{.order = WindowKind::random, .block_size = block});
+  }
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+  double time_step() {  // ms
+    return 1000 * seconds_of(runtime_.device, [&] { trainer_->step(step_++, *windows_); });
+  }
+
+  const Config& config() const { return config_; }
+  const Runtime& runtime() const { return runtime_; }
+  const GptShape& shape() const { return shape_; }
+
+ private:
+  Config config_;
+  Runtime runtime_;
+  GptShape shape_;
+  std::optional<TokenSequence> tokens_;
+  std::optional<TrainingWindows> windows_;
+  std::optional<Trainer> trainer_;
+  std::int64_t step_ = 0;
 };
 
 struct Times {
-  std::vector<double> steps, products;       // ms
-  std::map<std::string, double> operations;  // ms of a step, of a few more steps
-  double peak_flops = 0;                     // per second, of a large product
+  std::vector<double> steps, others, products;  // ms; others: of the side that is compared
+  std::map<std::string, double> operations;     // ms of a step, of a few more steps
+  double peak_flops = 0;                        // per second, of a large product
 };
 
-// Steps and products take turns in blocks, so that both see the same minutes of a shared machine.
-Times measure(const Config& config, const Flags& flags, const Runtime& runtime, const GptShape& shape,
-              std::int64_t rows) {
-  const TokenSequence tokens =
-      doctor::random_tokens(static_cast<std::uint64_t>(shape.vocab_size), 200000 + static_cast<std::uint64_t>(rows));
-  const TrainingWindows windows(
-      tokens, {.order = WindowKind::random, .block_size = static_cast<std::uint64_t>(shape.block_size)});
-  Trainer trainer(config, shape, runtime);
-  initialize(trainer.arena(), shape, config.training.seed, config.model.initialization);
-  MatrixProducts products(shape, rows, config.training.batch_size / config.training.micro_batch_size.value(),
-                          at::TensorOptions().device(runtime.device).dtype(runtime.dtype));
-  const auto one_step = [&](std::int64_t step) {
-    return 1000 * seconds_of(runtime.device, [&] { trainer.step(step, windows); });
-  };
-  const auto one_product = [&] {
-    const at::NoGradGuard no_grad;
-    return 1000 * seconds_of(runtime.device, [&] { products.run(); });
-  };
-  for (std::int64_t warm_up = 0; warm_up < 3; ++warm_up) one_step(warm_up);
-  one_product();
-  Times times;
+// Steps and products take turns in blocks, so that all see the same minutes of a shared machine. What a thread still
+// does of the block before is over behind the first, which is not counted.
+Times measure(const Flags& flags, Side& side, Side* against) {
+  ProductsOfAStep products(side.shape(), side.runtime(), side.config());
+  const auto one_product = [&] { return 1000 * seconds_of(side.runtime().device, [&] { products.run(); }); };
   constexpr std::int64_t block = 5;
-  for (std::int64_t step = 0; step < flags.steps; step += block) {
-    for (std::int64_t i = 0; i < std::min(block, flags.steps - step); ++i) times.steps.push_back(one_step(step + i));
-    for (std::int64_t i = 0; i < 2; ++i) times.products.push_back(one_product());
+  const auto time_block = [](const auto& once, std::int64_t count, std::vector<double>& times) {
+    once();
+    for (std::int64_t i = 0; i < count; ++i) times.push_back(once());
+  };
+  for (std::int64_t warm_up = 0; warm_up < 3; ++warm_up) {
+    side.time_step();
+    if (against != nullptr) against->time_step();
   }
-  times.peak_flops = matrix_product_peak(at::TensorOptions().device(runtime.device).dtype(runtime.dtype));
+  Times times;
+  for (std::int64_t step = 0; step < flags.steps; step += block) {
+    const std::int64_t count = std::min(block, flags.steps - step);
+    time_block([&] { return side.time_step(); }, count, times.steps);
+    if (against != nullptr) time_block([&] { return against->time_step(); }, count, times.others);
+    time_block(one_product, 2, times.products);
+  }
+  times.peak_flops = matrix_product_peak(at::TensorOptions().device(side.runtime().device).dtype(side.runtime().dtype));
   const OperationTimes observed;
   const std::int64_t observed_steps = std::min<std::int64_t>(10, flags.steps);
-  for (std::int64_t i = 0; i < observed_steps; ++i) one_step(flags.steps + i);
+  for (std::int64_t i = 0; i < observed_steps; ++i) side.time_step();
   const double least = 0.0005 * quantile(times.steps, 0.5);  // what takes less is not worth a line
   for (const auto& [name, seconds] : observed.seconds()) {
     const double milliseconds = 1000 * seconds / static_cast<double>(observed_steps);
@@ -138,40 +193,49 @@ int bench(int argc, char** argv) {
   Flags flags;
   app.add_option("CONFIG", flags.config, "a YAML configuration")->required();
   add_set_flag(app, flags.overrides, "override one setting");
+  app.add_option("--against", flags.against, "also time it with this setting changed, in turns: SECTION.KEY=VALUE");
   app.add_option("--steps", flags.steps, "how many steps to time (default 50)")->check(CLI::PositiveNumber);
   app.add_option("--vocab-size", flags.vocab_size, "vocabulary (default: what the configuration implies, char: 65)");
   app.add_flag("--json", flags.json, "print one JSON object");
   if (!parse_flags(app, argc, argv)) return 0;
 
   reuse_cpu_memory();  // as train() does
-  Config config = load_config(flags.config, flags.overrides);
-  const Runtime runtime = resolve_runtime(config.runtime);
-  const GptShape shape =
-      shape_from(config.model, flags.vocab_size > 0 ? flags.vocab_size : doctor::expected_vocabulary(config.data));
-  config.training.micro_batch_size =
-      fitting_micro_batch_size(config, shape, runtime, memory_limit(config.runtime, runtime.device));
-  const Times times = measure(config, flags, runtime, shape, *config.training.micro_batch_size * shape.block_size);
+  Side side(flags.config, flags.overrides, flags.vocab_size);
+  std::optional<Side> against;
+  if (!flags.against.empty()) {
+    std::vector<std::string> overrides = flags.overrides;
+    overrides.insert(overrides.end(), flags.against.begin(), flags.against.end());
+    against.emplace(flags.config, overrides, flags.vocab_size);
+  }
+  const Times times = measure(flags, side, against ? &*against : nullptr);
+  const auto& [config, runtime, shape] = std::tie(side.config(), side.runtime(), side.shape());
 
   const double median = quantile(times.steps, 0.5);
   const double tokens = static_cast<double>(config.training.batch_size * shape.block_size);
   const std::int64_t parameters = ParameterLayout(gpt_parameters(shape)).parameter_count();
   const double flops = flops_per_token(shape) * tokens;
-  const nlohmann::ordered_json result = {{"device", runtime.device_name()},
-                                         {"dtype", runtime.dtype_name()},
-                                         {"kernels", word_of(runtime.kernels)},
-                                         {"parameters", parameters},
-                                         {"vocabulary", shape.vocab_size},
-                                         {"steps", times.steps.size()},
-                                         {"ms_median", median},
-                                         {"ms_p10", quantile(times.steps, 0.1)},
-                                         {"ms_p90", quantile(times.steps, 0.9)},
-                                         {"tokens_per_second", tokens / median * 1000},
-                                         {"gemm_ms", quantile(times.products, 0.5)},
-                                         {"peak_flops_per_second", times.peak_flops},
-                                         {"share_of_peak", flops / (median / 1000) / times.peak_flops},
-                                         {"held_bytes", held_bytes(runtime.device)},
-                                         {"peak_resident_bytes", peak_resident_bytes()},
-                                         {"operations_ms", times.operations}};
+  nlohmann::ordered_json result = {{"device", runtime.device_name()},
+                                   {"dtype", runtime.dtype_name()},
+                                   {"kernels", word_of(runtime.kernels)},
+                                   {"split", word_of(runtime.split)},
+                                   {"micro_batch_size", *config.training.micro_batch_size},
+                                   {"parameters", parameters},
+                                   {"vocabulary", shape.vocab_size},
+                                   {"steps", times.steps.size()},
+                                   {"ms_median", median},
+                                   {"ms_p10", quantile(times.steps, 0.1)},
+                                   {"ms_p90", quantile(times.steps, 0.9)},
+                                   {"tokens_per_second", tokens / median * 1000},
+                                   {"gemm_ms", quantile(times.products, 0.5)},
+                                   {"peak_flops_per_second", times.peak_flops},
+                                   {"share_of_peak", flops / (median / 1000) / times.peak_flops},
+                                   {"held_bytes", held_bytes(runtime.device)},
+                                   {"peak_resident_bytes", peak_resident_bytes()},
+                                   {"operations_ms", times.operations}};
+  if (against) {
+    result["against_ms_median"] = quantile(times.others, 0.5);
+    result["ratio"] = median / quantile(times.others, 0.5);
+  }
   print_results(result, flags.json);
   return 0;
 }

@@ -33,12 +33,14 @@ struct ResidualStream {
   at::Tensor x, normed;
 };
 
-// One of the places of a forward pass where dropout falls, with its random numbers: element i is dropped by number i of
-// the stream mix64(key + place * golden_gamma).
+// One of the places of a forward pass where dropout falls, with its random numbers: element i of the whole batch is
+// dropped by number i of the stream mix64(key + place * golden_gamma), in whichever micro-batch its row is computed.
 struct DropoutPlace {
   double probability = 0.0;  // of dropping; 0: nothing is dropped
-  at::Tensor key = {};       // int64 [1] on the device, because a recorded step reads it anew each time
-  std::uint64_t place = 0;   // counted from 1, in the order of the forward pass
+  // int64 [2] on the device, because a recorded step reads it anew each time: the key of the step, and which row of the
+  // batch is the first here.
+  at::Tensor key = {};
+  std::uint64_t place = 0;  // counted from 1, in the order of the forward pass
 };
 
 struct Normalized {
@@ -235,7 +237,7 @@ struct Backend {
   // x table^T: [..., C] -> [..., V]
   at::Tensor (*logits)(const at::Tensor& x, const Weight& table) = nullptr;
 
-  // Each element becomes 0 with probability p, else x / (1 - p). It is its own backward pass.
+  // Each element becomes 0 with probability p, else x / (1 - p). x: [B, ...]. It is its own backward pass.
   at::Tensor (*dropout)(const at::Tensor& x, const DropoutPlace& place) = nullptr;
 
   // From here on a row is a text, which gets one more token. A row's bits do not depend on the other rows.

@@ -54,6 +54,7 @@ void for_each_head(const at::Tensor& qkv, const AttentionForm& form, const Dropo
   const std::int64_t scratch_size = cpu_kernels().attention_scratch(longest, form.head_size, form.pattern.window);
   const at::Tensor scratch = at::empty({at::get_num_threads(), scratch_size}, qkv.options().requires_grad(false));
   const std::uint64_t key = dropout_stream(dropout);
+  const std::int64_t heads_before = first_row(dropout) * form.n_head;  // of rows of the batch
   const auto attend = [&](const Text& text, std::int64_t number, float* own_scratch) {
     const std::int64_t column = number * form.head_size, shared = number / form.group() * form.head_size;
     const std::int64_t first = text.row * time + text.first, index = text.row * form.n_head + number;
@@ -67,7 +68,7 @@ void for_each_head(const at::Tensor& qkv, const AttentionForm& form, const Dropo
                                 .head_size = form.head_size,
                                 .window = form.pattern.window,
                                 .is_first_of_group = number % form.group() == 0,
-                                .index = index,
+                                .index = heads_before + index,
                                 .text = time,
                                 .first = text.first,
                                 .step = text.step,

@@ -50,8 +50,9 @@ at::Tensor decode_embedding(const at::Tensor& tokens, const at::Tensor& position
 at::Tensor dropout(const at::Tensor& x, const DropoutPlace& place) {
   const at::Tensor out = x.clone(at::MemoryFormat::Contiguous);
   const std::uint64_t key = dropout_stream(place);
+  const std::int64_t before = first_row(place) * (out.numel() / out.size(0));  // elements of the batch
   parallel_parts(out.numel(), 4096, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    cpu_kernels().dropout(floats(out) + begin, key, static_cast<std::uint64_t>(begin),
+    cpu_kernels().dropout(floats(out) + begin, key, static_cast<std::uint64_t>(before + begin),
                           dropout_threshold(place.probability), dropout_scale(place.probability), end - begin);
   });
   return out;

@@ -1,6 +1,9 @@
 #include <ATen/ops/scalar_tensor.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "backend/cpu_backend.h"
 #include "backend/elements.h"
@@ -12,14 +15,20 @@ namespace inkling::cpu {
 namespace {
 
 constexpr std::int64_t smallest_part = 16384;
+constexpr std::int64_t block = 65536;  // of a sum, so that its bits do not depend on the number of threads
 
 }  // namespace
 
 at::Tensor sum_of_squares(const at::Tensor& flat) {
-  const double total = sum_over_parts(flat.numel(), smallest_part, [&](std::int64_t begin, std::int64_t end) {
-    return cpu_kernels().sum_of_squares(floats(flat) + begin, end - begin);
+  const std::int64_t n = flat.numel();
+  std::vector<double> sums(static_cast<std::size_t>((n + block - 1) / block));
+  parallel_parts(static_cast<std::int64_t>(sums.size()), 1, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      sums[static_cast<std::size_t>(i)] =
+          cpu_kernels().sum_of_squares(floats(flat) + i * block, std::min(block, n - i * block));
+    }
   });
-  return at::scalar_tensor(total, at::kDouble).view({1});
+  return at::scalar_tensor(std::accumulate(sums.begin(), sums.end(), 0.0), at::kDouble).view({1});
 }
 
 void adamw(const AdamWRange& range, const at::Tensor& norm_squared) {

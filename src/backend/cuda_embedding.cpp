@@ -53,7 +53,7 @@ at::Tensor dropout(const at::Tensor& x, const DropoutPlace& place) {
     using Element = decltype(element);
     kernels.dropout(elements<Element>(in), elements<Element>(out), elements<std::uint64_t>(place.key), place.place,
                     dropout_threshold(place.probability), dropout_scale(place.probability), in.numel(),
-                    current_stream());
+                    in.numel() / in.size(0), current_stream());
   });
   return out;
 }

@@ -40,4 +40,9 @@ inline std::uint64_t dropout_stream(const DropoutPlace& place) {
   return mix64(*elements<std::uint64_t>(place.key) + place.place * golden_gamma);
 }
 
+// Which row of the batch the first one here is, so that each has its own random numbers.
+inline std::int64_t first_row(const DropoutPlace& place) {
+  return place.probability == 0.0 ? 0 : elements<std::int64_t>(place.key)[1];
+}
+
 }  // namespace inkling

@@ -37,8 +37,9 @@ struct TrainingState {
   double seconds = 0;                     // training time so far
   std::int64_t skipped_steps = 0;         // steps whose gradient was not finite: no update was made
   std::int64_t skipped_in_a_row = 0;
-  bool reports_due = false;  // the evaluation and samples that belong to this step are still to be made
-  Resolved resolved;         // what `auto` became
+  bool reports_due = false;        // the evaluation and samples that belong to this step are still to be made
+  Resolved resolved;               // what `auto` became
+  bool had_other_dropout = false;  // not saved: it comes from an older version, which numbered dropout by micro-batches
 };
 
 // The advice in the message of a run that has diverged.

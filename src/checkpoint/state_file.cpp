@@ -104,8 +104,9 @@ JsonFields open_state(const fs::path& folder) {
   return fields;
 }
 
-// Checkpoints of older versions do not tell training.micro_batch_size, or say 0.
+// Checkpoints of older versions do not tell runtime.split, nor training.micro_batch_size, or say 0.
 bool is_untold(const JsonFields& fields, const ResolvedField& field) {
+  if (field.name == "split") return !fields.has(field.name);
   return field.name == "micro_batch_size" && (!fields.has(field.name) || fields.json(field.name) == "0");
 }
 
@@ -146,6 +147,7 @@ TrainingState state_from(const JsonFields& fields) {
   state.reports_due =
       fields.optional_flag("reports_due").value_or(false);  // older versions made them before they saved
   state.resolved = resolved_from(fields);
+  state.had_other_dropout = !fields.section("runtime").has("split");
   return state;
 }
 

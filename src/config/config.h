@@ -143,10 +143,17 @@ enum class Kernels { fused, reference };
 template <>
 inline constexpr Words<2> words_of<Kernels>{"fused", "reference"};
 
+// What a training step shares out over the threads of a CPU: its batch, of which each takes whole micro-batches, or
+// each product and loop.
+enum class WorkSplit { batch, products };
+template <>
+inline constexpr Words<2> words_of<WorkSplit>{"batch", "products"};
+
 struct RuntimeConfig {
   std::optional<DeviceChoice> device = {};
   std::optional<Dtype> dtype = {};
   std::optional<std::int64_t> threads = {};  // auto: what base/thread_choice.h allows
+  std::optional<WorkSplit> split = {};
   std::optional<Kernels> kernels = {};
   std::optional<double> memory_limit_gib = {};  // auto: what train/resources.h makes of what is free
   bool deterministic = true;

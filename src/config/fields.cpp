@@ -217,7 +217,7 @@ void fields(Fields& f, ScheduleConfig& c) {
 
 template <class Training>
 void micro_batch_field(Fields& f, Training& c) {
-  f.add("micro_batch_size", c.micro_batch_size, whole_or_0(1, 100'000), ask, "Windows that go through the model together; it divides `batch_size`, and the gradients add up over the batch. `auto` takes as many as fit into the memory that is free: the whole batch, where it fits. Another size changes how results are rounded.");
+  f.add("micro_batch_size", c.micro_batch_size, whole_or_0(1, 100'000), ask, "Windows that go through the model together; it divides `batch_size`, and the gradients add up over the batch. `auto` on a CPU shares the batch out over the threads that the run begins with; on a GPU it takes as many as fit into the memory that is free. Another size changes how results are rounded.");
 }
 
 void fields(Fields& f, StopConfig& c) {
@@ -266,11 +266,12 @@ void runtime_fields(Fields& f, Runtime& c) {
   f.add("device", c.device, DeviceName{}, ask, "Where it runs; `auto` takes a GPU if there is one.");
   f.add("dtype", c.dtype, its_words(), ask, "Numbers the model computes in; `auto` is bfloat16 on GPUs that have it, float32 elsewhere.");
   f.add("threads", c.threads, whole_or_0(1, 4096), ask, "CPU threads; `auto` is one per physical core, but no more than the affinity mask, the CPU quota of a control group, `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` and `SLURM_CPUS_PER_TASK` allow.");
+  f.add("split", c.split, its_words(), ask, "What a training step on a CPU shares out over the threads: its batch, of which each thread takes whole micro-batches (`batch`), so that another number of threads gives the same bits; or each product and loop (`products`). `auto` is `batch` where there are at least as many micro-batches as threads and the model is not too large for each thread to have gradients of its own.");
   f.add("kernels", c.kernels, its_words({{"aten", "reference"}}), ask, "`fused` computes with our own kernels, `reference` with LibTorch's operations one by one; `auto` is `fused` on CPUs (except to train in bfloat16) and on GPUs from compute capability 8.0 on, else `reference`.");
   if constexpr (std::same_as<Runtime, RuntimeConfig>) {
     f.add("memory_limit_gib", c.memory_limit_gib, above_or_0(0, 1'000'000), free, "GiB that training may hold; `auto` is four fifths of the machine's free memory, or all of the GPU's, when the run begins. A run that needs more does not begin.");
   }
-  f.add("deterministic", c.deterministic, TrueOrFalse{}, ask, "The same bits from every run on the same machine with as many threads and the same micro-batches.");
+  f.add("deterministic", c.deterministic, TrueOrFalse{}, ask, "The same bits from every run on the same machine with the same micro-batches, and where `split` is `products` with as many threads.");
 }
 
 void fields(Fields& f, RuntimeConfig& c) { runtime_fields(f, c); }

@@ -100,6 +100,7 @@ Config without_auto(Config config, const Resolved& run) {
   if (runtime.device->cuda) runtime.device->index = runtime.device->index.value_or(0);
   runtime.dtype = runtime.dtype.value_or(run.dtype);
   runtime.threads = runtime.threads.value_or(run.threads);
+  runtime.split = runtime.split.value_or(run.split);
   runtime.kernels = runtime.kernels.value_or(run.kernels);
   std::optional<std::int64_t>& size = config.training.micro_batch_size;
   if (run.micro_batch_size > 0) size = size.value_or(run.micro_batch_size);  // 0: an older version did not say

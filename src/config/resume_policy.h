@@ -32,6 +32,7 @@ struct Resolved {
   DeviceChoice device;
   Dtype dtype = Dtype::float32;
   std::int64_t threads = 1;
+  WorkSplit split = WorkSplit::products;
   Kernels kernels = Kernels::fused;
   bool deterministic = true;
   std::int64_t micro_batch_size = 0;  // 0: not known, because an older version wrote the checkpoint

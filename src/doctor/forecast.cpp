@@ -155,7 +155,9 @@ void settle_memory(ExpectedRun& run) {
   const std::uint64_t limit = memory_limit(run.config.runtime, run.runtime.device);
   std::optional<std::int64_t>& size = run.config.training.micro_batch_size;
   try {
-    size = fitting_micro_batch_size(run.config, run.shape, run.runtime, limit);
+    const BatchSplit settled = split_batch(run.config, run.shape, run.runtime, limit);
+    size = settled.micro_batch_size;
+    run.runtime.split = settled.split;
   } catch (const Error& error) {
     run.lacks_memory = true;
     run.why_not = error.message();

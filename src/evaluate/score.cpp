@@ -25,11 +25,24 @@ namespace {
 
 constexpr std::int64_t max_passages_together = 64;
 
-// Returns the bytes that logits and one layer at work may take: on the CPU as many as its caches hold, on a GPU a share
-// of all its memory, free or not, because an evaluation's numbers depend on how many passages are computed together.
+// Returns the bytes that logits and one layer at work may take: on the CPU as many as a core's cache holds, on a GPU a
+// share of all its memory, free or not, because an evaluation's numbers depend on how many passages are computed
+// together.
 std::int64_t bytes_together(at::Device device) {
   const auto memory = device_memory(device);
-  return memory ? static_cast<std::int64_t>(memory->total / 64) : std::int64_t{8} << 20;
+  return memory ? static_cast<std::int64_t>(memory->total / 64) : std::int64_t{2} << 20;
+}
+
+// Of one passage of so many positions.
+std::int64_t bytes_of_passage(const GptShape& shape, std::int64_t positions) {
+  return positions * (shape.vocab_size + 12 * shape.n_embd) * static_cast<std::int64_t>(sizeof(float));
+}
+
+// Whether each thread has memory for a batch of its own.
+bool shares_out_batches(const Model& model, const Runtime& runtime) {
+  constexpr std::int64_t most_bytes = std::int64_t{128} << 20;
+  const bool has_threads = computes_with_threads(runtime.device) && runtime.threads > 1;
+  return has_threads && bytes_of_passage(model.shape(), model.shape().block_size) <= most_bytes;
 }
 
 // Returns the nats of each passage, on the model's device. Shorter ones are padded with what is not scored.
@@ -61,9 +74,7 @@ void require_number(double nats, std::string_view of) {
 }
 
 std::size_t passages_together(const Model& model, const Runtime& runtime, std::int64_t positions) {
-  const GptShape& shape = model.shape();
-  const std::int64_t bytes =
-      positions * (shape.vocab_size + 12 * shape.n_embd) * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t bytes = bytes_of_passage(model.shape(), positions);
   return static_cast<std::size_t>(
       std::clamp<std::int64_t>(bytes_together(runtime.device) / bytes, 1, max_passages_together));
 }
@@ -76,24 +87,42 @@ std::size_t tokens_of_pool(const Model& model, const Runtime& runtime) {
 PassageScorer::PassageScorer(const Model& model, const Runtime& runtime)
     : model_(model),
       runtime_(runtime),
-      nats_{at::empty({0}, at::TensorOptions().dtype(at::kDouble).device(runtime.device))} {}
+      nats_{at::empty({0}, at::TensorOptions().dtype(at::kDouble).device(runtime.device))} {
+  if (shares_out_batches(model, runtime)) workers_.emplace(runtime.threads);
+}
 
 void PassageScorer::add(Passage passage, std::size_t together) {
-  if (batch_.empty()) together_ = together;
+  const bool begins = batches_.empty() || batches_.back().size() >= together_;
+  if (begins) {
+    batches_.emplace_back();
+    together_ = together;
+  }
   scored_.push_back({0, passage.scored()});
-  batch_.push_back(std::move(passage));
-  if (batch_.size() >= together_) compute();
+  batches_.back().push_back(std::move(passage));
+  const std::size_t at_once = workers_ ? static_cast<std::size_t>(workers_->count()) : 1;
+  if (batches_.size() == at_once && batches_.back().size() >= together_) compute();
 }
 
 void PassageScorer::compute() {
   leave_if_stopped();
-  nats_.push_back(score_batch(model_, runtime_, batch_));
-  batch_.clear();
-  give_back_cpu_memory();  // the next batch has sizes of its own
+  const std::size_t before = nats_.size();
+  nats_.resize(before + batches_.size());
+  const auto score = [&](std::int64_t i, int) {
+    const auto batch = static_cast<std::size_t>(i);
+    nats_[before + batch] = score_batch(model_, runtime_, batches_[batch]);
+  };
+  const auto count = static_cast<std::int64_t>(batches_.size());
+  if (workers_) {
+    workers_->each(count, score);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) score(i, 0);
+  }
+  batches_.clear();
+  give_back_cpu_memory();  // the next batches have sizes of their own
 }
 
 std::vector<ScoredPiece> PassageScorer::finish() {
-  if (!batch_.empty()) compute();
+  if (!batches_.empty()) compute();
   const at::Tensor nats = at::cat(nats_).to(at::kCPU);
   for (std::size_t i = 0; i < scored_.size(); ++i) scored_[i].nats = nats.const_data_ptr<double>()[i];
   return std::move(scored_);

@@ -12,6 +12,7 @@
 
 #include "formats/token_file.h"
 #include "model/model.h"
+#include "runtime/parallel.h"
 
 namespace inkling {
 
@@ -34,20 +35,21 @@ struct ScoredPiece {
 // "questions.jsonl:3". (While a model trains such a loss is logged, and training goes on.)
 void require_number(double nats, std::string_view of);
 
-// Returns how many passages of so many positions are computed together: as many as the processor's caches, or 1/64 of a
+// Returns how many passages of so many positions are computed together: as many as a core's cache, or 1/64 of a
 // GPU's memory, hold logits and one layer at work for, and 64 at most.
 std::size_t passages_together(const Model& model, const Runtime& runtime, std::int64_t positions);
 
 // Returns how many tokens of passages are worth having at hand, so that those of similar lengths are computed together.
 std::size_t tokens_of_pool(const Model& model, const Runtime& runtime);
 
-// Scores passages batch by batch, in the order in which they come. Throws Stopped (base/stop_signals.h) in front of a
-// batch, once a stop was requested.
+// Scores passages batch by batch, in the order in which they come. On the CPU each thread takes whole batches, so that
+// the numbers do not depend on how many threads there are; but where a batch takes much memory, all threads compute it
+// together. Throws Stopped (base/stop_signals.h) in front of batches, once a stop was requested.
 class PassageScorer {
  public:
   PassageScorer(const Model& model, const Runtime& runtime);
 
-  // Adds one to the batch, which is computed when it holds as many as its first passage said (`together`, at least 1).
+  // Adds one to the batch, which is whole when it holds as many as its first passage said (`together`, at least 1).
   void add(Passage passage, std::size_t together);
   // Computes what is left and returns what was scored, in the order of add(). A GPU is waited for here alone.
   std::vector<ScoredPiece> finish();
@@ -57,7 +59,8 @@ class PassageScorer {
 
   const Model& model_;
   const Runtime& runtime_;
-  std::vector<Passage> batch_;
+  std::optional<Workers> workers_;             // none where batches are computed one after the other
+  std::vector<std::vector<Passage>> batches_;  // to be computed; the last one may not be whole
   std::size_t together_ = 1;
   std::vector<at::Tensor> nats_;  // of each batch, on the model's device
   std::vector<ScoredPiece> scored_;

@@ -38,6 +38,7 @@ const CpuKernels kernels = {
     .adamw = adamw,
     .muon_momentum = muon_momentum,
     .muon_step = muon_step,
+    .add = add,
     .sum_of_squares = sum_of_squares,
     .dropout = dropout,
     .rows_times_lines = rows_times_lines<float>,

@@ -121,6 +121,7 @@ struct CpuKernels {
   void (*muon_momentum)(float* momentum, const float* gradient, float* update, float memory, float clip,
                         std::int64_t n);
   void (*muon_step)(float* value, const float* update, float learning_rate, float weight_decay, std::int64_t n);
+  void (*add)(float* sums, const float* x, std::int64_t n);  // sums += x
   double (*sum_of_squares)(const float* x, std::int64_t n);
 
   // x[i] *= keep(i) ? scale : 0, where keep(i) is random_bits(key, first + i) >> 32 >= threshold.

@@ -132,11 +132,11 @@ struct CudaKernels {
   void (*conv_cached)(const Element* x, Element* inputs, const Element* weight, const std::int64_t* lengths,
                       Element* out, std::int64_t batch, std::int64_t channels, std::int64_t width, Stream stream);
 
-  // out[i] = keep(i) ? x[i] * scale : 0, where keep(i) is random_bits(mix64(*key + site * golden_gamma), i) >> 32 >=
-  // threshold: the numbers of a DropoutPlace (backend/backend.h), the site-th. out may be x. Backward: the same of
-  // dout.
+  // out[i] = keep(i) ? x[i] * scale : 0, where keep(i) is
+  //   random_bits(mix64(key[0] + site * golden_gamma), key[1] * per_row + i) >> 32 >= threshold:
+  // the numbers of a DropoutPlace (backend/backend.h), the site-th. out may be x. Backward: the same of dout.
   void (*dropout)(const Element* x, Element* out, const std::uint64_t* key, std::uint64_t site, std::uint32_t threshold,
-                  float scale, std::int64_t n, Stream stream);
+                  float scale, std::int64_t n, std::int64_t per_row, Stream stream);
 
   // out[0] = the sum of x[i]^2 (infinite past the range of float32). scratch: square_parts doubles.
   void (*sum_of_squares)(const float* x, std::int64_t n, double* scratch, float* out, Stream stream);

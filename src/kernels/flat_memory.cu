@@ -14,10 +14,12 @@ __device__ inline std::int64_t thread_of_grid() {
 template <typename Element, int width>
 __global__ void __launch_bounds__(block_size)
     dropout_kernel(const Element* x, Element* out, const std::uint64_t* key, std::uint64_t site,
-                   std::uint32_t threshold, float scale, std::int64_t n) {
+                   std::uint32_t threshold, float scale, std::int64_t n, std::int64_t per_row) {
   const std::int64_t first = thread_of_grid() * width;
   if (first >= n) return;
-  const std::uint64_t stream_key = mixed(*key + site * golden_gamma);
+  // Number i of a stream is a function of its key plus i times golden_gamma.
+  const std::uint64_t before = key[1] * static_cast<std::uint64_t>(per_row);
+  const std::uint64_t stream_key = mixed(key[0] + site * golden_gamma) + before * golden_gamma;
   const auto result = [&](float value, std::int64_t i) {
     const std::uint64_t bits = random_bits_at(stream_key, static_cast<std::uint64_t>(i));
     return static_cast<std::uint32_t>(bits >> 32) >= threshold ? value * scale : 0.0f;
@@ -168,10 +170,10 @@ __global__ void __launch_bounds__(block_size)
 
 template <typename Element>
 void dropout(const Element* x, Element* out, const std::uint64_t* key, std::uint64_t site, std::uint32_t threshold,
-             float scale, std::int64_t n, Stream stream) {
+             float scale, std::int64_t n, std::int64_t per_row, Stream stream) {
   with_width<Element>(0, aligned(x, out), [&](auto width) {
     launch("dropout", dropout_kernel<Element, width()>, blocks_for(n, block_size * width()), block_size, stream, x, out,
-           key, site, threshold, scale, n);
+           key, site, threshold, scale, n, per_row);
   });
 }
 

@@ -1,4 +1,4 @@
-// What works on flat memory: dropout, the sum of squares, AdamW, what is elementwise of Muon.
+// What works on flat memory: dropout, sums, the sum of squares, AdamW, what is elementwise of Muon.
 #pragma once
 
 #include <cmath>
@@ -42,6 +42,11 @@ void muon_step(float* value, const float* update, float learning_rate, float wei
   const float decay = 1.0f - learning_rate * weight_decay;
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) value[i] = value[i] * decay - learning_rate * update[i];
+}
+
+void add(float* sums, const float* x, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) sums[i] += x[i];
 }
 
 double sum_of_squares(const float* x, std::int64_t n) {

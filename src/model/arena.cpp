@@ -4,6 +4,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/accumulate.h>
 
+#include <utility>
+
 #include "base/error.h"
 #include "base/strings.h"
 
@@ -42,6 +44,20 @@ ParameterArena::ParameterArena(const std::vector<ParameterSpec>& specs, at::Devi
   gradients_ = at::zeros({size()}, options);
   const bool collected = separate && gradients == Gradients::as_weights;
   compute_gradients_ = collected ? at::zeros_like(compute_values_) : gradients_;
+}
+
+ParameterArena::ParameterArena(const ParameterArena& shared, at::Tensor gradients)
+    : ParameterLayout(shared),
+      values_(shared.values_),
+      gradients_(std::move(gradients)),
+      compute_values_(shared.compute_values_),
+      compute_gradients_(shared.compute_gradients_.is_same(shared.gradients_) ? gradients_
+                                                                              : at::zeros_like(compute_values_)),
+      writers_ask_(shared.writers_ask_),
+      fresh_(std::make_unique<bool[]>(parameters().size())) {}
+
+std::unique_ptr<ParameterArena> ParameterArena::with_own_gradients() const {
+  return std::unique_ptr<ParameterArena>(new ParameterArena(*this, at::zeros_like(gradients_)));
 }
 
 const Parameter& ParameterLayout::parameter(std::string_view name) const {

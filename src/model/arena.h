@@ -79,6 +79,9 @@ class ParameterArena : public ParameterLayout {
   ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device, at::ScalarType compute_dtype,
                  Gradients gradients);
 
+  // Returns an arena over the same values, with gradients of its own: for a pass that another thread makes meanwhile.
+  std::unique_ptr<ParameterArena> with_own_gradients() const;
+
   at::Tensor values() const { return values_; }        // [size] float32: the master values, until they are released
   at::Tensor gradients() const { return gradients_; }  // [size] float32; undefined without gradients
   at::Tensor compute_values() const { return compute_values_; }  // [size]: what the math reads; may be values()
@@ -102,6 +105,8 @@ class ParameterArena : public ParameterLayout {
   void release_master(at::ScalarType dtype);
 
  private:
+  ParameterArena(const ParameterArena& shared, at::Tensor gradients);
+
   at::Tensor values_, gradients_;
   at::Tensor compute_values_, compute_gradients_;  // the same as the two above where the compute dtype is float32
   at::Tensor vectors_;                             // the group `vector`, where release_master() has set it apart

@@ -15,7 +15,7 @@ namespace inkling {
 // What training adds to a forward pass.
 struct TrainingPass {
   double dropout = 0.0;         // probability of dropping
-  at::Tensor dropout_key = {};  // int64 [1] on the device: dropout_key() of train/trainer.h
+  at::Tensor dropout_key = {};  // int64 [2] on the device: DropoutPlace::key
   Recompute recompute = Recompute::none;
   // int64 [B, T] on the device: where each token stands in its document, beginning with 0, which sees no other one.
   // Undefined: each row is a document.

@@ -80,8 +80,10 @@ at::Tensor drop(const at::Tensor& x, Pass& pass) {
   if (pass.training.dropout == 0.0) return x;
   const auto gamma = static_cast<std::int64_t>(golden_gamma);
   const DropoutPlace place = pass.next_dropout();
-  const at::Tensor key = mixed(place.key + static_cast<std::int64_t>(place.place * golden_gamma));
-  const at::Tensor bits = mixed(at::arange(1, x.numel() + 1, key.options()).mul_(gamma).add_(key));
+  const at::Tensor key = mixed(place.key.select(0, 0) + static_cast<std::int64_t>(place.place * golden_gamma));
+  const at::Tensor before = place.key.select(0, 1) * (x.numel() / x.size(0));  // elements of the batch
+  const at::Tensor numbers = at::arange(1, x.numel() + 1, key.options()).add_(before);
+  const at::Tensor bits = mixed(numbers.mul_(gamma).add_(key));
   const at::Tensor upper = bits.bitwise_right_shift_(32).bitwise_and_(0xffffffff);
   const at::Tensor dropped = upper.lt(static_cast<std::int64_t>(dropout_threshold(place.probability))).view(x.sizes());
   return (x * static_cast<double>(dropout_scale(place.probability))).masked_fill(dropped, 0.0);

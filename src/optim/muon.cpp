@@ -1,9 +1,11 @@
 #include "optim/muon.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/strings.h"
 
@@ -38,14 +40,58 @@ struct MemorySizes {
   std::int64_t update = 0, matrices = 0, squares = 0;  // elements
 };
 
-MemorySizes memory_sizes(const ParameterLayout& layout) {
-  const auto [begin, end] = layout.range(ParameterGroup::matrix);
-  MemorySizes sizes = {.update = end - begin};
-  for (const MuonMatrices& matrices : muon_matrices(layout)) {
+MemorySizes memory_sizes(std::span<const MuonMatrices> all, std::int64_t elements) {
+  MemorySizes sizes = {.update = elements};
+  for (const MuonMatrices& matrices : all) {
     sizes.matrices = std::max(sizes.matrices, matrices.elements());
     sizes.squares = std::max(sizes.squares, matrices.count * matrices.side() * matrices.side());
   }
   return sizes;
+}
+
+// Adds the matrices of a parameter that begins at element `first` of a range.
+void add_matrices(std::vector<MuonMatrices>& all, const Parameter& parameter, std::int64_t first) {
+  const std::int64_t in = parameter.spec.shape.at(0), out = parameter.spec.shape.at(1);
+  MuonMatrices one = {.rows = in, .columns = out, .first = first, .row = out};
+  if (parameter.spec.columns.empty()) {
+    one.scale = std::sqrt(std::max(1.0, static_cast<double>(out) / static_cast<double>(in)));
+    add(all, one);
+  }
+  for (const std::int64_t columns : parameter.spec.columns) {
+    one.columns = columns;
+    add(all, one);
+    one.first += columns;
+  }
+}
+
+// Returns what each part of an update consists of, each matrix with its range; one part, unless it is shared out.
+struct MuonPart {
+  ParameterRange range;
+  std::vector<MuonMatrices> matrices;
+};
+
+std::vector<MuonPart> muon_parts(const ParameterLayout& layout, bool is_shared_out) {
+  const ParameterRange whole = layout.range(ParameterGroup::matrix);
+  if (whole.begin == whole.end) return {};
+  if (!is_shared_out) return {{whole, muon_matrices(layout)}};
+  std::vector<MuonPart> parts;
+  for (const Parameter& parameter : layout.parameters()) {
+    if (parameter.spec.group != ParameterGroup::matrix) continue;
+    add_matrices(parts.emplace_back(MuonPart{{parameter.offset, parameter.offset + parameter.count}, {}}).matrices,
+                 parameter, 0);
+  }
+  return parts;
+}
+
+// Of the products of one step of the iteration: A and p(A) X; and A A.
+double flops_of(std::span<const MuonMatrices> all) {
+  double flops = 0;
+  for (const MuonMatrices& matrices : all) {
+    const auto side = static_cast<double>(matrices.side());
+    flops += 4.0 * side * static_cast<double>(matrices.elements()) +
+             2.0 * static_cast<double>(matrices.count) * side * side * side;
+  }
+  return flops;
 }
 
 }  // namespace
@@ -54,29 +100,19 @@ std::vector<MuonMatrices> muon_matrices(const ParameterLayout& layout) {
   std::vector<MuonMatrices> all;
   for (const Parameter& parameter : layout.parameters()) {
     if (parameter.spec.group != ParameterGroup::matrix) continue;
-    const std::int64_t in = parameter.spec.shape.at(0), out = parameter.spec.shape.at(1);
-    MuonMatrices one = {.rows = in, .columns = out, .row = out};
-    one.first = parameter.offset - layout.range(ParameterGroup::matrix).begin;
-    if (parameter.spec.columns.empty()) {
-      one.scale = std::sqrt(std::max(1.0, static_cast<double>(out) / static_cast<double>(in)));
-      add(all, one);
-    }
-    for (const std::int64_t columns : parameter.spec.columns) {
-      one.columns = columns;
-      add(all, one);
-      one.first += columns;
-    }
+    add_matrices(all, parameter, parameter.offset - layout.range(ParameterGroup::matrix).begin);
   }
   return all;
 }
 
-MuonMemory muon_memory(const ParameterLayout& layout, const at::TensorOptions& options) {
-  const MemorySizes sizes = memory_sizes(layout);
-  return {.update = at::zeros({sizes.update}, options),
-          .x = at::zeros({sizes.matrices}, options),
-          .next = at::zeros({sizes.matrices}, options),
-          .gram = at::zeros({sizes.squares}, options),
-          .polynomial = at::zeros({sizes.squares}, options)};
+MuonMemory muon_memory(std::span<const MuonMatrices> matrices, std::int64_t elements,
+                       const at::TensorOptions& options) {
+  const MemorySizes sizes = memory_sizes(matrices, elements);
+  return {.update = at::empty({sizes.update}, options),
+          .x = at::empty({sizes.matrices}, options),
+          .next = at::empty({sizes.matrices}, options),
+          .gram = at::empty({sizes.squares}, options),
+          .polynomial = at::empty({sizes.squares}, options)};
 }
 
 namespace {
@@ -88,24 +124,21 @@ class Muon final : public UpdateRule {
   std::vector<ParameterGroup> groups() const override { return {ParameterGroup::matrix}; }
 
   std::vector<OptimizerState> states() const override {
-    return list_flat_state("momentum", layout_, groups(), range_.momentum);
+    return list_flat_state("momentum", layout_, groups(), momentum_);
   }
 
-  std::uint64_t bytes(at::ScalarType compute_dtype) const override {
-    const MemorySizes sizes = memory_sizes(layout_);
-    const std::int64_t works_in = sizes.update + 2 * sizes.matrices + 2 * sizes.squares;
+  std::uint64_t bytes(at::ScalarType compute_dtype, int workers) const override {
+    std::int64_t works_in = 0;  // of a part
+    for (const MuonPart& part : muon_parts(layout_, workers > 0)) {
+      const MemorySizes sizes = memory_sizes(part.matrices, part.range.end - part.range.begin);
+      works_in = std::max(works_in, sizes.update + 2 * sizes.matrices + 2 * sizes.squares);
+    }
     return static_cast<std::uint64_t>(range().end - range().begin) * sizeof(float) +
-           static_cast<std::uint64_t>(works_in) * c10::elementSize(compute_dtype);
+           static_cast<std::uint64_t>(std::max(workers, 1) * works_in) * c10::elementSize(compute_dtype);
   }
 
   double flops() const override {
-    double flops = 0;
-    for (const MuonMatrices& matrices : muon_matrices(layout_)) {
-      const auto side = static_cast<double>(matrices.side());
-      const double square = static_cast<double>(matrices.count) * side * side * side;
-      flops += 4.0 * side * static_cast<double>(matrices.elements()) + 2.0 * square;  // A and p(A) X; and A A
-    }
-    return flops * static_cast<double>(config_.muon.newton_schulz_steps);
+    return flops_of(muon_matrices(layout_)) * static_cast<double>(config_.muon.newton_schulz_steps);
   }
 
   double peak(ParameterGroup /*matrix*/) const override { return config_.muon.learning_rate; }
@@ -114,31 +147,52 @@ class Muon final : public UpdateRule {
     return {0.0, config_.muon.momentum, config_.muon.weight_decay, config_.grad_clip};
   }
 
-  void begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings) override {
-    const auto part_of = [&](const at::Tensor& flat) { return flat.slice(0, range().begin, range().end); };
-    const at::Tensor compute = arena.compute_values();
-    backend_ = &backend;
-    range_ = {.value = part_of(arena.values()),
-              .gradient = part_of(arena.gradients()),
-              .momentum = at::zeros({range().end - range().begin}, arena.values().options()),
-              .compute = compute.is_same(arena.values()) ? at::Tensor() : part_of(compute),
-              .settings = settings.select(0, static_cast<std::int64_t>(ParameterGroup::matrix)),
-              .matrices = muon_matrices(layout_),
-              .newton_schulz_steps = config_.muon.newton_schulz_steps,
-              .memory = backend.muon_works_in_its_memory ? muon_memory(layout_, compute.options()) : MuonMemory()};
-  }
-
-  void update(const at::Tensor& norm_squared) override {
-    if (range().begin < range().end) backend_->muon(range_, norm_squared);
+  std::vector<UpdatePart> begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings,
+                                bool is_shared_out) override {
+    momentum_ = at::zeros({range().end - range().begin}, arena.values().options());
+    const at::TensorOptions computed = arena.compute_values().options();
+    std::vector<UpdatePart> parts;
+    for (MuonPart& part : muon_parts(layout_, is_shared_out)) {
+      const std::int64_t count = part.range.end - part.range.begin;
+      const double flops = flops_of(part.matrices);
+      MuonRange muon = range_of(part.range, arena, std::move(part.matrices));
+      muon.settings = settings.select(0, static_cast<std::int64_t>(ParameterGroup::matrix));
+      const bool has_memory = backend.muon_works_in_its_memory;
+      if (has_memory && !is_shared_out) muon.memory = muon_memory(muon.matrices, count, computed);
+      const auto update = [muon = std::move(muon), &backend, count, computed,
+                           takes_memory = has_memory && is_shared_out](const at::Tensor& norm_squared) {
+        if (!takes_memory) return backend.muon(muon, norm_squared);
+        MuonRange at_work = muon;
+        at_work.memory = muon_memory(muon.matrices, count, computed);
+        backend.muon(at_work, norm_squared);
+      };
+      parts.push_back({.range = part.range, .flops = flops, .update = update});
+    }
+    return parts;
   }
 
  private:
   ParameterRange range() const { return layout_.range(ParameterGroup::matrix); }
 
+  MuonRange range_of(const ParameterRange& part, const ParameterArena& arena,
+                     std::vector<MuonMatrices> matrices) const {
+    const auto part_of = [&](const at::Tensor& flat, std::int64_t begin = 0) {
+      return flat.slice(0, part.begin - begin, part.end - begin);
+    };
+    const at::Tensor compute = arena.compute_values();
+    return {.value = part_of(arena.values()),
+            .gradient = part_of(arena.gradients()),
+            .momentum = part_of(momentum_, range().begin),
+            .compute = compute.is_same(arena.values()) ? at::Tensor() : part_of(compute),
+            .settings = {},
+            .matrices = std::move(matrices),
+            .newton_schulz_steps = config_.muon.newton_schulz_steps,
+            .memory = {}};
+  }
+
   const OptimizerConfig config_;
   const ParameterLayout& layout_;
-  const Backend* backend_ = nullptr;
-  MuonRange range_;
+  at::Tensor momentum_;  // float32, flat, of range()
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,8 @@ namespace inkling {
 // a nearly orthogonal one (Jordan et al. 2024); matrices that stand side by side in one parameter have no such factor.
 std::vector<MuonMatrices> muon_matrices(const ParameterLayout& layout);
 
-// Returns memory for a step, on a device.
-MuonMemory muon_memory(const ParameterLayout& layout, const at::TensorOptions& options);
+// Returns memory for a step of a range of so many elements.
+MuonMemory muon_memory(std::span<const MuonMatrices> matrices, std::int64_t elements, const at::TensorOptions& options);
 
 // Returns the rule for the hidden matrices, which are all of ParameterGroup::matrix. It keeps a momentum for each
 // element.

@@ -52,7 +52,7 @@ class AdamW final : public UpdateRule {
     return all;
   }
 
-  std::uint64_t bytes(at::ScalarType /*compute_dtype*/) const override {
+  std::uint64_t bytes(at::ScalarType /*compute_dtype*/, int /*workers*/) const override {
     return 2 * static_cast<std::uint64_t>(range().end - range().begin) * sizeof(float);
   }
 
@@ -65,42 +65,44 @@ class AdamW final : public UpdateRule {
     return {0.0, config_.beta1, config_.beta2, config_.epsilon, decay, config_.grad_clip, 0.0, 0.0};
   }
 
-  void begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings) override {
+  std::vector<UpdatePart> begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings,
+                                bool is_shared_out) override {
     moment1_ = at::zeros({range().end - range().begin}, arena.values().options());
     moment2_ = at::zeros_like(moment1_);
-    arena_ = &arena;
-    backend_ = &backend;
-    settings_ = settings;
-  }
-
-  void update(const at::Tensor& norm_squared) override {
+    std::vector<UpdatePart> parts;
     for (const ParameterGroup group : groups_) {
-      const ParameterRange part = layout_.range(group);
-      if (part.begin == part.end) continue;
-      const at::Tensor values = arena_->values(), compute = arena_->compute_values();
-      backend_->adamw({.value = part_of(values, part),
-                       .gradient = part_of(arena_->gradients(), part),
-                       .moment1 = part_of(moment1_, part, range().begin),
-                       .moment2 = part_of(moment2_, part, range().begin),
-                       .compute = compute.is_same(values) ? at::Tensor() : part_of(compute, part),
-                       .settings = settings_.select(0, static_cast<std::int64_t>(group))},
-                      norm_squared);
+      const auto [begin, end] = layout_.range(group);
+      const std::int64_t length = is_shared_out ? elements_of_part : end - begin;
+      for (std::int64_t first = begin; first < end; first += length) {
+        const ParameterRange part = {first, std::min(end, first + length)};
+        const auto update = [range = range_of(part, arena, settings.select(0, static_cast<std::int64_t>(group))),
+                             &backend](const at::Tensor& norm_squared) { backend.adamw(range, norm_squared); };
+        parts.push_back({.range = part, .update = update});
+      }
     }
+    return parts;
   }
 
  private:
   ParameterRange range() const { return {layout_.range(groups_.front()).begin, layout_.range(groups_.back()).end}; }
 
-  static at::Tensor part_of(const at::Tensor& flat, const ParameterRange& part, std::int64_t begin = 0) {
-    return flat.slice(0, part.begin - begin, part.end - begin);
+  AdamWRange range_of(const ParameterRange& part, const ParameterArena& arena, const at::Tensor& settings) const {
+    const auto part_of = [&](const at::Tensor& flat, std::int64_t begin = 0) {
+      return flat.slice(0, part.begin - begin, part.end - begin);
+    };
+    const at::Tensor values = arena.values(), compute = arena.compute_values();
+    return {.value = part_of(values),
+            .gradient = part_of(arena.gradients()),
+            .moment1 = part_of(moment1_, range().begin),
+            .moment2 = part_of(moment2_, range().begin),
+            .compute = compute.is_same(values) ? at::Tensor() : part_of(compute),
+            .settings = settings};
   }
 
   const OptimizerConfig config_;
   const ParameterLayout& layout_;
   const std::vector<ParameterGroup> groups_;
-  ParameterArena* arena_ = nullptr;
-  const Backend* backend_ = nullptr;
-  at::Tensor settings_, moment1_, moment2_;  // moments: float32, flat, of range()
+  at::Tensor moment1_, moment2_;  // float32, flat, of range()
 };
 
 at::Tensor settings_of(const std::vector<std::unique_ptr<UpdateRule>>& rules) {
@@ -167,9 +169,9 @@ std::vector<OptimizerState> optimizer_states(const OptimizerConfig& config, cons
 }
 
 std::uint64_t optimizer_bytes(const OptimizerConfig& config, const ParameterLayout& layout,
-                              at::ScalarType compute_dtype) {
+                              at::ScalarType compute_dtype, int workers) {
   std::uint64_t bytes = 0;
-  for (const auto& rule : update_rules(config, layout)) bytes += rule->bytes(compute_dtype);
+  for (const auto& rule : update_rules(config, layout)) bytes += rule->bytes(compute_dtype, workers);
   return bytes;
 }
 
@@ -194,7 +196,7 @@ std::string describe_optimizer(const OptimizerConfig& config, const ParameterLay
   return words;
 }
 
-Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend)
+Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend, bool is_shared_out)
     : arena_(arena),
       config_(settings),
       backend_(backend),
@@ -203,7 +205,11 @@ Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, con
       shares_(shares_of(rules_, settings.learning_rate).to(arena.values().device())),
       steps_(at::zeros({1}, arena.values().options().dtype(at::kDouble))),
       norm_squared_(at::zeros_like(steps_)) {
-  for (const auto& rule : rules_) rule->begin(arena_, backend_, settings_);
+  for (const auto& rule : rules_) {
+    for (UpdatePart& part : rule->begin(arena_, backend_, settings_, is_shared_out)) parts_.push_back(std::move(part));
+  }
+  if (!is_shared_out) return;
+  std::stable_sort(parts_.begin(), parts_.end(), [](const auto& a, const auto& b) { return a.flops > b.flops; });
 }
 
 std::vector<OptimizerState> Optimizer::states() const {
@@ -220,7 +226,8 @@ void Optimizer::set_learning_rate(double learning_rate) {
   settings_.select(1, rate_column).copy_(shares_.mul(learning_rate));
 }
 
-void Optimizer::count_step(const at::Tensor& norm_squared) {
+void Optimizer::begin_update(const at::Tensor& norm_squared) {
+  norm_squared_.copy_(norm_squared);
   steps_.add_(norm_squared.isfinite());
   const auto correct = [&](std::int64_t column, double beta) {  // 1 - beta^t, for every group
     settings_.select(1, column).copy_(at::pow(beta, steps_).neg_().add_(1.0).expand({settings_.size(0)}));
@@ -232,9 +239,8 @@ void Optimizer::count_step(const at::Tensor& norm_squared) {
 void Optimizer::update() {
   RECORD_FUNCTION(word_of(config_.name).data(), std::vector<c10::IValue>());
   const at::Tensor norm_squared = backend_.sum_of_squares(arena_.gradients());
-  norm_squared_.copy_(norm_squared);
-  count_step(norm_squared);
-  for (const auto& rule : rules_) rule->update(norm_squared);
+  begin_update(norm_squared);
+  for (const UpdatePart& part : parts_) part.update(norm_squared);
 }
 
 double learning_rate(std::int64_t step, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,

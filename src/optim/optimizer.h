@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,16 @@ struct OptimizerState {
   at::Tensor value = {};  // float32, on the arena's device; undefined before begin()
 };
 
+// A part of an update, which changes the values and states of this range alone: parts may run at the same time.
+struct UpdatePart {
+  ParameterRange range;
+  double flops = 0;  // of its products
+  std::function<void(const at::Tensor& norm_squared)> update;
+};
+
+// Elements of a part where an update is shared out over workers, and of a block of a sum over the arena.
+inline constexpr std::int64_t elements_of_part = 65536;
+
 // How some groups of parameters are updated, all that there is to know of it: what is kept and taken for it, and the
 // update. AdamW and Muon are two of them.
 class UpdateRule {
@@ -32,17 +43,19 @@ class UpdateRule {
 
   virtual std::vector<ParameterGroup> groups() const = 0;  // in the order of the arena, none left out between them
   virtual std::vector<OptimizerState> states() const = 0;
-  // Of the states, and of what a step works in. compute_dtype: that of the arena.
-  virtual std::uint64_t bytes(at::ScalarType compute_dtype) const = 0;
+  // Of the states, and of what a step works in. compute_dtype: that of the arena. workers: 0 where the update is not
+  // shared out.
+  virtual std::uint64_t bytes(at::ScalarType compute_dtype, int workers) const = 0;
   virtual double flops() const = 0;  // of an update's products
-  // The rate at the schedule's peak, and the numbers that update() finds in its settings, the rate in front.
+  // The rate at the schedule's peak, and the numbers that the update finds in its settings, the rate in front.
   virtual double peak(ParameterGroup group) const = 0;
   virtual std::vector<double> numbers(ParameterGroup group) const = 0;
 
-  // Takes memory, with states of zero. settings: float64 [groups, 8] on the device, a row for each ParameterGroup. The
+  // Takes memory, with states of zero, and returns the update. settings: float64 [groups, 8] on the device, a row for
+  // each ParameterGroup. is_shared_out: in parts of about elements_of_part, instead of as few as there can be. The
   // arena must outlive the rule.
-  virtual void begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings) = 0;
-  virtual void update(const at::Tensor& norm_squared) = 0;
+  virtual std::vector<UpdatePart> begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings,
+                                        bool is_shared_out) = 0;
 };
 
 // Lists a state that is kept for every element of these groups, as a rule's states(). flat: its memory from the first
@@ -57,7 +70,7 @@ std::vector<std::unique_ptr<UpdateRule>> update_rules(const OptimizerConfig& con
 // Return what these rules keep and take together.
 std::vector<OptimizerState> optimizer_states(const OptimizerConfig& config, const ParameterLayout& layout);
 std::uint64_t optimizer_bytes(const OptimizerConfig& config, const ParameterLayout& layout,
-                              at::ScalarType compute_dtype);
+                              at::ScalarType compute_dtype, int workers = 0);
 double optimizer_flops(const OptimizerConfig& config, const ParameterLayout& layout);
 // Returns "muon, 0.02 for hidden matrices; adamw, 0.004, for embeddings 0.01": the peaks of the learning rate.
 std::string describe_optimizer(const OptimizerConfig& config, const ParameterLayout& layout);
@@ -65,13 +78,19 @@ std::string describe_optimizer(const OptimizerConfig& config, const ParameterLay
 class Optimizer {
  public:
   // States start at zero, on the arena's device. The arena must outlive the optimizer and have gradients.
-  Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend);
+  // is_shared_out: the update is made by begin_update() and parts().
+  Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend, bool is_shared_out = false);
 
   // The host sets the schedule's rate, which each group follows up to a peak of its own. update() can be recorded,
   // because nothing in it depends on the host: it changes values and states from gradients, and leaves both as they are
   // if a gradient is not finite.
   void set_learning_rate(double learning_rate);
   void update();
+
+  // The same for workers: begin_update() is told the gradient's norm, and then each part is called once with it, in
+  // any thread. The parts with most to do come first.
+  void begin_update(const at::Tensor& norm_squared);
+  std::span<const UpdatePart> parts() const { return parts_; }
 
   // Returns the square of the last gradient's global norm before clipping: float64 [1] on the arena's device.
   at::Tensor norm_squared() const { return norm_squared_; }
@@ -83,12 +102,11 @@ class Optimizer {
   std::vector<OptimizerState> states() const;
 
  private:
-  void count_step(const at::Tensor& norm_squared);
-
   ParameterArena& arena_;
   OptimizerConfig config_;
   const Backend& backend_;
   std::vector<std::unique_ptr<UpdateRule>> rules_;
+  std::vector<UpdatePart> parts_;
   at::Tensor settings_;      // float64 [groups, 8]: UpdateRule::numbers()
   at::Tensor shares_;        // float64 [groups]: what a group's rate is to the schedule's
   at::Tensor steps_;         // float64 [1]

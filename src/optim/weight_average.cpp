@@ -19,6 +19,10 @@ void WeightAverage::begin() { values_.copy_(arena_.values()); }
 
 void WeightAverage::update() { values_.lerp_(arena_.values(), 1.0 - beta_); }
 
+void WeightAverage::update(const ParameterRange& part) {
+  values_.slice(0, part.begin, part.end).lerp_(arena_.values().slice(0, part.begin, part.end), 1.0 - beta_);
+}
+
 void WeightAverage::exchange() {
   const at::Tensor weights = arena_.values();
   for (std::int64_t begin = 0; begin < values_.numel(); begin += longest_slice) {

@@ -21,6 +21,7 @@ class WeightAverage {
   // average = beta * average + (1 - beta) * weights. To be called after every step; can be recorded. A step that was
   // skipped counts with the weights that it left as they were.
   void update();
+  void update(const ParameterRange& part);  // of these elements alone
 
   // Lets weights and average change places, bit for bit, and refreshes what the math reads.
   void exchange();

@@ -4,6 +4,8 @@
 #include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -16,6 +18,12 @@ namespace inkling {
 namespace {
 
 constexpr std::size_t alignment = 64;  // a cache line; there is as much room in front of each block for its size
+
+// Blocks that are kept. Threads have shelves of their own, so that none waits for another one to take or keep a block.
+struct Shelf {
+  std::mutex mutex;
+  std::multimap<std::size_t, void*> kept;
+};
 
 class ReusingAllocator final : public c10::Allocator {
  public:
@@ -34,8 +42,14 @@ class ReusingAllocator final : public c10::Allocator {
   }
 
   void give_back_kept() {
-    const std::lock_guard lock(mutex_);
-    give_back();
+    for (Shelf& shelf : shelves_) {
+      const std::lock_guard lock(shelf.mutex);
+      for (const auto& [size, memory] : shelf.kept) {
+        count([&, bytes = size](CpuMemory& all) { all.held -= bytes + alignment; });
+        std::free(static_cast<char*>(memory) - alignment);
+      }
+      shelf.kept.clear();
+    }
   }
 
   static ReusingAllocator& only_one() {
@@ -44,56 +58,68 @@ class ReusingAllocator final : public c10::Allocator {
   }
 
  private:
+  // What is stored in front of a block. It goes back to the shelf that it was taken from, whoever frees it.
+  struct Label {
+    std::size_t size;
+    Shelf* shelf;
+  };
+  static_assert(sizeof(Label) <= alignment);
+
+  static Label& label_of(void* memory) { return *reinterpret_cast<Label*>(static_cast<char*>(memory) - alignment); }
+
   static void free_tensor(void* memory) {
-    if (memory != nullptr) only_one().keep(memory);
+    if (memory == nullptr) return;
+    const auto [size, shelf] = label_of(memory);
+    const std::lock_guard lock(shelf->mutex);
+    shelf->kept.emplace(size, memory);
   }
 
-  // The size of a block is stored in front of it.
-  static std::size_t& size_of(void* memory) {
-    return *reinterpret_cast<std::size_t*>(static_cast<char*>(memory) - alignment);
+  Shelf& own_shelf() {
+    thread_local const std::size_t number = threads_.fetch_add(1, std::memory_order_relaxed);
+    return shelves_[number % shelves_.size()];
   }
 
   void* take(std::size_t bytes) {
     const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
-    const std::lock_guard lock(mutex_);
-    const auto fitting = kept_.lower_bound(size);
-    if (fitting != kept_.end() && fitting->first <= size + size / 4) {
-      void* const memory = fitting->second;
-      kept_.erase(fitting);
-      return memory;
-    }
+    Shelf& shelf = own_shelf();
+    if (void* const kept = take_kept(shelf, size)) return kept;
     void* block = std::aligned_alloc(alignment, size + alignment);
     if (block == nullptr) {
-      give_back();
+      give_back_kept();
       block = std::aligned_alloc(alignment, size + alignment);
     }
     if (block == nullptr) {
       throw OutOfMemory(ErrorKind::environment, str("out of memory: a tensor of ", format_bytes(size),
-                                                    " was asked for when ", format_bytes(memory_.held), " were held"));
+                                                    " was asked for when ", format_bytes(memory().held), " were held"));
     }
-    memory_.held += size + alignment;
-    memory_.max_held = std::max(memory_.max_held, memory_.held);
-    ++memory_.allocations;
+    count([&](CpuMemory& all) {
+      all.held += size + alignment;
+      all.max_held = std::max(all.max_held, all.held);
+      ++all.allocations;
+    });
     void* const memory = static_cast<char*>(block) + alignment;
-    size_of(memory) = size;
+    label_of(memory) = {size, &shelf};
     return memory;
   }
 
-  void keep(void* memory) {
+  static void* take_kept(Shelf& shelf, std::size_t size) {
+    const std::lock_guard lock(shelf.mutex);
+    const auto fitting = shelf.kept.lower_bound(size);
+    if (fitting == shelf.kept.end() || fitting->first > size + size / 4) return nullptr;
+    void* const memory = fitting->second;
+    shelf.kept.erase(fitting);
+    return memory;
+  }
+
+  template <typename Change>
+  void count(const Change& change) {
     const std::lock_guard lock(mutex_);
-    kept_.emplace(size_of(memory), memory);
+    change(memory_);
   }
 
-  void give_back() {
-    for (const auto& [size, memory] : kept_) {
-      memory_.held -= size + alignment;
-      std::free(static_cast<char*>(memory) - alignment);
-    }
-    kept_.clear();
-  }
-
-  std::mutex mutex_;
-  std::multimap<std::size_t, void*> kept_;
+  std::array<Shelf, 64> shelves_;  // where there are more threads, some share one
+  std::atomic<std::size_t> threads_ = 0;
+  std::mutex mutex_;  // of memory_
   CpuMemory memory_;
 };
 

@@ -199,6 +199,7 @@ Resolved resolved_from(const Runtime& runtime) {
   if (runtime.device.is_cuda()) resolved.device = {.cuda = true, .index = runtime.device.index()};
   resolved.dtype = runtime.dtype == at::kFloat ? Dtype::float32 : Dtype::bfloat16;
   resolved.threads = runtime.threads;
+  resolved.split = runtime.split;
   resolved.kernels = runtime.kernels;
   resolved.deterministic = runtime.deterministic;
   return resolved;
@@ -238,6 +239,8 @@ std::string gpu_name(at::Device device) {
   char name[256] = "";
   return get != nullptr && get(name, sizeof name - 1, device.index()) == 0 ? name : "";
 }
+
+bool computes_with_threads(at::Device device) { return device.is_cpu(); }
 
 bool reports_lack_of_memory(at::Device device) { return !device.is_cpu(); }
 

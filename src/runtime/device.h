@@ -22,6 +22,7 @@ struct Runtime {
   at::ScalarType dtype = at::kFloat;  // of the weights that the math reads; master weights are always float32
   Kernels kernels = Kernels::fused;
   int threads = 1;
+  WorkSplit split = WorkSplit::products;  // what of a training step is shared out over the threads
   std::string thread_limit = {};  // what lets `auto` take no more (base/thread_choice.h), where they compute; or ""
   bool deterministic = true;
 
@@ -95,6 +96,9 @@ ComputeCapability compute_capability(at::Device device);
 
 // "NVIDIA H100 80GB HBM3", as the driver calls a GPU; "" where it does not say.
 std::string gpu_name(at::Device device);
+
+// Whether the host's threads compute there, instead of only queueing work.
+bool computes_with_threads(at::Device device);
 
 // Whether a tensor that does not fit is an error there. On the CPU the system ends the process instead.
 bool reports_lack_of_memory(at::Device device);

@@ -1,4 +1,5 @@
-// Splits rows over threads, always the same way for the same thread count, and adds up sums over rows in order.
+// The two ways to share work out over threads. Loops and products are split over all threads, always the same way for
+// the same number of them, and sums over rows are added up in order; or workers each do whole pieces of work alone.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -6,7 +7,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -86,5 +89,30 @@ void add_over_parts(std::int64_t rows, std::initializer_list<float*> targets, st
     }
   }
 }
+
+// Threads that wait for each other only where all have done their part, for pieces of work of which each computes with
+// one thread: LibTorch and MKL split nothing further in them. They spin a little and then sleep when there is nothing
+// to do, so that a thread that the system does not run holds up nobody but at the end.
+class Workers {
+ public:
+  // Starts count - 1 threads; whoever calls run() is worker 0.
+  explicit Workers(int count);
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  int count() const;
+
+  // Calls work(worker) once in each of them, and returns when all are done: one wait. Gradients, profilers and
+  // rounding are those of the caller in all of them. Throws what work threw, the first worker's where several did.
+  void run(const std::function<void(int worker)>& work);
+
+  // Calls body(i, worker) for each i of [0, n), in order, in whichever worker is free: one wait.
+  void each(std::int64_t n, const std::function<void(std::int64_t i, int worker)>& body);
+
+ private:
+  struct Shared;
+  std::unique_ptr<Shared> shared_;
+};
 
 }  // namespace inkling

@@ -21,7 +21,7 @@
 namespace inkling {
 namespace {
 
-// A resumed run keeps its number of threads, which groups its sums, also where it would begin with fewer now.
+// A resumed run whose sums are grouped by its number of threads keeps it, also where it would begin with fewer now.
 void warn_of_threads(std::int64_t before) {
   const auto [threads, limit, ignored] = choose_threads(ThreadUse::arithmetic, find_thread_limits());
   if (threads >= before) return;
@@ -37,7 +37,8 @@ Runtime resume_runtime(const RuntimeConfig& asked, const Resolved& before) {
   if (!wanted.dtype) wanted.dtype = before.dtype;
   // Kernels that were chosen for another device or dtype may not be right for this one.
   const bool is_alike = wanted.device->cuda == before.device.cuda && wanted.dtype == before.dtype;
-  if (!wanted.threads) {
+  const bool follows_threads = wanted.split.value_or(before.split) == WorkSplit::products;
+  if (!wanted.threads && follows_threads) {
     wanted.threads = before.threads;
     if (!before.device.cuda) warn_of_threads(before.threads);
   }
@@ -58,28 +59,54 @@ Runtime resume_runtime(const RuntimeConfig& asked, const Resolved& before) {
   }
 }
 
-// Makes training.micro_batch_size a number: `auto` as it was resolved when the run began, or resolved now.
-Config with_micro_batch_size(const Config& asked, const GptShape& shape, const Runtime& runtime,
-                             const std::optional<Resume>& resume) {
-  Config config = asked;
-  std::optional<std::int64_t>& size = config.training.micro_batch_size;
-  const std::uint64_t limit = memory_limit(asked.runtime, runtime.device);
-  const std::int64_t before = resume ? resume->state.resolved.micro_batch_size : 0;
-  const bool is_kept = !size && before > 0 && asked.training.batch_size % before == 0;
-  if (is_kept) size = before;
+// Settles how a batch is computed: training.micro_batch_size becomes a number, and runtime.split one of its words. What
+// they came to when the run began stays.
+void settle_batch(RunPlan& plan) {
+  const Config& asked = plan.asked;
+  Config kept = asked;
+  if (plan.resume) {
+    const Resolved& before = plan.resume->state.resolved;
+    std::optional<std::int64_t>& size = kept.training.micro_batch_size;
+    const bool divides = before.micro_batch_size > 0 && asked.training.batch_size % before.micro_batch_size == 0;
+    if (!size && divides) size = before.micro_batch_size;
+    const bool was_with_threads = !before.device.cuda && computes_with_threads(plan.runtime.device);
+    if (!kept.runtime.split && was_with_threads) kept.runtime.split = before.split;
+  }
+  const std::uint64_t limit = memory_limit(asked.runtime, plan.runtime.device);
+  BatchSplit settled;
   try {
-    size = fitting_micro_batch_size(config, shape, runtime, limit);
-  } catch (const Error&) {
-    if (!is_kept) throw;
-    log_warning(str("not bit-identical to an uninterrupted run because training.micro_batch_size was ", before,
-                    " when it began, and no longer fits into memory"));
-    size = fitting_micro_batch_size(asked, shape, runtime, limit);
+    settled = split_batch(kept, plan.shape, plan.runtime, limit);
+  } catch (const Error& error) {
+    const bool is_kept = kept.training.micro_batch_size != asked.training.micro_batch_size;
+    if (!is_kept || error.kind() != ErrorKind::environment) throw;
+    log_warning(str("not bit-identical to an uninterrupted run because training.micro_batch_size was ",
+                    *kept.training.micro_batch_size, " when it began, and no longer fits into memory"));
+    settled = split_batch(asked, plan.shape, plan.runtime, limit);
   }
-  if (!asked.training.micro_batch_size && *size < asked.training.batch_size) {
-    log_info(str("training.micro_batch_size: ", *size, " of ", asked.training.batch_size,
-                 " windows at a time fit into memory"));
+  plan.config = asked;
+  plan.config.training.micro_batch_size = settled.micro_batch_size;
+  plan.runtime.split = settled.split;
+  if (!plan.resume || !plan.resume->state.had_other_dropout) return;
+  if (asked.model.dropout > 0 && settled.micro_batch_size < asked.training.batch_size) {
+    log_warning(
+        "not bit-identical to an uninterrupted run because the version that began it drew other random numbers "
+        "for dropout in each micro-batch but the first");
   }
-  return config;
+}
+
+// Returns "a batch of 12 is shared out: 2 threads take micro-batches of 6, and the bits do not depend on the threads".
+std::string describe_split(const RunPlan& plan) {
+  const std::int64_t rows = plan.config.training.micro_batch_size.value(), batch = plan.config.training.batch_size;
+  const std::string sizes =
+      rows == batch ? str("a batch is ", batch) : str("a batch is ", batch / rows, " times ", rows);
+  const std::string windows = str(sizes, rows == 1 && batch == 1 ? " window" : " windows");
+  if (!computes_with_threads(plan.runtime.device)) return windows;
+  if (plan.runtime.split == WorkSplit::products) {
+    return str(windows, "; each product is split over the threads, so that another number of them gives other bits");
+  }
+  const std::int64_t idle = plan.runtime.threads - batch / rows;
+  return str(windows, ", shared out over the threads: any number of them gives the same bits",
+             idle > 0 ? str(" (", idle, idle == 1 ? " has" : " have", " nothing to do)") : "");
 }
 
 // Returns "full, local 128 in turn", and what of it a person may not have meant; nothing where all layers are full.
@@ -220,7 +247,7 @@ std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& optio
   // Refuses where the GPU's library is missing.
   plan.runtime = runtime_for(plan.shape, plan.runtime, plan.asked.data.keeps_documents_apart());
   check_recompute({.dropout = plan.asked.model.dropout, .recompute = plan.asked.training.recompute}, plan.runtime);
-  plan.config = with_micro_batch_size(plan.asked, plan.shape, plan.runtime, plan.resume);
+  settle_batch(plan);
   plan.disk = find_disk_need(plan, run);
   return plan;
 }
@@ -255,6 +282,7 @@ void log_plan(const RunPlan& plan, const std::filesystem::path& run) {
                plan.runtime.dtype_name(), ", ", word_of(plan.runtime.kernels), " kernels; ",
                describe_memory(
                    training_memory(plan.config, shape, plan.runtime, plan.config.training.micro_batch_size.value()))));
+  log_info(describe_split(plan));
   log_info(str("writes to ", run.string(), ": ", describe_room(plan.disk)));
 }
 

@@ -26,7 +26,7 @@ struct RunPlan {
 };
 
 // Prepares the data and plans the run in folder `run`. Returns none, after saying so, if all its steps are done. Errors
-// of find_resume(), resolve_runtime(), prepare_dataset(), check_recompute() and fitting_micro_batch_size();
+// of find_resume(), resolve_runtime(), prepare_dataset(), check_recompute() and split_batch();
 // Error input for data.documents other than join where the data has no known separator, or is one document.
 std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run);
 

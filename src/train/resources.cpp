@@ -14,6 +14,7 @@
 #include "optim/optimizer.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/device.h"
+#include "train/leaves.h"
 
 namespace inkling {
 namespace {
@@ -26,16 +27,74 @@ std::int64_t smaller_micro_batch_size(std::int64_t batch_size, std::int64_t size
   return size;
 }
 
+constexpr std::int64_t least_tokens = 64;  // of a micro-batch: products of fewer rows are much slower
+// Micro-batches beyond this are no faster on a CPU.
+constexpr std::uint64_t most_bytes_at_once = std::uint64_t{512} << 20;
+// Adding up the gradients of a large model takes longer than it saves.
+constexpr std::uint64_t most_gradient_bytes = std::uint64_t{256} << 20;  // for each thread
+
+TrainingBytes bytes_of_pass(const Config& config, const GptShape& shape, const Runtime& runtime, std::int64_t rows) {
+  return training_bytes(shape, runtime, rows * shape.block_size,
+                        {.dropout = config.model.dropout, .recompute = config.training.recompute},
+                        config.data.keeps_documents_apart());
+}
+
+bool is_small(const Config& config, const GptShape& shape, const Runtime& runtime, std::int64_t rows) {
+  const TrainingBytes bytes = bytes_of_pass(config, shape, runtime, rows);
+  return bytes.activations + bytes.at_work + bytes.logits <= most_bytes_at_once;
+}
+
+// Returns the windows of a micro-batch with which the thread that has most to do has least; of several such numbers the
+// largest; 0 if there are not so many micro-batches. threads: 1 where all compute the same micro-batch.
+std::int64_t shared_out(const Config& config, const GptShape& shape, const Runtime& runtime, std::int64_t threads) {
+  const std::int64_t batch = config.training.batch_size;
+  std::int64_t best = 0, least = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t rows = batch; rows > 0; rows = smaller_micro_batch_size(batch, rows)) {
+    const std::int64_t leaves = batch / rows;
+    const bool is_large_enough = leaves == 1 || rows * shape.block_size >= least_tokens;
+    if (leaves < threads || !is_large_enough || (rows > 1 && !is_small(config, shape, runtime, rows))) continue;
+    const std::int64_t of_a_thread = (leaves + threads - 1) / threads * rows;
+    if (of_a_thread < least) best = rows, least = of_a_thread;
+  }
+  return best;
+}
+
+// Whether each thread gets a micro-batch of so many windows, and gradients of its own.
+bool can_share_out(const TrainingConfig& training, const GptShape& shape, std::int64_t rows, int threads) {
+  if (rows == 0 || training.batch_size / rows < threads) return false;
+  const auto elements = static_cast<std::uint64_t>(ParameterLayout(gpt_parameters(shape)).size());
+  const auto copies = static_cast<std::uint64_t>(gradients_held(training.batch_size / rows, threads));
+  return copies * elements * sizeof(float) <= static_cast<std::uint64_t>(threads) * most_gradient_bytes;
+}
+
+BatchSplit choose_on_cpu(const Config& config, const GptShape& shape, const Runtime& runtime) {
+  const std::optional<std::int64_t>& asked = config.training.micro_batch_size;
+  const std::int64_t rows = asked.value_or(shared_out(config, shape, runtime, runtime.threads));
+  const bool can = can_share_out(config.training, shape, rows, runtime.threads);
+  const WorkSplit split = config.runtime.split.value_or(can ? WorkSplit::batch : WorkSplit::products);
+  // The batch of a person who asks for it is shared out as far as it goes.
+  if (split == WorkSplit::batch && rows > 0) return {.micro_batch_size = rows, .split = split};
+  return {.micro_batch_size = asked.value_or(shared_out(config, shape, runtime, 1)), .split = split};
+}
+
 }  // namespace
 
 TrainingBytes training_memory(const Config& config, const GptShape& shape, const Runtime& runtime,
                               std::int64_t micro_batch_size) {
-  TrainingBytes bytes = training_bytes(shape, runtime, micro_batch_size * shape.block_size,
-                                       {.dropout = config.model.dropout, .recompute = config.training.recompute},
-                                       config.data.keeps_documents_apart());
+  TrainingBytes bytes = bytes_of_pass(config, shape, runtime, micro_batch_size);
   const ParameterLayout layout(gpt_parameters(shape));
+  int workers = 0;
+  if (runtime.split == WorkSplit::batch) {
+    workers = runtime.threads;
+    const std::int64_t leaves = config.training.batch_size / micro_batch_size;
+    const auto at_once = static_cast<std::uint64_t>(std::min<std::int64_t>(leaves, workers));
+    for (std::uint64_t* of_a_pass : {&bytes.activations, &bytes.at_work, &bytes.logits}) *of_a_pass *= at_once;
+    const auto more = static_cast<std::uint64_t>((gradients_held(leaves, workers) - 1) * layout.size());
+    const bool has_copies = runtime.dtype != at::kFloat;  // in the dtype of the weights, beside those in float32
+    bytes.weights += more * (sizeof(float) + (has_copies ? c10::elementSize(runtime.dtype) : 0));
+  }
   const bool in_memory = choose_backend(runtime).muon_works_in_its_memory;  // else what it makes is float32
-  bytes.weights += optimizer_bytes(config.optimizer, layout, in_memory ? runtime.dtype : at::kFloat);
+  bytes.weights += optimizer_bytes(config.optimizer, layout, in_memory ? runtime.dtype : at::kFloat, workers);
   if (config.training.ema > 0) bytes.weights += static_cast<std::uint64_t>(layout.size()) * sizeof(float);
   return bytes;
 }
@@ -72,6 +131,12 @@ std::uint64_t memory_limit(const RuntimeConfig& config, at::Device device) {
 std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime, std::int64_t size) {
   const TrainingConfig& training = config.training;
   const std::string need = describe_memory(training_memory(config, shape, runtime, size));
+  if (runtime.split == WorkSplit::batch) {
+    Runtime together = runtime;
+    together.split = WorkSplit::products;
+    return str(need, ". runtime.split: products has one gradient for all threads (about ",
+               format_bytes(training_memory(config, shape, together, size).total()), " then)");
+  }
   const std::int64_t half = smaller_micro_batch_size(training.batch_size, size / 2 + 1);
   if (half > 0) {
     return str(need, ". training.micro_batch_size: ", half, " instead of ", size,
@@ -85,16 +150,28 @@ std::string describe_need(const Config& config, const GptShape& shape, const Run
   return str(need, ". Half of model.block_size halves all but the weights; a smaller model.n_embd lowers all of it");
 }
 
-std::int64_t fitting_micro_batch_size(const Config& config, const GptShape& shape, const Runtime& runtime,
-                                      std::uint64_t limit) {
+BatchSplit split_batch(const Config& config, const GptShape& shape, const Runtime& asked, std::uint64_t limit) {
   const TrainingConfig& training = config.training;
-  const auto fits = [&](std::int64_t size) { return training_memory(config, shape, runtime, size).total() <= limit; };
-  std::int64_t size = training.micro_batch_size.value_or(training.batch_size);
-  while (!training.micro_batch_size && size > 1 && !fits(size)) {
-    size = smaller_micro_batch_size(training.batch_size, size);
+  Runtime runtime = asked;
+  const auto fits = [&](std::int64_t rows) { return training_memory(config, shape, runtime, rows).total() <= limit; };
+  const bool has_threads = computes_with_threads(runtime.device);
+  if (!has_threads && config.runtime.split == WorkSplit::batch) {
+    throw Error::input(
+        str("runtime.split: batch shares a batch out over the threads of a CPU, and this run computes on ",
+            runtime.device_name(), "; leave it out"));
   }
+  BatchSplit result = {.micro_batch_size = training.micro_batch_size.value_or(training.batch_size)};
+  if (has_threads) result = choose_on_cpu(config, shape, runtime);
+  runtime.split = result.split;
+  std::int64_t& size = result.micro_batch_size;
+  const bool follows_memory = !training.micro_batch_size && (!has_threads || config.runtime.memory_limit_gib);
+  if (follows_memory && !config.runtime.split && !fits(size)) {  // one gradient for all threads takes less
+    size = training.batch_size;
+    runtime.split = result.split = WorkSplit::products;
+  }
+  while (follows_memory && size > 1 && !fits(size)) size = smaller_micro_batch_size(training.batch_size, size);
   const bool is_tried = reports_lack_of_memory(runtime.device) && !config.runtime.memory_limit_gib;
-  if (fits(size) || is_tried) return size;
+  if (fits(size) || is_tried) return result;
   throw Error::environment(str("not enough memory: ", format_bytes(limit),
                                config.runtime.memory_limit_gib
                                    ? " are allowed (runtime.memory_limit_gib)"

@@ -12,7 +12,8 @@
 
 namespace inkling {
 
-// Returns what training with micro-batches of this size holds at its peak above LibTorch's own code and buffers.
+// Returns what training with micro-batches of this size holds at its peak above LibTorch's own code and buffers. Where
+// runtime.split is batch, each thread has gradients and activations of its own.
 TrainingBytes training_memory(const Config& config, const GptShape& shape, const Runtime& runtime,
                               std::int64_t micro_batch_size);
 
@@ -26,12 +27,25 @@ double flops_per_token(const GptShape& shape);
 // fifths of what the machine and the control groups of this process have free now.
 std::uint64_t memory_limit(const RuntimeConfig& config, at::Device device);
 
-// Returns training.micro_batch_size where it is a number, and for `auto` the largest divisor of batch_size with which
-// training_memory() is within `limit`. Throws Error environment if that number, or even one window at a time, is not
-// within it; the message says what needs how much and what to lower. (A GPU is tried all the same unless
-// runtime.memory_limit_gib is set, because there a lack of memory is an error that can be reported.)
-std::int64_t fitting_micro_batch_size(const Config& config, const GptShape& shape, const Runtime& runtime,
-                                      std::uint64_t limit);
+// How a batch is computed.
+struct BatchSplit {
+  std::int64_t micro_batch_size = 1;
+  WorkSplit split = WorkSplit::products;
+};
+
+// Returns runtime.split and training.micro_batch_size as they are, and what `auto` means where they are not set.
+//
+// On a CPU that is a function of the settings and the number of threads alone, so that a run has the same bits whatever
+// else the machine does. The batch is shared out where each thread gets a micro-batch of 64 tokens or more and their
+// gradients have room; a micro-batch is then as large as it can be, so that the threads have equally much to do. On a
+// GPU it is the largest divisor of batch_size with which training_memory() is within `limit`.
+//
+// Where runtime.memory_limit_gib is set, it counts as a setting: `auto` becomes what is within it, if anything is.
+//
+// Throws Error environment if that is not within `limit`; the message says what needs how much and what to lower. (A
+// GPU is tried all the same unless runtime.memory_limit_gib is set, because there a lack of memory is an error that can
+// be reported.) Error input for runtime.split: batch on a GPU.
+BatchSplit split_batch(const Config& config, const GptShape& shape, const Runtime& runtime, std::uint64_t limit);
 
 // Returns "training holds about …: …. training.micro_batch_size: 4 instead of 8 halves all but the weights (…)".
 std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime,

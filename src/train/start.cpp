@@ -20,13 +20,18 @@ std::string count_of(std::int64_t count, std::string_view one) {
   return str(format_count(static_cast<std::uint64_t>(count)), " ", one, count == 1 ? "" : "s");
 }
 
-// To write what `auto` came to is no change.
+// To write what `auto` came to is no change, and the number of threads changes nothing where they share out the batch.
 std::vector<ConfigChange> find_changes(const Config& before, const Config& after, const Resolved& run) {
   std::vector<ConfigChange> changes = compare_configs(before, after);
   const std::vector<ConfigChange> meant = compare_configs(without_auto(before, run), without_auto(after, run));
   std::erase_if(changes, [&](const ConfigChange& change) {
     return std::none_of(meant.begin(), meant.end(), [&](const auto& other) { return other.key == change.key; });
   });
+  if (without_auto(after, run).runtime.split == WorkSplit::batch) {
+    for (ConfigChange& change : changes) {
+      if (change.key == "runtime.threads") change.on_resume = OnResume::free;
+    }
+  }
   return changes;
 }
 

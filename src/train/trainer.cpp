@@ -35,12 +35,12 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
     : config_(config),
       arena_(make_arena(shape, runtime, Use::training)),
       model_(make_model(shape, *arena_, runtime)),
-      optimizer_(*arena_, config.optimizer, model_->backend()),
+      optimizer_(*arena_, config.optimizer, model_->backend(), runtime.split == WorkSplit::batch),
       separator_(separator),
       batch_(empty_batch(config.training.micro_batch_size.value(), shape.block_size, runtime.device,
                          separator.has_value())),
       upload_(batch_.tensors()),
-      dropout_key_(zeros_on(*arena_, {1}, at::kLong)),
+      dropout_key_(zeros_on(*arena_, {2}, at::kLong)),
       share_(zeros_on(*arena_, {}, at::kDouble)),
       loss_(zeros_on(*arena_, {1}, at::kDouble)),
       evaluated_(zeros_on(*arena_, {}, at::kFloat)),
@@ -50,6 +50,9 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
       update_(model_->backend(), recorded_family, [this] { apply_gradients(); }),
       evaluation_(model_->backend(), recorded_family, [this] { evaluate_batch(); }) {
   if (config.training.ema > 0) average_.emplace(*arena_, config.training.ema);
+  if (runtime.split == WorkSplit::batch) {
+    leaves_ = std::make_unique<LeafPasses>(config_, shape, runtime, *arena_, separator);
+  }
   // Takes memory for evaluations now, rather than later beside that of the recordings.
   if (model_->backend().queues) evaluation_();
 }
@@ -75,13 +78,17 @@ void Trainer::pass(bool first) {
   loss_.add_(loss.detach().to(at::kDouble).mul(share_));  // float32 ends here: several are added up
 }
 
-void Trainer::accumulate(const TokenSequence& tokens, std::span<const Row> rows, double share, std::uint64_t key,
-                         bool first) {
+void Trainer::accumulate(const TokenSequence& tokens, std::span<const Row> rows, double share, std::int64_t step,
+                         std::int64_t first) {
   load(tokens, rows);
   share_.fill_(share);
-  dropout_key_.fill_(static_cast<std::int64_t>(key));
-  if (config_.model.dropout > 0) seed_generator(dropout_key_.device(), key);
-  (first ? first_pass_ : next_pass_)();
+  if (config_.model.dropout > 0) {
+    const std::uint64_t seed = config_.training.seed;
+    dropout_key_.select(0, 0).fill_(static_cast<std::int64_t>(dropout_key(seed, step)));
+    dropout_key_.select(0, 1).fill_(first);
+    seed_generator(dropout_key_.device(), dropout_key(seed, step, first));
+  }
+  (first == 0 ? first_pass_ : next_pass_)();
 }
 
 void Trainer::reduce() { arena_->zero_unwritten_gradients(); }
@@ -94,6 +101,10 @@ void Trainer::apply_gradients() {
 void Trainer::update(double learning_rate) {
   optimizer_.set_learning_rate(learning_rate);
   update_();
+  note_result(learning_rate);
+}
+
+void Trainer::note_result(double learning_rate) {
   const at::Tensor result = results_.select(0, static_cast<std::int64_t>(learning_rates_.size()));
   result.select(0, 0).copy_(loss_.select(0, 0));
   result.select(0, 1).copy_(optimizer_.norm_squared().select(0, 0));
@@ -105,14 +116,21 @@ void Trainer::step(std::int64_t step, const TrainingWindows& windows) {
   const TrainingConfig& training = config_.training;
   const std::int64_t together = training.micro_batch_size.value();
   const std::vector<Row> batch = training_rows(windows, step, training.batch_size);
+  const double rate = learning_rate(step, config_.optimizer, config_.schedule, training.max_steps);
+  if (leaves_) {
+    const auto [loss, norm_squared] = leaves_->accumulate(windows.tokens(), batch, dropout_key(training.seed, step));
+    loss_.fill_(loss);
+    optimizer_.set_learning_rate(rate);
+    leaves_->update(optimizer_, norm_squared, average());
+    return note_result(rate);
+  }
   const auto scored = static_cast<double>(scored_targets(batch));
   for (std::int64_t first = 0; first < training.batch_size; first += together) {
     const auto rows = std::span(batch).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(together));
-    accumulate(windows.tokens(), rows, static_cast<double>(scored_targets(rows)) / scored,
-               dropout_key(training.seed, step, first), first == 0);
+    accumulate(windows.tokens(), rows, static_cast<double>(scored_targets(rows)) / scored, step, first);
   }
   reduce();
-  update(learning_rate(step, config_.optimizer, config_.schedule, training.max_steps));
+  update(rate);
 }
 
 std::vector<StepResult> Trainer::results() {
@@ -162,6 +180,7 @@ double Trainer::estimate_loss(const TokenSequence& tokens) {
   const auto rows = static_cast<std::size_t>(config_.training.micro_batch_size.value());
   const std::vector<Row> all = evaluation_rows(tokens.count(), config_.model.block_size,
                                                config_.evaluation.batches * config_.training.batch_size);
+  if (leaves_) return leaves_->evaluate(tokens, all) / static_cast<double>(all.size());
   const at::Tensor total = zeros_on(*arena_, {}, at::kDouble);  // where the model is: a GPU is waited for once
   for (std::size_t first = 0; first < all.size(); first += rows) {
     leave_if_stopped();
@@ -176,79 +195,6 @@ double Trainer::estimate_loss(const TokenSequence& tokens) {
     total.add_(evaluated_.to(at::kDouble), count);
   }
   return total.item<double>() / static_cast<double>(all.size());
-}
-
-std::vector<at::Tensor> Batch::tensors() const {
-  std::vector<at::Tensor> all = {tokens, targets};
-  if (positions.defined()) all.push_back(positions);
-  return all;
-}
-
-Batch Batch::first_rows(std::int64_t count) const {
-  const auto part = [count](const at::Tensor& of) { return of.defined() ? of.narrow(0, 0, count) : of; };
-  return {part(tokens), part(targets), part(positions)};
-}
-
-Batch empty_batch(std::int64_t rows, std::int64_t block_size, at::Device device, bool has_positions) {
-  const auto options = at::TensorOptions().dtype(at::kLong).device(device);
-  const auto empty = [&] { return at::zeros({rows, block_size}, options); };
-  return {empty(), empty(), has_positions ? empty() : at::Tensor()};
-}
-
-void fill_batch(const Batch& batch, const TokenSequence& sequence, std::span<const Row> rows,
-                std::optional<Token> separator) {
-  const auto block_size = static_cast<std::uint64_t>(batch.tokens.size(1));
-  auto* tokens = batch.tokens.data_ptr<std::int64_t>();
-  auto* targets = batch.targets.data_ptr<std::int64_t>();
-  auto* positions = separator ? batch.positions.data_ptr<std::int64_t>() : nullptr;
-  std::vector<Token> window;
-  for (const Row& row : rows) {
-    std::uint64_t missing = block_size;
-    for (const TokenRange& range : row) {
-      window.resize(range.count + 1);
-      sequence.read(range.first, window);
-      tokens = std::copy(window.begin(), window.end() - 1, tokens);
-      targets = std::copy(window.begin() + 1, window.end(), targets);
-      missing -= range.count;
-      if (!separator) continue;
-      for (std::uint64_t i = 0, position = 0; i < range.count; ++i, ++position) {
-        if (window[i] == *separator) position = 0;
-        *positions++ = static_cast<std::int64_t>(position);
-      }
-    }
-    if (missing == 0) continue;
-    tokens = std::fill_n(tokens, missing, std::int64_t{separator.value()});
-    targets = std::fill_n(targets, missing, not_scored);
-    for (std::uint64_t i = 0; i < missing; ++i) *positions++ = static_cast<std::int64_t>(i);
-  }
-}
-
-std::vector<Row> training_rows(const TrainingWindows& windows, std::int64_t step, std::int64_t batch_size) {
-  std::vector<Row> rows;
-  for (std::int64_t row = 0; row < batch_size; ++row) {
-    rows.push_back(windows.window(static_cast<std::uint64_t>(step * batch_size + row)));
-  }
-  return rows;
-}
-
-std::uint64_t scored_targets(std::span<const Row> rows) {
-  std::uint64_t scored = 0;
-  for (const Row& row : rows) {
-    for (const TokenRange& range : row) scored += range.count;
-  }
-  return scored;
-}
-
-std::vector<Row> evaluation_rows(std::uint64_t token_count, std::int64_t block_size, std::int64_t count) {
-  const auto inputs = static_cast<std::uint64_t>(block_size);
-  const std::uint64_t last = token_count - inputs - 1;
-  const auto wanted = std::min<std::uint64_t>(static_cast<std::uint64_t>(count), last + 1);
-  std::vector<Row> rows;
-  for (std::uint64_t i = 0; i < wanted; ++i) {
-    // last * i / wanted, in two parts so that no product overflows
-    rows.push_back({{last / wanted * i + last % wanted * i / wanted, inputs}});
-  }
-  return rows;
 }
 
 }  // namespace inkling

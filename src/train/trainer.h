@@ -19,39 +19,9 @@
 #include "optim/optimizer.h"
 #include "optim/weight_average.h"
 #include "runtime/transfer.h"
+#include "train/leaves.h"
 
 namespace inkling {
-
-struct Batch {
-  at::Tensor tokens;          // int64 [B, T]
-  at::Tensor targets;         // int64 [B, T]: the token that follows each, or not_scored
-  at::Tensor positions = {};  // int64 [B, T]: TrainingPass::positions, where documents are kept apart
-
-  // The tensors that there are, in this order.
-  std::vector<at::Tensor> tensors() const;
-  Batch first_rows(std::int64_t count) const;
-};
-
-// What one row of a batch holds, one range behind the other.
-using Row = std::vector<TokenRange>;
-
-// Returns zeros on `device`, T = block_size; without positions unless documents are kept apart.
-Batch empty_batch(std::int64_t rows, std::int64_t block_size, at::Device device, bool has_positions = false);
-
-// Writes these rows into the first of `batch`, whose tensors are on the CPU. With a separator, documents are kept
-// apart: one begins with each range and with each separator. Where a row holds fewer than T inputs, separators that are
-// not scored fill it up, which needs one.
-void fill_batch(const Batch& batch, const TokenSequence& sequence, std::span<const Row> rows,
-                std::optional<Token> separator = {});
-
-// Returns the batch of step `step`: its row r is window number step * batch_size + r.
-std::vector<Row> training_rows(const TrainingWindows& windows, std::int64_t step, std::int64_t batch_size);
-
-// Returns how many inputs these rows hold, which is how many targets are scored.
-std::uint64_t scored_targets(std::span<const Row> rows);
-
-// Returns `count` evaluation windows: evenly spread over the sequence, the same at every evaluation.
-std::vector<Row> evaluation_rows(std::uint64_t token_count, std::int64_t block_size, std::int64_t count);
 
 // What is known of a step when it is done.
 struct StepResult {
@@ -67,8 +37,9 @@ struct GroupNorms {
   double gradient = 0, weights = 0;  // the gradient's before clipping
 };
 
-// Returns the key of the dropout numbers of the micro-batch that begins with row `first` of step `step`.
-std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t first);
+// Returns the key of the dropout numbers of step `step`; and that of a micro-batch, from its first row, for numbers
+// that LibTorch's own generator draws.
+std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t first = 0);
 
 // Owns what training changes: the arena, what the optimizer keeps, and the average.
 class Trainer {
@@ -107,9 +78,11 @@ class Trainer {
  private:
   // The three parts of a step: add up gradients, complete them, apply them. The work of the first and the last reads
   // all that differs from step to step from tensors, so that it can be recorded.
-  void accumulate(const TokenSequence& tokens, std::span<const Row> rows, double share, std::uint64_t key, bool first);
+  void accumulate(const TokenSequence& tokens, std::span<const Row> rows, double share, std::int64_t step,
+                  std::int64_t first);
   void reduce();  // sets unwritten gradients to zero; several ranks would add up theirs here
   void update(double learning_rate);
+  void note_result(double learning_rate);
 
   void pass(bool first);  // forward and backward; `first` of the step
   void apply_gradients();
@@ -126,7 +99,7 @@ class Trainer {
 
   Batch batch_;                         // what a pass reads
   Upload upload_;                       // fills batch_
-  at::Tensor dropout_key_;              // int64 [1]
+  at::Tensor dropout_key_;              // int64 [2]: DropoutPlace::key
   at::Tensor share_;                    // float64 []: of the step's scored targets, that which the pass has
   at::Tensor loss_;                     // float64 [1], of the step so far
   at::Tensor evaluated_;                // float32 [], of the last batch that was evaluated
@@ -134,6 +107,7 @@ class Trainer {
   std::vector<double> learning_rates_;  // of the pending steps
   std::vector<StepResult> read_;        // read from the device already, but not asked for
   RecordedWork first_pass_, next_pass_, update_, evaluation_;
+  std::unique_ptr<LeafPasses> leaves_;  // which make all of that where runtime.split is batch; null elsewhere
 };
 
 }  // namespace inkling

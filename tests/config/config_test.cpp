@@ -429,6 +429,7 @@ Config any_config() {
   config.training.recompute = any_of<Recompute>();
   config.runtime.device = find_device(*rc::gen::element<std::string>("auto", "cpu", "cuda", "cuda:0", "cuda:15"));
   if (*rc::gen::arbitrary<bool>()) config.runtime.dtype = any_of<Dtype>();
+  if (*rc::gen::arbitrary<bool>()) config.runtime.split = any_of<WorkSplit>();
   if (*rc::gen::arbitrary<bool>()) config.runtime.kernels = any_of<Kernels>();
   if (*rc::gen::arbitrary<bool>()) config.runtime.memory_limit_gib = any_real(0, 1000);
   return config;
@@ -453,6 +454,7 @@ TEST(PrintConfig, ReadsBackAsTheSameConfigAndTheSameText) {
     RC_ASSERT(again.model.bias == config.model.bias);
     RC_ASSERT(again.runtime.device == config.runtime.device);
     RC_ASSERT(again.runtime.dtype == config.runtime.dtype);
+    RC_ASSERT(again.runtime.split == config.runtime.split);
     RC_ASSERT(again.runtime.kernels == config.runtime.kernels);
     RC_ASSERT(again.runtime.memory_limit_gib == config.runtime.memory_limit_gib);
   }));
@@ -584,6 +586,7 @@ runtime:
   device: auto
   dtype: auto
   threads: auto
+  split: auto
   kernels: auto
   memory_limit_gib: auto
   deterministic: true

@@ -77,6 +77,9 @@ TEST(Enums, ReturnFromTheirWords) {
                                            [](const Config& c) { return c.training.recompute; }});
   expect_every_value_to_return<Dtype>(
       {"runtime.dtype", {Dtype::float32, Dtype::bfloat16}, [](const Config& c) { return c.runtime.dtype.value(); }});
+  expect_every_value_to_return<WorkSplit>({"runtime.split",
+                                           {WorkSplit::batch, WorkSplit::products},
+                                           [](const Config& c) { return c.runtime.split.value(); }});
   expect_every_value_to_return<Kernels>({"runtime.kernels", {Kernels::fused, Kernels::reference}, [](const Config& c) {
                                            return c.runtime.kernels.value();
                                          }});
@@ -128,7 +131,7 @@ TEST(Auto, IsOneWordForEverySettingThatTakesIt) {
                       "model.n_kv_head", "model.head_size", "model.n_inner", "optimizer.embedding_learning_rate",
                       "optimizer.head_learning_rate", "optimizer.vector_learning_rate", "schedule.decay_steps",
                       "training.micro_batch_size", "runtime.device", "runtime.dtype", "runtime.threads",
-                      "runtime.kernels", "runtime.memory_limit_gib"}));
+                      "runtime.split", "runtime.kernels", "runtime.memory_limit_gib"}));
 }
 
 TEST(Auto, ReplacesAValueThatWasWrittenBefore) {
@@ -213,6 +216,7 @@ TEST(ResolvedFields, ReturnFromTheirJson) {
   const Resolved resolved = {.device = {.cuda = true, .index = 3},
                              .dtype = Dtype::bfloat16,
                              .threads = 7,
+                             .split = WorkSplit::batch,
                              .kernels = Kernels::reference,
                              .deterministic = false,
                              .micro_batch_size = 12};
@@ -223,11 +227,12 @@ TEST(ResolvedFields, ReturnFromTheirJson) {
     EXPECT_TRUE(set_resolved_field(again, one)) << one.name;
   }
   EXPECT_EQ(json,
-            "runtime.device \"cuda:3\"\nruntime.dtype \"bfloat16\"\nruntime.threads 7\nruntime.kernels "
-            "\"reference\"\nruntime.deterministic false\ntraining.micro_batch_size 12\n");
+            "runtime.device \"cuda:3\"\nruntime.dtype \"bfloat16\"\nruntime.threads 7\nruntime.split \"batch\"\n"
+            "runtime.kernels \"reference\"\nruntime.deterministic false\ntraining.micro_batch_size 12\n");
   EXPECT_EQ(again.device, resolved.device);
   EXPECT_EQ(again.dtype, resolved.dtype);
   EXPECT_EQ(again.threads, resolved.threads);
+  EXPECT_EQ(again.split, resolved.split);
   EXPECT_EQ(again.kernels, resolved.kernels);
   EXPECT_EQ(again.deterministic, resolved.deterministic);
   EXPECT_EQ(again.micro_batch_size, resolved.micro_batch_size);

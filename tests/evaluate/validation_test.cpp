@@ -1,6 +1,7 @@
 // The loss on a validation split against sums made by hand, and the comparison with the best possible one.
 #include "evaluate/validation.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,6 +44,25 @@ TEST(ScoreWindows, EveryTokenButTheFirstIsScoredOnceGivenThoseBeforeItInItsWindo
       scored += pieces[i].tokens;
     }
     EXPECT_EQ(scored, count - 1);
+  }
+}
+
+TEST(ScoreWindows, GiveTheSameBitsWithAnyNumberOfThreads) {
+  const TemporaryFolder folder;
+  const TokenSequence sequence({write_shard(folder / "tokens", test::random_tokens(4000, 41))}, 41);
+  for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
+    const test::SmallModel model =
+        test::make_lively_model(test::small_shape, {.runtime = {.kernels = kernels}, .use = Use::inference});
+    std::vector<std::vector<double>> nats;
+    for (const int threads : {1, 2, 3, 7}) {
+      at::set_num_threads(threads);
+      std::vector<double>& all = nats.emplace_back();
+      for (const ScoredPiece& piece : score_windows(*model.model, {.threads = threads}, sequence)) {
+        all.push_back(piece.nats);
+      }
+      EXPECT_EQ(all, nats.front()) << threads;
+    }
+    EXPECT_EQ(nats.front().size(), 200u);
   }
 }
 

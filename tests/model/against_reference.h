@@ -68,9 +68,8 @@ class AgainstReference : public oracle::OnEverySetting {
     const at::Tensor loss = model.model->loss(batch.tokens.to(device), batch.targets.to(device), pass);
     loss.backward();
     model.arena->collect_gradients();
-    const TrainingPass judged = {.dropout = dropout,
-                                 .dropout_key = at::full({1}, static_cast<std::int64_t>(key), at::kLong),
-                                 .positions = positions};
+    const TrainingPass judged = {
+        .dropout = dropout, .dropout_key = oracle::key_on(at::kCPU, key), .positions = positions};
     const at::Tensor expected = judge.model->loss(batch.tokens, batch.targets, judged);
     expected.backward();
     EXPECT_LT(oracle::error(loss, expected), tolerance(logits_roundings(shape, time)));

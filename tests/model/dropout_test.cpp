@@ -1,7 +1,6 @@
 // Dropout is a function of (key, place): the oracle draws the same numbers from the specification.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 
 #include <cmath>
@@ -20,8 +19,7 @@ namespace {
 constexpr std::uint64_t key = random_key(5, Purpose::dropout, 17);
 
 Pass dropping(double probability) {
-  const at::Tensor on_host = at::full({1}, static_cast<std::int64_t>(key), at::kLong);
-  return {.backend = cpu_backend(), .training = {.dropout = probability, .dropout_key = on_host}};
+  return {.backend = cpu_backend(), .training = {.dropout = probability, .dropout_key = oracle::key_on(at::kCPU, key)}};
 }
 
 TEST(Dropout, IsTheIdentityOutsideTraining) {
@@ -71,6 +69,17 @@ TEST(CudnnAttention, TakesDropoutInSixteenthsOnly) {
   EXPECT_FALSE(cuda::cudnn_attends(1, 0.0));
 }
 
+TEST_P(AttentionDropout, FallsByTheRowOfTheBatch) {
+  const at::Tensor qkv = oracle::normal(1, {5, 33, 72}).to(options());
+  const AttentionForm form = {.n_head = 3, .n_kv_head = 3, .head_size = 8};
+  Pass whole = pass(0.2, key), rest = pass(0.2, key);
+  rest.training.dropout_key = oracle::key_on(options().device(), key, 3);
+  const at::Tensor expected = attention(qkv, form, whole).narrow(0, 3, 2);
+  const double sums = oracle::in_softmax(8, 2.0) + 33 + oracle::function_roundings;
+  EXPECT_LT(oracle::error(attention(qkv.narrow(0, 3, 2), form, rest), expected.to(at::kCPU, at::kDouble)),
+            tolerance({.sums = 2 * sums, .kept = 2}));
+}
+
 class DropoutOnEveryBackend : public oracle::OnEverySetting {};
 
 TEST_P(DropoutOnEveryBackend, DropsTheElementsThatTheSpecificationNames) {
@@ -87,6 +96,15 @@ TEST_P(DropoutOnEveryBackend, DropsTheElementsThatTheSpecificationNames) {
     expected.sum().backward();
   }
   EXPECT_LT(oracle::error(x.grad(), plain.grad()), tolerance({.sums = 3, .kept = 3}));
+}
+
+TEST_P(DropoutOnEveryBackend, NumbersTheElementsByTheRowOfTheBatch) {
+  const at::Tensor x = oracle::normal(1, {5, 7, 50}).to(options());
+  Pass whole = pass(0.25, key), rest = pass(0.25, key);
+  rest.training.dropout_key = oracle::key_on(options().device(), key, 3);  // the pass begins with row 3
+  for (int place = 0; place < 2; ++place) {
+    EXPECT_TRUE(oracle::identical(dropout(x, whole).narrow(0, 3, 2), dropout(x.narrow(0, 3, 2), rest)));
+  }
 }
 
 TEST_P(DropoutOnEveryBackend, RepeatsWithTheKeyAndKeepsItsShare) {

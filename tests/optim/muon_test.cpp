@@ -351,7 +351,7 @@ TEST(OptimizerBytes, AreThoseOfTheStatesAndHalfAsManyForMatricesUnderMuon) {
   const auto bytes = [](std::int64_t elements) { return static_cast<std::uint64_t>(elements) * sizeof(float); };
   EXPECT_EQ(optimizer_bytes({.name = OptimizerName::adamw}, layout, at::kFloat), 2 * bytes(layout.size()));
   const std::uint64_t states = 2 * bytes(layout.size()) - bytes(end - begin);
-  const MuonMemory memory = muon_memory(layout, at::TensorOptions().dtype(at::kFloat));
+  const MuonMemory memory = muon_memory(muon_matrices(layout), end - begin, at::TensorOptions().dtype(at::kFloat));
   const std::uint64_t works_in = memory.update.nbytes() + memory.x.nbytes() + memory.next.nbytes() +
                                  memory.gram.nbytes() + memory.polynomial.nbytes();
   EXPECT_EQ(optimizer_bytes({.name = OptimizerName::muon}, layout, at::kFloat), states + works_in);

@@ -10,6 +10,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -272,16 +273,17 @@ TEST_P(AdamWForm, KeepsFloat32WeightsBesideBfloat16Ones) {
 }
 
 TEST(SumOfSquares, IsTheSquareOfTheNormWhateverTheThreads) {
-  const at::Tensor flat = oracle::normal(1, {100003}).to(at::kFloat);
+  const at::Tensor flat = oracle::normal(1, {500003}).to(at::kFloat);
   const auto expected = flat.to(at::kDouble).square().sum().item<double>();
   for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     const Backend& backend = choose_backend({.kernels = kernels});
-    for (const int threads : {1, 2, 3}) {
+    std::set<double> sums;
+    for (const int threads : {1, 2, 3, 5}) {
       at::set_num_threads(threads);
-      const auto sum = backend.sum_of_squares(flat).item<double>();
-      EXPECT_NEAR(sum, expected, oracle::rounding_error(100003, 0x1p-53) * expected);
-      EXPECT_EQ(backend.sum_of_squares(flat).item<double>(), sum);
+      sums.insert(backend.sum_of_squares(flat).item<double>());
     }
+    ASSERT_EQ(sums.size(), 1u);
+    EXPECT_NEAR(*sums.begin(), expected, oracle::rounding_error(500003, 0x1p-53) * expected);
   }
 }
 

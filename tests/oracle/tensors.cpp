@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 
 #include <algorithm>
@@ -28,6 +29,10 @@ at::Tensor tokens(std::uint64_t key, at::IntArrayRef shape, std::int64_t below) 
         random_below(mix64(key), static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(below)));
   }
   return out;
+}
+
+at::Tensor key_on(at::Device device, std::uint64_t key, std::int64_t first_row) {
+  return at::tensor({static_cast<std::int64_t>(key), first_row}, at::kLong).to(device);
 }
 
 double error(const at::Tensor& actual, const at::Tensor& expected) {

@@ -1,11 +1,10 @@
 #include "tests/oracle/tolerances.h"
-
 #include <ATen/Parallel.h>
-#include <ATen/ops/full.h>
 
 #include "runtime/device.h"
 #include "tests/cuda_first.h"
 #include "tests/needs_gpu.h"
+#include "tests/oracle/tensors.h"
 
 namespace inkling::oracle {
 
@@ -37,7 +36,7 @@ Pass OnEverySetting::pass(double dropout, std::uint64_t key) const {
 }
 
 TrainingPass OnEverySetting::training(double dropout, std::uint64_t key) const {
-  return {.dropout = dropout, .dropout_key = at::full({1}, static_cast<std::int64_t>(key), options().dtype(at::kLong))};
+  return {.dropout = dropout, .dropout_key = key_on(options().device(), key)};
 }
 
 at::TensorOptions OnEverySetting::options() const {

@@ -1,12 +1,17 @@
 // How work is split over threads: everything once, and sums in an order that only the number of threads decides.
 #include "runtime/parallel.h"
 
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
+#include <xmmintrin.h>
 
-#include <numeric>
+#include <atomic>
 
-#include "runtime/parallel.h"
+#include "base/error.h"
+#include "base/strings.h"
+
+extern "C" int MKL_Get_Max_Threads();
 
 namespace inkling {
 namespace {
@@ -47,6 +52,77 @@ TEST(AddOverParts, AddsEveryRowToItsTargetAndLeavesNullAlone) {
     for (float value : first) RC_ASSERT(value == 5.0f + static_cast<float>(sum_of_rows));
     for (float value : third) RC_ASSERT(value == 7.0f + static_cast<float>(rows));
   }));
+}
+
+TEST(Workers, EachDoTheirPartOnceAndComputeWithOneThread) {
+  at::set_num_threads(4);
+  Workers workers(3);
+  std::vector<int> visits(3, 0), threads(3, 0), inside(3, 0);
+  for (int round = 0; round < 1000; ++round) {
+    workers.run([&](int worker) {
+      const auto i = static_cast<std::size_t>(worker);
+      ++visits[i];
+      at::parallel_for(0, 1000, 1, [&](std::int64_t, std::int64_t) {});  // the first in a thread sets its number anew
+      threads[i] = std::max(at::get_num_threads(), MKL_Get_Max_Threads());
+      in_all_threads([&](int, int all) { inside[i] = all; });
+    });
+  }
+  EXPECT_EQ(visits, std::vector<int>(3, 1000));
+  EXPECT_EQ(threads, std::vector<int>(3, 1));
+  EXPECT_EQ(inside, std::vector<int>(3, 1));
+  EXPECT_EQ(at::get_num_threads(), 4);
+  EXPECT_EQ(MKL_Get_Max_Threads(), 4);
+}
+
+TEST(Workers, ShareOutPiecesOnceEach) {
+  for (const int count : {1, 2, 5}) {
+    Workers workers(count);
+    std::vector<std::atomic<int>> visits(300);
+    workers.each(300, [&](std::int64_t i, int worker) {
+      EXPECT_LT(worker, count);
+      ++visits[static_cast<std::size_t>(i)];
+    });
+    for (const std::atomic<int>& visit : visits) EXPECT_EQ(visit, 1);
+    workers.each(0, [](std::int64_t, int) { FAIL(); });
+  }
+}
+
+TEST(Workers, ComputeWithGradientsAndRoundingOfTheCaller) {
+  Workers workers(3);
+  for (const bool enabled : {false, true, false}) {
+    const at::AutoGradMode mode(enabled);
+    std::vector<int> seen(3, -1);
+    workers.run([&](int worker) { seen[static_cast<std::size_t>(worker)] = at::GradMode::is_enabled(); });
+    EXPECT_EQ(seen, std::vector<int>(3, enabled));
+  }
+  const unsigned before = _mm_getcsr();
+  for (const unsigned flushing : {0x8040u, 0u}) {
+    _mm_setcsr((before & ~0x8040u) | flushing);
+    std::vector<unsigned> seen(3);
+    workers.run([&](int worker) { seen[static_cast<std::size_t>(worker)] = _mm_getcsr() & 0x8040u; });
+    EXPECT_EQ(seen, std::vector<unsigned>(3, flushing));
+  }
+  _mm_setcsr(before);
+}
+
+TEST(Workers, ThrowWhatTheFirstOfThemThrewWhenAllAreDone) {
+  Workers workers(4);
+  std::atomic<int> done = 0;
+  const auto fail = [&](int worker) {
+    if (worker == 1 || worker == 2) throw Error::input(str("worker ", worker));
+    ++done;
+  };
+  for (int round = 0; round < 100; ++round) {
+    try {
+      workers.run(fail);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), "worker 1");
+    }
+  }
+  EXPECT_EQ(done, 200);
+  workers.run([&](int) { ++done; });
+  EXPECT_EQ(done, 204);
 }
 
 }  // namespace

@@ -36,13 +36,15 @@ TEST_P(Memory, IsWithin15PercentOfWhatWasSaidBefore) {
 
 class MemoryLimit : public TrainingFolder {
  protected:
-  // A step of 24 windows holds 19 MiB, of which the weights take 3.4.
+  // A step of 24 windows holds 19 MiB with each product split over the threads, of which the weights take 3.4.
   const std::string shape =
       "--set training.max_steps=6 --set model.n_embd=128 --set model.n_head=4 --set model.block_size=32 "
       "--set training.batch_size=24 --set evaluation.interval=3 ";
-  std::int64_t micro_batch_size(const std::string& run) const {
-    return nlohmann::json::parse(checkpoint_file(run, "000006", "state.json")).at("micro_batch_size");
+  nlohmann::json state(const std::string& run) const {
+    return nlohmann::json::parse(checkpoint_file(run, "000006", "state.json"));
   }
+  std::int64_t micro_batch_size(const std::string& run) const { return state(run).at("micro_batch_size"); }
+  std::string split(const std::string& run) const { return state(run).at("runtime").at("split"); }
 };
 
 TEST_F(MemoryLimit, AutoTakesTheMostWindowsThatFitAndHoldsNoMore) {
@@ -52,15 +54,25 @@ TEST_F(MemoryLimit, AutoTakesTheMostWindowsThatFitAndHoldsNoMore) {
   const std::int64_t size = micro_batch_size("run");
   EXPECT_GT(size, 1);
   EXPECT_LT(size, 24);
-  EXPECT_NE(outcome.err.find(str("training.micro_batch_size: ", size, " of 24 windows at a time")), std::string::npos);
+  EXPECT_NE(outcome.err.find(str("a batch is ", 24 / size, " times ", size, " windows")), std::string::npos);
   const Outcome larger = train({shape, "--out runs/larger --set runtime.memory_limit_gib=0.01 --dry-run",
                                 str("--set training.micro_batch_size=", size == 8 ? 12 : 2 * size)});
   expect_refused(larger, {"not enough memory: 10.2 MiB are allowed", "training holds about"}, 3);
 }
 
-TEST_F(MemoryLimit, WhereAllFitsAutoIsTheWholeBatch) {
-  ASSERT_EQ(train({shape, "--set training.micro_batch_size=auto"}).code, 0);
-  EXPECT_EQ(micro_batch_size("run"), 24);
+TEST_F(MemoryLimit, WhereAllFitsAutoSharesTheBatchOutOverTheThreads) {
+  const std::string automatic = shape + "--set training.micro_batch_size=auto --set schedule.warmup_steps=2 ";
+  ASSERT_EQ(train({automatic, "--out runs/two"}).code, 0);
+  EXPECT_EQ(micro_batch_size("two"), 12);
+  EXPECT_EQ(split("two"), "batch");
+  ASSERT_EQ(train({automatic, "--out runs/five --set runtime.threads=5"}).code, 0);
+  EXPECT_EQ(micro_batch_size("five"), 3);  // 8 leaves, of which a thread takes at most 2; 12 leaves of 2 are no faster
+  ASSERT_EQ(train({automatic, "--out runs/products --set runtime.split=products"}).code, 0);
+  EXPECT_EQ(micro_batch_size("products"), 24);
+  const Outcome few = train({automatic, "--out runs/few --set training.batch_size=1"});
+  ASSERT_EQ(few.code, 0);
+  EXPECT_EQ(split("few"), "products");
+  EXPECT_NE(few.err.find("each product is split over the threads"), std::string::npos) << few.err;
 }
 
 TEST_F(MemoryLimit, AResumedRunKeepsWhatAutoMeant) {
@@ -77,18 +89,21 @@ TEST_F(MemoryLimit, AResumedRunKeepsWhatAutoMeant) {
 TEST_F(MemoryLimit, AResumedRunGoesOnWithFewerWindowsWhereMemoryHasShrunk) {
   const std::string settings = shape + "--set training.micro_batch_size=auto --set schedule.warmup_steps=2 ";
   ASSERT_EQ(train({settings, "--set training.max_steps=3"}).code, 0);
-  const Outcome outcome = train({settings, "--set runtime.memory_limit_gib=0.01"});
+  const Outcome outcome = train({settings, "--set runtime.memory_limit_gib=0.0105"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("not bit-identical"), std::string::npos) << outcome.err;
-  EXPECT_LT(micro_batch_size("run"), 24);
+  EXPECT_LT(micro_batch_size("run"), 12);
 }
 
 TEST_F(MemoryLimit, ARefusalSaysWhatHalvesTheNeed) {
   const std::string limit = "--dry-run --set runtime.memory_limit_gib=0.001 ";
   expect_refused(train({shape, limit, "--set training.micro_batch_size=12"}),
+                 {"runtime.split: products has one gradient for all threads"}, 3);
+  expect_refused(train({shape, limit, "--set training.micro_batch_size=12 --set runtime.split=products"}),
                  {"training.micro_batch_size: 6 instead of 12 halves all but the weights"}, 3);
   expect_refused(train({shape, limit, "--set training.micro_batch_size=auto"}), {"training.recompute: block"}, 3);
-  expect_refused(train({shape, limit, "--set training.micro_batch_size=1 --set training.recompute=block"}),
+  expect_refused(train({shape, limit, "--set training.micro_batch_size=1 --set training.recompute=block",
+                        "--set runtime.split=products"}),
                  {"Half of model.block_size"}, 3);
 }
 

@@ -99,8 +99,9 @@ TEST_F(TrainProgram, WritingWhatAutoCameToIsNoChange) {
             0);
   const auto state = nlohmann::json::parse(checkpoint_file("run", "000006", "state.json"));
   const std::string written =
-      str("--set training.max_steps=8 --set schedule.decay_steps=6 --set training.micro_batch_size=8 ",
-          "--set runtime.threads=", state["runtime"]["threads"].get<int>(),
+      str("--set training.max_steps=8 --set schedule.decay_steps=6 --set training.micro_batch_size=",
+          state["micro_batch_size"].get<int>(), " --set runtime.split=", state["runtime"]["split"].get<std::string>(),
+          " --set runtime.threads=", state["runtime"]["threads"].get<int>(),
           " --set runtime.kernels=fused --set runtime.dtype=float32 --set model.n_inner=128 --set model.head_size=16 ",
           "--set model.n_kv_head=2 --set optimizer.embedding_learning_rate=1e-3");
   const Outcome same = train({written});

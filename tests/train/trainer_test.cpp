@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <ATen/ops/full.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -13,6 +11,7 @@
 
 #include "evaluate/validation.h"
 #include "runtime/cpu_memory.h"
+#include "tests/oracle/tensors.h"
 #include "tests/temporary_folder.h"
 #include "tests/token_shard.h"
 
@@ -170,9 +169,9 @@ TEST_F(Training, DropoutFallsByTheKeyOfTheMicroBatch) {
   fill_batch(batch, tokens, training_rows(windows_of(tokens), 5, 2));
   for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     const auto made = trainer(kernels);
-    const auto key = static_cast<std::int64_t>(dropout_key(config_.training.seed, 5, 0));
+    const std::uint64_t key = dropout_key(config_.training.seed, 5);
     const auto loss = [&](double dropout) {
-      const TrainingPass pass = {.dropout = dropout, .dropout_key = at::full({1}, key, at::kLong)};
+      const TrainingPass pass = {.dropout = dropout, .dropout_key = oracle::key_on(at::kCPU, key)};
       return made->model().loss(batch.tokens, batch.targets, pass).item<double>();
     };
     const double with_dropout = loss(0.3), without = loss(0.0);

@@ -18,15 +18,17 @@ TEST_P(FlatKernels, DropoutDropsWhatTheCpuDrops) {
   on_every_layout([&]<typename Element>(std::size_t misplaced) {
     const auto x = normals<Element>(size(), 1);
     std::vector<float> wanted = x;
-    cpu_kernels().dropout(wanted.data(), mix64(key + site * golden_gamma), 0, threshold, 4.0f / 3.0f, size());
+    const std::uint64_t first_row = 3, per_row = 123;  // where in the batch these elements begin
+    cpu_kernels().dropout(wanted.data(), mix64(key + site * golden_gamma), first_row * per_row, threshold, 4.0f / 3.0f,
+                          size());
     for (float& value : wanted) value = rounded_to<Element>(value);
     const DeviceArray<Element> device_x(x, misplaced), out(size(), misplaced);
-    const DeviceArray<std::uint64_t> device_key(std::vector<std::uint64_t>{key});
+    const DeviceArray<std::uint64_t> device_key(std::vector<std::uint64_t>{key, first_row});
     cuda_kernels<Element>().dropout(device_x.get(), out.get(), device_key.get(), site, threshold, 4.0f / 3.0f, size(),
-                                    nullptr);
+                                    per_row, nullptr);
     EXPECT_EQ(out.read(), wanted);
     cuda_kernels<Element>().dropout(device_x.get(), device_x.get(), device_key.get(), site, threshold, 4.0f / 3.0f,
-                                    size(), nullptr);
+                                    size(), per_row, nullptr);
     EXPECT_EQ(device_x.read(), wanted);
   });
 }
