@@ -259,9 +259,11 @@ StepCosts estimate_step(const ExpectedRun& run, const Speed& speed, std::uint64_
   const double passes = static_cast<double>(training.batch_size) / static_cast<double>(rows);
   const double tokens = static_cast<double>(training.batch_size * run.shape.block_size);
   const TrainingBytes bytes = training_memory(run.config, run.shape, run.runtime, rows);
-  const std::uint64_t kept = bytes.activations + bytes.logits;
-  const double moved = kept > cache ? 5.0 * static_cast<double>(kept) * passes : 0.0;
-  const double starts = passes * static_cast<double>(24 * run.shape.n_layer + 10) + 2.0;
+  const bool shares_out = run.runtime.split == WorkSplit::batch;  // threads are started for gradients, norm and update
+  const double starts = shares_out ? 3.0 : passes * static_cast<double>(24 * run.shape.n_layer + 10) + 2.0;
+  const double at_once = shares_out ? std::min(passes, static_cast<double>(run.runtime.threads)) : 1.0;
+  const std::uint64_t kept = bytes.activations + bytes.logits;  // of the passes that are made at once
+  const double moved = kept > cache ? 5.0 * static_cast<double>(kept) * passes / at_once : 0.0;
   const ParameterLayout layout(gpt_parameters(run.shape));
   const double flops = product_flops(speed, run.runtime.threads);
   const double products = optimizer_flops(run.config.optimizer, layout) / flops;

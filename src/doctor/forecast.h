@@ -45,7 +45,8 @@ ExpectedRun expect_run(const Config& config, const DeviceChoice& device);
 //               read: five times its bytes, but only where the caches hold less; AdamW reads four numbers of a weight
 //               and writes three, and the gradient's norm reads one: eight
 //   update:     of AdamW, the memory; of Muon, its products too
-//   starting:   on the CPU each operation begins and ends in all threads, which takes microseconds where nothing else
+//   starting:   threads that take whole micro-batches begin and end three times: gradients, norm, update. Otherwise on
+//               the CPU each operation begins and ends in all threads, which takes microseconds where nothing else
 //               runs, and milliseconds where others take the cores. A layer has eight operations forwards (two norms,
 //               four products, attention, activation) and sixteen backwards (two products for each, the sums of four
 //               biases, and the other four); a pass has ten more (embedding, last norm, head), the update two

@@ -18,6 +18,14 @@ namespace {
 
 constexpr std::int64_t max_rows_together = 16;
 constexpr std::int64_t cache_bytes_on_cpu = std::int64_t{512} << 20;
+constexpr std::int64_t bytes_of_small_model = std::int64_t{8} << 20;
+
+// Whether each thread takes whole texts.
+bool shares_out_texts(const Model& model, const Runtime& runtime) {
+  const ParameterLayout layout(gpt_parameters(model.shape()));
+  const auto bytes = layout.size() * static_cast<std::int64_t>(c10::elementSize(runtime.dtype));
+  return computes_with_threads(runtime.device) && bytes <= bytes_of_small_model;
+}
 
 class EagerDecoder final : public Decoder {
  public:
@@ -95,6 +103,32 @@ EagerLogits::EagerLogits(const Model& model, const Runtime& runtime, std::int64_
                          std::int64_t longest)
     : model_(model), device_(runtime.device) {
   if (use_cache) cached_.emplace(model, max_rows, longest, cache_options(model, runtime));
+  const auto most = static_cast<int>(std::min<std::int64_t>(runtime.threads, max_rows));
+  if (shares_out_texts(model, runtime)) workers_.emplace(most);
+}
+
+void EagerLogits::for_each_row(std::size_t rows, const std::function<void(std::size_t)>& body) {
+  if (workers_ && rows > 0) {
+    workers_->each(static_cast<std::int64_t>(rows),
+                   [&](std::int64_t row, int) { body(static_cast<std::size_t>(row)); });
+  } else {
+    for (std::size_t row = 0; row < rows; ++row) body(row);
+  }
+}
+
+at::Tensor EagerLogits::decode(std::span<const Token> last_tokens) {
+  const at::Tensor tokens = to_device(last_tokens, device_);
+  KeyValueCache cache = cached_->all();
+  if (!workers_) return model_.decode(tokens, cache);
+  std::vector<at::Tensor> logits(static_cast<std::size_t>(workers_->count()));
+  workers_->run([&](int worker) {
+    const auto [begin, end] = part_of(tokens.size(0), worker, workers_->count());
+    if (begin == end) return;
+    KeyValueCache own = cache.narrow(begin, end - begin);
+    logits[static_cast<std::size_t>(worker)] = model_.decode(tokens.narrow(0, begin, end - begin), own);
+  });
+  std::erase_if(logits, [](const at::Tensor& rows) { return !rows.defined(); });
+  return logits.size() == 1 ? logits.front() : at::cat(logits);
 }
 
 at::Tensor EagerLogits::uncached(std::span<const Token> text) const {
@@ -108,17 +142,15 @@ at::Tensor EagerLogits::operator()(std::span<const std::span<const Token>> texts
   at::Tensor logits;
   if (cached_) {
     cached_->check_texts(texts.size());
+    const std::vector<std::size_t> stale = cached_->stale_rows(texts);
+    for_each_row(stale.size(), [&](std::size_t i) { cached_->prefill(stale[i], texts[stale[i]]); });
     std::vector<Token> last_tokens;
-    for (std::size_t row = 0; row < texts.size(); ++row) {
-      cached_->prefill_if_stale(row, texts[row]);
-      last_tokens.push_back(texts[row].back());
-    }
-    KeyValueCache cache = cached_->all();
-    logits = model_.decode(to_device(last_tokens, device_), cache);
+    for (const std::span<const Token> text : texts) last_tokens.push_back(text.back());
+    logits = decode(last_tokens);
     cached_->grow();
   } else {
-    std::vector<at::Tensor> rows;
-    for (const std::span<const Token> text : texts) rows.push_back(uncached(text));
+    std::vector<at::Tensor> rows(texts.size());
+    for_each_row(texts.size(), [&](std::size_t row) { rows[row] = uncached(texts[row]); });
     logits = at::cat(rows, 0);
   }
   return logits.to(at::kCPU).to(at::kFloat).contiguous();  // bfloat16 ends here: sampling is done in double
@@ -155,19 +187,30 @@ CachedTexts::CachedTexts(const Model& model, std::int64_t max_rows, std::int64_t
                          const at::TensorOptions& options)
     : model_(model), cache_(model.shape(), max_rows, longest_context(model.shape(), longest), options) {}
 
-void CachedTexts::prefill_if_stale(std::size_t row, std::span<const Token> text) {
+CachedTexts::Held CachedTexts::wanted(std::span<const Token> text) const {
   const std::span<const Token> context = context_of(text, model_.shape());
-  const std::uint64_t start = text.size() - context.size();
-  const std::uint64_t length = context.size() - 1;
-  if (row < held_.size() && held_[row].start == start && held_[row].length == length) return;
-  if (row >= held_.size()) held_.resize(row + 1);
-  held_[row] = {start, length};
+  return {.start = text.size() - context.size(), .length = context.size() - 1};
+}
+
+std::vector<std::size_t> CachedTexts::stale_rows(std::span<const std::span<const Token>> texts) {
+  held_.resize(std::max(texts.size(), held_.size()));
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < texts.size(); ++row) {
+    if (held_[row] != wanted(texts[row])) rows.push_back(row);
+  }
+  return rows;
+}
+
+void CachedTexts::prefill(std::size_t row, std::span<const Token> text) {
+  held_[row] = wanted(text);
+  const std::uint64_t length = held_[row].length;
   KeyValueCache cache = only(row);
   cache.lengths.zero_();
   if (length == 0) return;
   const at::Device device = cache.lengths.device();
   const std::array lengths = {static_cast<std::int64_t>(length)};
-  model_.prefill(to_device(context.first(length), device).unsqueeze(0), to_device(lengths, device), cache);
+  const std::span<const Token> context = context_of(text, model_.shape()).first(length);
+  model_.prefill(to_device(context, device).unsqueeze(0), to_device(lengths, device), cache);
 }
 
 void CachedTexts::check_texts(std::size_t texts) const {

@@ -3,7 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +14,7 @@
 #include "formats/token_file.h"
 #include "generate/sampler.h"
 #include "model/model.h"
+#include "runtime/parallel.h"
 
 namespace inkling {
 
@@ -49,9 +52,11 @@ class CachedTexts {
   // Returns how many positions of the row are cached.
   std::uint64_t length(std::size_t row) const { return held_[row].length; }
 
-  // Makes row `row`, or a new one after the last, hold the text's context without its last token, which is decoded
-  // together with those of the other rows.
-  void prefill_if_stale(std::size_t row, std::span<const Token> text);
+  // Returns the rows that do not hold their text's context without its last token, which is decoded together with those
+  // of the other rows. New rows come after the last.
+  std::vector<std::size_t> stale_rows(std::span<const std::span<const Token>> texts);
+  // Makes such a row hold it. Several may be filled at the same time.
+  void prefill(std::size_t row, std::span<const Token> text);
 
   // Returns views of all rows, for one step. grow() must follow the step: each row has one more position then.
   KeyValueCache all() const { return cache_.narrow(0, static_cast<std::int64_t>(held_.size())); }
@@ -62,9 +67,11 @@ class CachedTexts {
 
  private:
   struct Held {
-    std::uint64_t start = 0;   // the context's first token in its text
-    std::uint64_t length = 0;  // cached tokens from there on
+    std::uint64_t start = UINT64_MAX;  // the context's first token in its text; there is none yet
+    std::uint64_t length = 0;          // cached tokens from there on
+    bool operator==(const Held&) const = default;
   };
+  Held wanted(std::span<const Token> text) const;  // of a text that goes on
 
   KeyValueCache only(std::size_t row) const { return cache_.narrow(static_cast<std::int64_t>(row), 1); }
 
@@ -119,7 +126,9 @@ std::int64_t rows_together(const Model& model, const Runtime& runtime, std::int6
 // Returns the bytes that caches may take: a fixed number on the CPU, half of what is free on a GPU.
 std::int64_t cache_bytes(at::Device device);
 
-// The logits after the last token of each text, for draws on the host.
+// The logits after the last token of each text, for draws on the host. Where all of a small model's weights stay in the
+// caches, each thread of a CPU takes whole texts, so that the bits do not depend on how many there are; where weights
+// are read from memory, all threads read them together for all texts.
 class EagerLogits {
  public:
   // `model` must outlive this. longest: that of DecoderSettings.
@@ -134,9 +143,14 @@ class EagerLogits {
 
  private:
   at::Tensor uncached(std::span<const Token> text) const;
+  at::Tensor decode(std::span<const Token> last_tokens);
+
+  // Calls body(row) for each row, in whichever thread is free.
+  void for_each_row(std::size_t rows, const std::function<void(std::size_t row)>& body);
 
   const Model& model_;
   at::Device device_;
+  std::optional<Workers> workers_;     // none where threads do not take texts of their own
   std::optional<CachedTexts> cached_;  // none without a cache
 };
 

@@ -40,10 +40,12 @@ std::vector<std::int64_t> RecordedDecoder::penalized_ring(std::span<const Token>
 // Writes the state of these texts to the device, which does not have them in this order, or not at all.
 void RecordedDecoder::begin(std::span<const GrowingText> texts) {
   const at::Device device = all_.tokens.device();
+  std::vector<std::span<const Token>> contents;
+  for (const GrowingText& text : texts) contents.push_back(text.tokens);
+  for (const std::size_t row : cached_.stale_rows(contents)) cached_.prefill(row, contents[row]);
   std::vector<std::int64_t> tokens, random, places, lengths;
   for (std::size_t row = 0; row < texts.size(); ++row) {
     const std::span<const Token> text = texts[row].tokens;
-    cached_.prefill_if_stale(row, text);
     // Anew, because a step that was ahead has written into it.
     all_.contexts.select(0, static_cast<std::int64_t>(row)).copy_(to_device(penalized_ring(text), device));
     tokens.push_back(text.back());

@@ -94,7 +94,10 @@ Workers::Workers(int count) : shared_(std::make_unique<Shared>()) {
   }
 }
 
+Workers::Workers(Workers&& other) noexcept = default;
+
 Workers::~Workers() {
+  if (shared_ == nullptr) return;  // it was moved away
   shared_->work = nullptr;
   shared_->begin_round();
   for (std::thread& thread : shared_->threads) thread.join();

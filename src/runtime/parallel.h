@@ -98,8 +98,7 @@ class Workers {
   // Starts count - 1 threads; whoever calls run() is worker 0.
   explicit Workers(int count);
   ~Workers();
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
+  Workers(Workers&& other) noexcept;
 
   int count() const;
 

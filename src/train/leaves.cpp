@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <bit>
@@ -223,6 +224,7 @@ at::Tensor LeafPasses::reduce() {
 }
 
 void LeafPasses::update(Optimizer& optimizer, const at::Tensor& norm_squared, WeightAverage* average) {
+  RECORD_FUNCTION(word_of(optimizer.name()).data(), std::vector<c10::IValue>());
   optimizer.begin_update(norm_squared);
   const std::span<const UpdatePart> parts = optimizer.parts();
   threads_.each(static_cast<std::int64_t>(parts.size()), [&](std::int64_t i, int) {

@@ -45,11 +45,12 @@ TEST(Estimate, ThreadsThatWaitForEachOtherCountForEachOperationAndOneThreadNever
   Speed speed = machine(1e9, 1e9);
   speed.thread_start = 0.5;
   EXPECT_EQ(estimate_step(expect({}), speed, small_cache).starting, 0.0);
-  const double once = estimate_step(expect({"runtime.threads=2"}), speed, small_cache).starting;
-  const double twice =
-      estimate_step(expect({"runtime.threads=2", "training.micro_batch_size=4"}), speed, small_cache).starting;
-  EXPECT_DOUBLE_EQ(once, 0.5 * (2 * 24 + 10 + 2));
-  EXPECT_DOUBLE_EQ(twice, 0.5 * (2 * (2 * 24 + 10) + 2));
+  const auto with_two = [&](const std::string& setting) {
+    return estimate_step(expect({"runtime.threads=2", "runtime.split=products", setting}), speed, small_cache).starting;
+  };
+  EXPECT_DOUBLE_EQ(with_two("training.micro_batch_size=8"), 0.5 * (2 * 24 + 10 + 2));
+  EXPECT_DOUBLE_EQ(with_two("training.micro_batch_size=4"), 0.5 * (2 * (2 * 24 + 10) + 2));
+  EXPECT_DOUBLE_EQ(with_two("runtime.split=batch"), 0.5 * 3);
 }
 
 TEST(Estimate, GrowsWithTheBatchHoweverItIsCut) {

@@ -1,9 +1,11 @@
 #include "runtime/cpu_memory.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "base/error.h"
 
@@ -60,6 +62,28 @@ TEST(CpuMemory, KeptBlocksAreGivenBackWhenAskedFor) {
   EXPECT_LE(cpu_memory().held, before.held - 5 * bytes);
   EXPECT_GE(cpu_memory().held, 2 * bytes);
   EXPECT_EQ(cpu_memory().max_held, before.max_held);
+}
+
+TEST(CpuMemory, BlocksThatLieSideBySideGoBackTogether) {
+  reuse_cpu_memory();
+  give_back_cpu_memory();
+  const CpuMemory before = cpu_memory();
+  constexpr std::int64_t length = 50'000;
+  {
+    std::vector<at::Tensor> all;
+    for (int i = 0; i < 200; ++i) {
+      all.push_back(at::full({length}, i, at::kFloat));
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(all.back().data_ptr()) % 64, 0);
+    }
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(all[static_cast<std::size_t>(i)].sum().item<double>(), i * length);
+    EXPECT_GE(cpu_memory().held, before.held + 200 * length * sizeof(float));
+    all.erase(all.begin(), all.begin() + 199);
+    give_back_cpu_memory();
+    EXPECT_LT(cpu_memory().held, before.held + 200 * length * sizeof(float)) << "those of other regions";
+    EXPECT_EQ(all.front().sum().item<double>(), 199 * length);
+  }
+  give_back_cpu_memory();
+  EXPECT_EQ(cpu_memory().held, before.held);
 }
 
 TEST(CpuMemory, WhatCannotBeHadIsAnErrorThatSaysHowMuchItWas) {
