@@ -109,14 +109,14 @@ void judge_processor(const Facts& facts, std::vector<Problem>& problems) {
   if (facts.speed->thread_start > slow_start) {
     warn(problems, "threads_wait",
          str("threads wait ", format_fixed(1000 * facts.speed->thread_start, 1),
-             " ms for each other at each operation, because others take the cores; until these are done, one thread "
-             "is faster"),
+             " ms for each other at each operation, because others take the cores; until these are done, a run whose "
+             "products are split over the threads (runtime.split) is faster with one"),
          "inkling-train CONFIG --set runtime.threads=1");
   } else if (gains_nothing) {
     warn(problems, "threads_gain_nothing",
          str(all.threads, " threads multiply at ", format_fixed(all.flops / one.flops, 2),
-             " times the speed of one; while others take the cores, one thread is faster, because threads wait for "
-             "the slowest of them"),
+             " times the speed of one; while others take the cores, a run whose products are split over the threads "
+             "(runtime.split) is faster with one, because they wait for the slowest of them"),
          "inkling-train CONFIG --set runtime.threads=1");
   }
 }
