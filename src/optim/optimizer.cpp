@@ -21,7 +21,7 @@ namespace inkling {
 namespace {
 
 // Columns of the settings that change from step to step, in the order of AdamWNumbers. MuonNumbers has the first alone.
-constexpr std::int64_t rate_column = 0, correction1_column = 6, correction2_column = 7;
+constexpr std::int64_t rate_column = 0, corrections_column = 6;  // of both moments, side by side
 
 // Returns the rate that the settings give a group of its own.
 std::optional<double> own_peak(ParameterGroup group, const OptimizerConfig& config) {
@@ -204,6 +204,7 @@ Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, con
       settings_(settings_of(rules_).to(arena.values().device())),
       shares_(shares_of(rules_, settings.learning_rate).to(arena.values().device())),
       steps_(at::zeros({1}, arena.values().options().dtype(at::kDouble))),
+      betas_(at::tensor({settings.beta1, settings.beta2}, at::kDouble).to(arena.values().device())),
       norm_squared_(at::zeros_like(steps_)) {
   for (const auto& rule : rules_) {
     for (UpdatePart& part : rule->begin(arena_, backend_, settings_, is_shared_out)) parts_.push_back(std::move(part));
@@ -229,11 +230,8 @@ void Optimizer::set_learning_rate(double learning_rate) {
 void Optimizer::begin_update(const at::Tensor& norm_squared) {
   norm_squared_.copy_(norm_squared);
   steps_.add_(norm_squared.isfinite());
-  const auto correct = [&](std::int64_t column, double beta) {  // 1 - beta^t, for every group
-    settings_.select(1, column).copy_(at::pow(beta, steps_).neg_().add_(1.0).expand({settings_.size(0)}));
-  };
-  correct(correction1_column, config_.beta1);
-  correct(correction2_column, config_.beta2);
+  const at::Tensor corrections = at::pow(betas_, steps_).neg_().add_(1.0);  // 1 - beta^t, for every group
+  settings_.narrow(1, corrections_column, 2).copy_(corrections.expand({settings_.size(0), 2}));
 }
 
 void Optimizer::update() {

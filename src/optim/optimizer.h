@@ -110,6 +110,7 @@ class Optimizer {
   at::Tensor settings_;      // float64 [groups, 8]: UpdateRule::numbers()
   at::Tensor shares_;        // float64 [groups]: what a group's rate is to the schedule's
   at::Tensor steps_;         // float64 [1]
+  at::Tensor betas_;         // float64 [2], of the moments
   at::Tensor norm_squared_;  // float64 [1]
 };
 
