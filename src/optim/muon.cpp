@@ -64,12 +64,12 @@ void add_matrices(std::vector<MuonMatrices>& all, const Parameter& parameter, st
   }
 }
 
-// Returns what each part of an update consists of, each matrix with its range; one part, unless it is shared out.
 struct MuonPart {
   ParameterRange range;
-  std::vector<MuonMatrices> matrices;
+  std::vector<MuonMatrices> matrices;  // relative to its beginning
 };
 
+// Returns the parts of an update: a parameter each, or one of all where it is not shared out.
 std::vector<MuonPart> muon_parts(const ParameterLayout& layout, bool is_shared_out) {
   const ParameterRange whole = layout.range(ParameterGroup::matrix);
   if (whole.begin == whole.end) return {};

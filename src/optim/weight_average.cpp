@@ -17,7 +17,7 @@ WeightAverage::WeightAverage(ParameterArena& arena, double beta)
 
 void WeightAverage::begin() { values_.copy_(arena_.values()); }
 
-void WeightAverage::update() { values_.lerp_(arena_.values(), 1.0 - beta_); }
+void WeightAverage::update() { update({0, arena_.size()}); }
 
 void WeightAverage::update(const ParameterRange& part) {
   values_.slice(0, part.begin, part.end).lerp_(arena_.values().slice(0, part.begin, part.end), 1.0 - beta_);

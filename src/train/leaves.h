@@ -80,7 +80,7 @@ class LeafPasses {
   LeafPasses(const Config& config, const GptShape& shape, const Runtime& runtime, ParameterArena& arena,
              std::optional<Token> separator);
 
-  // Takes this batch of training through forward and backward, and adds up. `scored`: its targets that are scored.
+  // Takes this batch of training through forward and backward, and adds up. dropout_key: that of the step.
   struct Sums {
     double loss = 0;          // nats per token, mean over the scored targets of the batch
     at::Tensor norm_squared;  // float64 [1], of the gradient
