@@ -90,26 +90,24 @@ class MatrixProducts {
 class ProductsOfAStep {
  public:
   ProductsOfAStep(const GptShape& shape, const Runtime& runtime, const Config& config)
-      : micro_batches_(config.training.batch_size / config.training.micro_batch_size.value()),
-        workers_(runtime.split == WorkSplit::batch ? runtime.threads : 1) {
+      : micro_batches_(config.training.batch_size / config.training.micro_batch_size.value()) {
+    const bool is_shared_out = runtime.split == WorkSplit::batch;
+    if (is_shared_out) workers_.emplace(runtime.threads);
     const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
     const std::int64_t rows = config.training.micro_batch_size.value() * shape.block_size;
-    for (int worker = 0; worker < workers_.count(); ++worker) products_.emplace_back(shape, rows, options);
+    for (int worker = 0; worker < (is_shared_out ? runtime.threads : 1); ++worker)
+      products_.emplace_back(shape, rows, options);
   }
 
   void run() {
     const at::NoGradGuard no_grad;
-    if (workers_.count() > 1) {
-      workers_.each(micro_batches_,
-                    [&](std::int64_t, int worker) { products_[static_cast<std::size_t>(worker)].run(); });
-    } else {
-      for (std::int64_t i = 0; i < micro_batches_; ++i) products_.front().run();
-    }
+    for_each(workers_, micro_batches_,
+             [&](std::int64_t, int worker) { products_[static_cast<std::size_t>(worker)].run(); });
   }
 
  private:
   std::int64_t micro_batches_;
-  Workers workers_;
+  std::optional<Workers> workers_;
   std::vector<MatrixProducts> products_;
 };
 

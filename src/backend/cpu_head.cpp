@@ -3,6 +3,9 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/scalar_tensor.h>
 
+#include <numeric>
+#include <vector>
+
 #include "backend/cpu_backend.h"
 #include "backend/elements.h"
 #include "kernels/cpu_kernels.h"
@@ -16,10 +19,13 @@ Scored head(const at::Tensor& x, const at::Tensor& targets, const Weight& table,
   const std::int64_t vocabulary = logits.size(1);
   const auto scored = targets.ge(0).sum().item<std::int64_t>();
   const float scale = 1.0f / static_cast<float>(scored);
-  const double loss = sum_over_parts(x.size(0), 8, [&](std::int64_t begin, std::int64_t end) {
-    return cpu_kernels().cross_entropy(floats(logits) + begin * vocabulary, targets.data_ptr<std::int64_t>() + begin,
-                                       scale, static_cast<float>(softcap), end - begin, vocabulary);
+  std::vector<double> losses(static_cast<std::size_t>(at::get_num_threads()), 0.0);  // of each part
+  parallel_parts(x.size(0), 8, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
+    losses[static_cast<std::size_t>(part)] =
+        cpu_kernels().cross_entropy(floats(logits) + begin * vocabulary, targets.data_ptr<std::int64_t>() + begin,
+                                    scale, static_cast<float>(softcap), end - begin, vocabulary);
   });
+  const double loss = std::accumulate(losses.begin(), losses.end(), 0.0);
   return {at::scalar_tensor(loss / static_cast<double>(scored), x.options().requires_grad(false)), logits};
 }
 

@@ -15,11 +15,11 @@ namespace inkling::cpu {
 namespace {
 
 constexpr std::int64_t smallest_part = 16384;
-constexpr std::int64_t block = 65536;  // of a sum, so that its bits do not depend on the number of threads
 
 }  // namespace
 
 at::Tensor sum_of_squares(const at::Tensor& flat) {
+  constexpr std::int64_t block = elements_of_block;
   const std::int64_t n = flat.numel();
   std::vector<double> sums(static_cast<std::size_t>((n + block - 1) / block));
   parallel_parts(static_cast<std::int64_t>(sums.size()), 1, [&](std::int64_t, std::int64_t first, std::int64_t last) {

@@ -107,16 +107,10 @@ void PassageScorer::compute() {
   leave_if_stopped();
   const std::size_t before = nats_.size();
   nats_.resize(before + batches_.size());
-  const auto score = [&](std::int64_t i, int) {
+  for_each(workers_, static_cast<std::int64_t>(batches_.size()), [&](std::int64_t i, int) {
     const auto batch = static_cast<std::size_t>(i);
     nats_[before + batch] = score_batch(model_, runtime_, batches_[batch]);
-  };
-  const auto count = static_cast<std::int64_t>(batches_.size());
-  if (workers_) {
-    workers_->each(count, score);
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) score(i, 0);
-  }
+  });
   batches_.clear();
   give_back_cpu_memory();  // the next batches have sizes of their own
 }

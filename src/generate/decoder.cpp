@@ -107,15 +107,6 @@ EagerLogits::EagerLogits(const Model& model, const Runtime& runtime, std::int64_
   if (shares_out_texts(model, runtime)) workers_.emplace(most);
 }
 
-void EagerLogits::for_each_row(std::size_t rows, const std::function<void(std::size_t)>& body) {
-  if (workers_ && rows > 0) {
-    workers_->each(static_cast<std::int64_t>(rows),
-                   [&](std::int64_t row, int) { body(static_cast<std::size_t>(row)); });
-  } else {
-    for (std::size_t row = 0; row < rows; ++row) body(row);
-  }
-}
-
 at::Tensor EagerLogits::decode(std::span<const Token> last_tokens) {
   const at::Tensor tokens = to_device(last_tokens, device_);
   KeyValueCache cache = cached_->all();
@@ -143,14 +134,19 @@ at::Tensor EagerLogits::operator()(std::span<const std::span<const Token>> texts
   if (cached_) {
     cached_->check_texts(texts.size());
     const std::vector<std::size_t> stale = cached_->stale_rows(texts);
-    for_each_row(stale.size(), [&](std::size_t i) { cached_->prefill(stale[i], texts[stale[i]]); });
+    for_each(workers_, static_cast<std::int64_t>(stale.size()), [&](std::int64_t i, int) {
+      const std::size_t row = stale[static_cast<std::size_t>(i)];
+      cached_->prefill(row, texts[row]);
+    });
     std::vector<Token> last_tokens;
     for (const std::span<const Token> text : texts) last_tokens.push_back(text.back());
     logits = decode(last_tokens);
     cached_->grow();
   } else {
     std::vector<at::Tensor> rows(texts.size());
-    for_each_row(texts.size(), [&](std::size_t row) { rows[row] = uncached(texts[row]); });
+    for_each(workers_, static_cast<std::int64_t>(texts.size()), [&](std::int64_t i, int) {
+      rows[static_cast<std::size_t>(i)] = uncached(texts[static_cast<std::size_t>(i)]);
+    });
     logits = at::cat(rows, 0);
   }
   return logits.to(at::kCPU).to(at::kFloat).contiguous();  // bfloat16 ends here: sampling is done in double

@@ -145,9 +145,6 @@ class EagerLogits {
   at::Tensor uncached(std::span<const Token> text) const;
   at::Tensor decode(std::span<const Token> last_tokens);
 
-  // Calls body(row) for each row, in whichever thread is free.
-  void for_each_row(std::size_t rows, const std::function<void(std::size_t row)>& body);
-
   const Model& model_;
   at::Device device_;
   std::optional<Workers> workers_;     // none where threads do not take texts of their own

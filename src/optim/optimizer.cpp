@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "optim/muon.h"
+#include "runtime/parallel.h"
 
 namespace inkling {
 namespace {
@@ -72,7 +73,7 @@ class AdamW final : public UpdateRule {
     std::vector<UpdatePart> parts;
     for (const ParameterGroup group : groups_) {
       const auto [begin, end] = layout_.range(group);
-      const std::int64_t length = is_shared_out ? elements_of_part : end - begin;
+      const std::int64_t length = is_shared_out ? elements_of_block : end - begin;
       for (std::int64_t first = begin; first < end; first += length) {
         const ParameterRange part = {first, std::min(end, first + length)};
         const auto update = [range = range_of(part, arena, settings.select(0, static_cast<std::int64_t>(group))),

@@ -32,9 +32,6 @@ struct UpdatePart {
   std::function<void(const at::Tensor& norm_squared)> update;
 };
 
-// Elements of a part where an update is shared out over workers, and of a block of a sum over the arena.
-inline constexpr std::int64_t elements_of_part = 65536;
-
 // How some groups of parameters are updated, all that there is to know of it: what is kept and taken for it, and the
 // update. AdamW and Muon are two of them.
 class UpdateRule {
@@ -52,7 +49,7 @@ class UpdateRule {
   virtual std::vector<double> numbers(ParameterGroup group) const = 0;
 
   // Takes memory, with states of zero, and returns the update. settings: float64 [groups, 8] on the device, a row for
-  // each ParameterGroup. is_shared_out: in parts of about elements_of_part, instead of as few as there can be. The
+  // each ParameterGroup. is_shared_out: in parts of about elements_of_block, instead of as few as there can be. The
   // arena must outlive the rule.
   virtual std::vector<UpdatePart> begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings,
                                         bool is_shared_out) = 0;

@@ -128,10 +128,19 @@ void Workers::run(const std::function<void(int)>& work) {
 }
 
 void Workers::each(std::int64_t n, const std::function<void(std::int64_t, int)>& body) {
+  if (n <= 0) return;
   std::atomic<std::int64_t> next = 0;
   run([&](int worker) {
     for (std::int64_t i = next.fetch_add(1); i < n; i = next.fetch_add(1)) body(i, worker);
   });
+}
+
+void for_each(std::optional<Workers>& workers, std::int64_t n, const std::function<void(std::int64_t, int)>& body) {
+  if (workers) {
+    workers->each(n, body);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) body(i, 0);
+  }
 }
 
 }  // namespace inkling

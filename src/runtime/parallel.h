@@ -10,7 +10,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
-#include <numeric>
+#include <optional>
 #include <vector>
 
 namespace inkling {
@@ -18,6 +18,9 @@ namespace inkling {
 struct Range {
   std::int64_t begin, end;
 };
+
+// Of a sum over flat memory, and of a part of an update: a number of its own, so that bits do not depend on threads.
+inline constexpr std::int64_t elements_of_block = 65536;
 
 // Returns part number `part` of [0, n) split into `parts`. They have one length; only the last may be shorter or empty.
 inline Range part_of(std::int64_t n, std::int64_t part, std::int64_t parts) {
@@ -38,16 +41,6 @@ void parallel_parts(std::int64_t n, std::int64_t smallest, const Body& body) {
       if (begin < end) body(part, begin, end);
     }
   });
-}
-
-// Returns the sum of body(begin, end) over parts of [0, n), first part first.
-template <typename Body>
-double sum_over_parts(std::int64_t n, std::int64_t smallest, const Body& body) {
-  std::vector<double> sums(static_cast<std::size_t>(at::get_num_threads()), 0.0);
-  parallel_parts(n, smallest, [&](std::int64_t part, std::int64_t begin, std::int64_t end) {
-    sums[static_cast<std::size_t>(part)] = body(begin, end);
-  });
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 // Calls body(part, parts) in all threads at the same time. body must not throw.
@@ -113,5 +106,9 @@ class Workers {
   struct Shared;
   std::unique_ptr<Shared> shared_;
 };
+
+// As Workers::each(); where there are none, in this thread, which splits the products of each over all threads.
+void for_each(std::optional<Workers>& workers, std::int64_t n,
+              const std::function<void(std::int64_t i, int worker)>& body);
 
 }  // namespace inkling

@@ -149,7 +149,7 @@ LeafPasses::LeafPasses(const Config& config, const GptShape& shape, const Runtim
     }
   });
   losses_.resize(static_cast<std::size_t>(leaves));
-  squares_.resize(static_cast<std::size_t>((arena.size() + elements_of_part - 1) / elements_of_part));
+  squares_.resize(static_cast<std::size_t>((arena.size() + elements_of_block - 1) / elements_of_block));
   plan_additions({0, leaves});
 }
 
@@ -214,7 +214,7 @@ at::Tensor LeafPasses::reduce() {
   const Backend& backend = workers_[0].slots[0].model->backend();
   const at::Tensor gradients = arena_.gradients();
   threads_.each(static_cast<std::int64_t>(squares_.size()), [&](std::int64_t block, int) {
-    const std::int64_t begin = block * elements_of_part, count = std::min(elements_of_part, arena_.size() - begin);
+    const std::int64_t begin = block * elements_of_block, count = std::min(elements_of_block, arena_.size() - begin);
     for (const Addition& addition : additions_) cpu_kernels().add(addition.to + begin, addition.from + begin, count);
     squares_[static_cast<std::size_t>(block)] =
         backend.sum_of_squares(gradients.narrow(0, begin, count)).item<double>();
