@@ -139,6 +139,7 @@ struct Forecast {
   std::uint64_t parameters = 0, memory = 0, vocabulary = 0;
   std::string runs_on = {};  // "cpu, 2 threads"
   std::int64_t steps = 0, batch_size = 0, micro_batch_size = 0;
+  std::string split = {};                        // of the batch over the threads: "batch", "products"
   double step_seconds = 0.0, run_seconds = 0.0;  // estimated; the run with its evaluations
   double arithmetic_share = 0.0;                 // of the estimated step; the rest is memory
   std::optional<double> measured_step = {}, measured_fastest = {}, measured_slowest = {}, measured_run = {};

@@ -297,6 +297,7 @@ Forecast forecast_run(const ExpectedRun& run, const std::string& path, const std
   forecast.steps = training.max_steps;
   forecast.batch_size = training.batch_size;
   forecast.micro_batch_size = training.micro_batch_size.value_or(0);
+  forecast.split = word_of(run.runtime.split);
   forecast.disk = run_folder_bytes(run.config, run.shape, training.max_steps);
   if (!run.why_not.empty() || !speed) return forecast;
   const StepCosts costs = estimate_step(run, *speed, largest_cache(processor));

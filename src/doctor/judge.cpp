@@ -104,6 +104,9 @@ void judge_processor(const Facts& facts, std::vector<Problem>& problems) {
   const Processor& processor = facts.processor;
   judge_clock(processor, problems);
   if (!facts.speed || facts.speed->products.size() < 2) return;
+  const auto shares_out = [](const Forecast& forecast) { return forecast.split == "batch"; };
+  // Threads that take micro-batches of their own lose little there.
+  if (!facts.forecasts.empty() && std::all_of(facts.forecasts.begin(), facts.forecasts.end(), shares_out)) return;
   const ProductSpeed &one = facts.speed->products.front(), &all = facts.speed->products.back();
   const bool gains_nothing = one.threads == 1 && all.threads > 1 && all.flops < least_gain * one.flops;
   if (facts.speed->thread_start > slow_start) {

@@ -136,7 +136,8 @@ Json json_of(const Forecast& forecast) {
                  {"disk", forecast.disk},
                  {"steps", forecast.steps},
                  {"batch_size", forecast.batch_size},
-                 {"micro_batch_size", forecast.micro_batch_size}});
+                 {"micro_batch_size", forecast.micro_batch_size},
+                 {"split", forecast.split}});
   if (forecast.step_seconds > 0) {
     object["estimated"] = {{"step_seconds", forecast.step_seconds},
                            {"run_seconds", forecast.run_seconds},

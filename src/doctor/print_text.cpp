@@ -304,9 +304,9 @@ void print_notes(const std::vector<Forecast>& forecasts, Page& page) {
                 "-");
     }
     if (forecast.why_not.empty() && forecast.micro_batch_size > 0 && forecast.micro_batch_size < forecast.batch_size) {
-      page.note(
-          str(forecast.name, ": ", forecast.micro_batch_size, " of its ", forecast.batch_size, " windows at a time"),
-          "-");
+      page.note(str(forecast.name, ": ", forecast.micro_batch_size, " of its ", forecast.batch_size,
+                    " windows at a time", forecast.split == "batch" ? " in each thread" : ""),
+                "-");
     }
   }
 }

@@ -77,11 +77,14 @@ void settle_batch(RunPlan& plan) {
   try {
     settled = split_batch(kept, plan.shape, plan.runtime, limit);
   } catch (const Error& error) {
-    const bool is_kept = kept.training.micro_batch_size != asked.training.micro_batch_size;
+    const bool is_kept =
+        kept.training.micro_batch_size != asked.training.micro_batch_size || kept.runtime.split != asked.runtime.split;
     if (!is_kept || error.kind() != ErrorKind::environment) throw;
-    log_warning(str("not bit-identical to an uninterrupted run because training.micro_batch_size was ",
-                    *kept.training.micro_batch_size, " when it began, and no longer fits into memory"));
     settled = split_batch(asked, plan.shape, plan.runtime, limit);
+    const Resolved& before = plan.resume->state.resolved;
+    log_warning(str("not bit-identical to an uninterrupted run because what it began with no longer fits into memory (",
+                    "training.micro_batch_size: ", before.micro_batch_size, ", runtime.split: ", word_of(before.split),
+                    ")"));
   }
   plan.config = asked;
   plan.config.training.micro_batch_size = settled.micro_batch_size;
@@ -94,19 +97,22 @@ void settle_batch(RunPlan& plan) {
   }
 }
 
-// Returns "a batch of 12 is shared out: 2 threads take micro-batches of 6, and the bits do not depend on the threads".
+// Returns "a batch is 2 times 6 windows, shared out over the threads: …", or how else it is computed. What it says of
+// bits is of this run, which keeps its micro-batches; one that begins with other threads may have others.
 std::string describe_split(const RunPlan& plan) {
   const std::int64_t rows = plan.config.training.micro_batch_size.value(), batch = plan.config.training.batch_size;
   const std::string sizes =
       rows == batch ? str("a batch is ", batch) : str("a batch is ", batch / rows, " times ", rows);
-  const std::string windows = str(sizes, rows == 1 && batch == 1 ? " window" : " windows");
+  const std::string windows = str(sizes, rows == 1 ? " window" : " windows");
   if (!computes_with_threads(plan.runtime.device)) return windows;
   if (plan.runtime.split == WorkSplit::products) {
-    return str(windows, "; each product is split over the threads, so that another number of them gives other bits");
+    return str(windows, "; each product is split over the threads: another number of them goes on with other bits");
   }
   const std::int64_t idle = plan.runtime.threads - batch / rows;
-  return str(windows, ", shared out over the threads: any number of them gives the same bits",
-             idle > 0 ? str(" (", idle, idle == 1 ? " has" : " have", " nothing to do)") : "");
+  return str(windows, ", shared out over the threads: any number of them goes on with the same bits",
+             idle > 0 ? str("; ", idle, " of ", plan.runtime.threads, idle == 1 ? " has" : " have",
+                            " nothing to do: training.micro_batch_size is too large for so many")
+                      : "");
 }
 
 // Returns "full, local 128 in turn", and what of it a person may not have meant; nothing where all layers are full.

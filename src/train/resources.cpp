@@ -30,8 +30,9 @@ std::int64_t smaller_micro_batch_size(std::int64_t batch_size, std::int64_t size
 constexpr std::int64_t least_tokens = 64;  // of a micro-batch: products of fewer rows are much slower
 // Micro-batches beyond this are no faster on a CPU.
 constexpr std::uint64_t most_bytes_at_once = std::uint64_t{512} << 20;
-// Adding up the gradients of a large model takes longer than it saves.
-constexpr std::uint64_t most_gradient_bytes = std::uint64_t{256} << 20;  // for each thread
+// Adding up the gradients of a large model takes longer than it saves. Of as many as one thread would hold, so that
+// whether a batch is shared out does not follow the threads that there are.
+constexpr std::uint64_t most_gradient_bytes = std::uint64_t{384} << 20;
 
 TrainingBytes bytes_of_pass(const Config& config, const GptShape& shape, const Runtime& runtime, std::int64_t rows) {
   return training_bytes(shape, runtime, rows * shape.block_size,
@@ -59,12 +60,12 @@ std::int64_t shared_out(const Config& config, const GptShape& shape, const Runti
   return best;
 }
 
-// Whether each thread gets a micro-batch of so many windows, and gradients of its own.
+// Whether each thread gets a micro-batch of so many windows, and gradients of its own are worth it.
 bool can_share_out(const TrainingConfig& training, const GptShape& shape, std::int64_t rows, int threads) {
   if (rows == 0 || training.batch_size / rows < threads) return false;
   const auto elements = static_cast<std::uint64_t>(ParameterLayout(gpt_parameters(shape)).size());
-  const auto copies = static_cast<std::uint64_t>(gradients_held(training.batch_size / rows, threads));
-  return copies * elements * sizeof(float) <= static_cast<std::uint64_t>(threads) * most_gradient_bytes;
+  const auto copies = static_cast<std::uint64_t>(gradients_held(training.batch_size / rows, 1));
+  return copies * elements * sizeof(float) <= most_gradient_bytes;
 }
 
 BatchSplit choose_on_cpu(const Config& config, const GptShape& shape, const Runtime& runtime) {
@@ -128,14 +129,18 @@ std::uint64_t memory_limit(const RuntimeConfig& config, at::Device device) {
   return system_memory().free().value_or(unlimited) / 5 * 4;  // the estimate is good to 15 %, and LibTorch comes on top
 }
 
-std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime, std::int64_t size) {
+std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime, std::int64_t size,
+                          std::uint64_t limit) {
   const TrainingConfig& training = config.training;
   const std::string need = describe_memory(training_memory(config, shape, runtime, size));
   if (runtime.split == WorkSplit::batch) {
     Runtime together = runtime;
     together.split = WorkSplit::products;
-    return str(need, ". runtime.split: products has one gradient for all threads (about ",
-               format_bytes(training_memory(config, shape, together, size).total()), " then)");
+    const auto bytes = [&](std::int64_t rows) { return training_memory(config, shape, together, rows).total(); };
+    std::int64_t rows = size;
+    while (rows > 1 && bytes(rows) > limit) rows = smaller_micro_batch_size(training.batch_size, rows);
+    return str(need, ". runtime.split: products", rows < size ? str(" with training.micro_batch_size: ", rows) : "",
+               " has one gradient for all threads (about ", format_bytes(bytes(rows)), " then)");
   }
   const std::int64_t half = smaller_micro_batch_size(training.batch_size, size / 2 + 1);
   if (half > 0) {
@@ -164,9 +169,10 @@ BatchSplit split_batch(const Config& config, const GptShape& shape, const Runtim
   if (has_threads) result = choose_on_cpu(config, shape, runtime);
   runtime.split = result.split;
   std::int64_t& size = result.micro_batch_size;
-  const bool follows_memory = !training.micro_batch_size && (!has_threads || config.runtime.memory_limit_gib);
-  if (follows_memory && !config.runtime.split && !fits(size)) {  // one gradient for all threads takes less
-    size = training.batch_size;
+  const bool follows_limit = !has_threads || config.runtime.memory_limit_gib;
+  const bool follows_memory = follows_limit && !training.micro_batch_size;
+  if (follows_limit && !config.runtime.split && !fits(size)) {  // one gradient for all threads takes less
+    size = training.micro_batch_size.value_or(training.batch_size);
     runtime.split = result.split = WorkSplit::products;
   }
   while (follows_memory && size > 1 && !fits(size)) size = smaller_micro_batch_size(training.batch_size, size);
@@ -176,7 +182,7 @@ BatchSplit split_batch(const Config& config, const GptShape& shape, const Runtim
                                config.runtime.memory_limit_gib
                                    ? " are allowed (runtime.memory_limit_gib)"
                                    : " are available (runtime.memory_limit_gib sets another limit)",
-                               ", and ", describe_need(config, shape, runtime, size)));
+                               ", and ", describe_need(config, shape, runtime, size, limit)));
 }
 
 std::uint64_t checkpoint_bytes(const Config& config, const GptShape& shape) {

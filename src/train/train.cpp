@@ -324,7 +324,8 @@ int train(const Config& asked, const TrainOptions& options) {
   if (!lack.empty()) log_warning(lack);
   Profile profile(options.profile, plan->runtime);
   const auto need = [&] {
-    return describe_need(plan->config, plan->shape, plan->runtime, plan->config.training.micro_batch_size.value());
+    return describe_need(plan->config, plan->shape, plan->runtime, plan->config.training.micro_batch_size.value(),
+                         memory_limit(plan->config.runtime, plan->runtime.device));
   };
   try {
     return Run(*plan, folder, begun).loop(profile, in_order);

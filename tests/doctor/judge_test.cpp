@@ -253,6 +253,10 @@ TEST(Judge, ThreadsThatGainNothingAreSeenInTheMeasurement) {
   expect_only(facts, "threads_gain_nothing", "inkling-train CONFIG --set runtime.threads=1");
   facts.speed->thread_start = 0.01;  // the same, seen closer
   expect_only(facts, "threads_wait", "inkling-train CONFIG --set runtime.threads=1");
+  facts.forecasts = {{.name = "small", .split = "batch"}};  // waits three times a step
+  EXPECT_EQ(names(facts), std::vector<std::string>{});
+  facts.forecasts.push_back({.name = "large", .split = "products"});
+  expect_only(facts, "threads_wait", "inkling-train CONFIG --set runtime.threads=1");
   facts.speed->thread_start = 5e-6;
   facts.speed->products = {{1, 100e9}};
   EXPECT_EQ(names(facts), std::vector<std::string>{});

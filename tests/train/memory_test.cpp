@@ -22,6 +22,21 @@ double mebibytes_after(const std::string& text, const std::string& words) {
   return std::stod(match[1]) * (match[2] == "GiB" ? 1024.0 : match[2] == "MiB" ? 1.0 : 1.0 / 1024.0);
 }
 
+TEST(SplitBatch, FollowsTheModelsSizeAndNotTheThreads) {
+  const auto split = [](std::int64_t layers, int threads) {
+    Config config;
+    config.model = {{.n_layer = layers, .n_head = 8, .n_embd = 512, .block_size = 64}};
+    config.training.batch_size = 64;
+    config.training.micro_batch_size = 4;
+    return split_batch(config, shape_from(config.model, 65), Runtime{.threads = threads}, INT64_MAX).split;
+  };
+  for (const int threads : {1, 2, 8, 16}) {
+    EXPECT_EQ(split(4, threads), WorkSplit::batch) << threads;
+    EXPECT_EQ(split(8, threads), WorkSplit::products) << threads;  // five gradients of 100 MB for one thread
+  }
+  EXPECT_EQ(split(4, 17), WorkSplit::products);  // fewer micro-batches than threads
+}
+
 class Memory : public TrainingFolder, public testing::WithParamInterface<const char*> {};
 
 TEST_P(Memory, IsWithin15PercentOfWhatWasSaidBefore) {
@@ -92,13 +107,14 @@ TEST_F(MemoryLimit, AResumedRunGoesOnWithFewerWindowsWhereMemoryHasShrunk) {
   const Outcome outcome = train({settings, "--set runtime.memory_limit_gib=0.0105"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("not bit-identical"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("runtime.split: "), std::string::npos) << outcome.err;
   EXPECT_LT(micro_batch_size("run"), 12);
 }
 
 TEST_F(MemoryLimit, ARefusalSaysWhatHalvesTheNeed) {
   const std::string limit = "--dry-run --set runtime.memory_limit_gib=0.001 ";
-  expect_refused(train({shape, limit, "--set training.micro_batch_size=12"}),
-                 {"runtime.split: products has one gradient for all threads"}, 3);
+  expect_refused(train({shape, limit, "--set training.micro_batch_size=12 --set runtime.split=batch"}),
+                 {"runtime.split: products with training.micro_batch_size: 1 has one gradient for all threads"}, 3);
   expect_refused(train({shape, limit, "--set training.micro_batch_size=12 --set runtime.split=products"}),
                  {"training.micro_batch_size: 6 instead of 12 halves all but the weights"}, 3);
   expect_refused(train({shape, limit, "--set training.micro_batch_size=auto"}), {"training.recompute: block"}, 3);
