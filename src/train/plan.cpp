@@ -103,7 +103,7 @@ std::string describe_split(const RunPlan& plan) {
   const std::int64_t rows = plan.config.training.micro_batch_size.value(), batch = plan.config.training.batch_size;
   const std::string sizes =
       rows == batch ? str("a batch is ", batch) : str("a batch is ", batch / rows, " times ", rows);
-  const std::string windows = str(sizes, rows == 1 ? " window" : " windows");
+  std::string windows = str(sizes, rows == 1 ? " window" : " windows");
   if (!computes_with_threads(plan.runtime.device)) return windows;
   if (plan.runtime.split == WorkSplit::products) {
     return str(windows, "; each product is split over the threads: another number of them goes on with other bits");
