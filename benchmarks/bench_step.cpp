@@ -91,12 +91,11 @@ class ProductsOfAStep {
  public:
   ProductsOfAStep(const GptShape& shape, const Runtime& runtime, const Config& config)
       : micro_batches_(config.training.batch_size / config.training.micro_batch_size.value()) {
-    const bool is_shared_out = runtime.split == WorkSplit::batch;
-    if (is_shared_out) workers_.emplace(runtime.threads);
+    if (runtime.split == WorkSplit::batch) workers_.emplace(runtime.threads);
     const auto options = at::TensorOptions().device(runtime.device).dtype(runtime.dtype);
     const std::int64_t rows = config.training.micro_batch_size.value() * shape.block_size;
-    for (int worker = 0; worker < (is_shared_out ? runtime.threads : 1); ++worker)
-      products_.emplace_back(shape, rows, options);
+    const int at_once = workers_ ? workers_->count() : 1;
+    for (int worker = 0; worker < at_once; ++worker) products_.emplace_back(shape, rows, options);
   }
 
   void run() {

@@ -47,8 +47,8 @@ struct BatchSplit {
 // be reported.) Error input for runtime.split: batch on a GPU.
 BatchSplit split_batch(const Config& config, const GptShape& shape, const Runtime& runtime, std::uint64_t limit);
 
-// Returns "training holds about …: …. training.micro_batch_size: 4 instead of 8 halves all but the weights (…)". What
-// it names is within `limit`, in bytes, where one step towards it is enough.
+// Returns "training holds about …: …. training.micro_batch_size: 4 instead of 8 halves all but the weights (…)". Where
+// runtime.split is batch, what it names instead is within `limit`, in bytes, if such a micro-batch is.
 std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime,
                           std::int64_t micro_batch_size, std::uint64_t limit);
 
