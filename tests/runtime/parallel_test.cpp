@@ -6,7 +6,9 @@
 #include <rapidcheck.h>
 #include <xmmintrin.h>
 
+#include <algorithm>
 #include <atomic>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -63,7 +65,7 @@ TEST(Workers, EachDoTheirPartOnceAndComputeWithOneThread) {
       const auto i = static_cast<std::size_t>(worker);
       ++visits[i];
       at::parallel_for(0, 1000, 1, [&](std::int64_t, std::int64_t) {});  // the first in a thread sets its number anew
-      threads[i] = std::max(at::get_num_threads(), MKL_Get_Max_Threads());
+      threads[i] = at::get_num_threads();
       in_all_threads([&](int, int all) { inside[i] = all; });
     });
   }
@@ -72,6 +74,21 @@ TEST(Workers, EachDoTheirPartOnceAndComputeWithOneThread) {
   EXPECT_EQ(inside, std::vector<int>(3, 1));
   EXPECT_EQ(at::get_num_threads(), 4);
   EXPECT_EQ(MKL_Get_Max_Threads(), 4);
+}
+
+// MKL has a number of its own, and would share out a product of a worker over more threads, which stay.
+TEST(Workers, ComputeProductsInTheirOwnThread) {
+  at::set_num_threads(4);
+  const at::Tensor matrix = at::ones({300, 300}), product = at::mm(matrix, matrix);
+  const auto threads_of_process = [] {
+    return std::ranges::distance(std::filesystem::directory_iterator("/proc/self/task"));
+  };
+  Workers workers(3);
+  const auto before = threads_of_process();
+  std::vector<at::Tensor> products(3);
+  workers.run([&](int worker) { products[static_cast<std::size_t>(worker)] = at::mm(matrix, matrix); });
+  for (const at::Tensor& made : products) EXPECT_TRUE(at::equal(made, product));
+  EXPECT_EQ(threads_of_process(), before);
 }
 
 TEST(Workers, ShareOutPiecesOnceEach) {
