@@ -111,7 +111,8 @@ std::string describe_split(const RunPlan& plan) {
   const std::int64_t idle = plan.runtime.threads - batch / rows;
   return str(windows, ", shared out over the threads: any number of them goes on with the same bits",
              idle > 0 ? str("; ", idle, " of ", plan.runtime.threads, idle == 1 ? " has" : " have",
-                            " nothing to do: training.micro_batch_size is too large for so many")
+                            " nothing to do: training.",
+                            rows == 1 ? "batch_size is too small" : "micro_batch_size is too large", " for so many")
                       : "");
 }
 

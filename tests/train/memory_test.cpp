@@ -37,6 +37,19 @@ TEST(SplitBatch, FollowsTheModelsSizeAndNotTheThreads) {
   EXPECT_EQ(split(4, 17), WorkSplit::products);  // fewer micro-batches than threads
 }
 
+using ThreadsWithoutWork = TrainingFolder;
+
+TEST_F(ThreadsWithoutWork, AreToldOfWithTheSettingToChange) {
+  const auto says = [&](const char* sizes, const char* words) {
+    const std::string said = train({"--dry-run --set runtime.threads=3 --set runtime.split=batch", sizes}).err;
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+  };
+  says("--set training.batch_size=8 --set training.micro_batch_size=4",
+       "; 1 of 3 has nothing to do: training.micro_batch_size is too large for so many");
+  says("--set training.batch_size=1 --set training.micro_batch_size=1",
+       "; 2 of 3 have nothing to do: training.batch_size is too small for so many");
+}
+
 class Memory : public TrainingFolder, public testing::WithParamInterface<const char*> {};
 
 TEST_P(Memory, IsWithin15PercentOfWhatWasSaidBefore) {
