@@ -2,7 +2,7 @@
 import json
 from pathlib import Path
 
-ORDER = ["smoke", "tests", "steps", "character", "decode", "peer", "sanitizer"]
+ORDER = ["smoke", "tests", "steps", "memory", "character", "decode", "peer", "sanitizer"]
 FACTS = ["gpu", "cpu", "system", "libtorch", "commit", "packed", "date"]  # of a stage's first line
 STATES = ["passed", "failed", "not run"]
 ACCEPTED, REFUSED, EMULATED_ONLY = 0, 1, 10  # exit codes
@@ -57,6 +57,9 @@ def finding(result):
     r = result
     if r["why"]:
         return r["why"]
+    if "memory" in r:
+        expected, held = r["memory"]["expected_bytes"] / 2**20, r["memory"]["held_bytes"] / 2**20
+        return f"expected {expected:,.0f} MiB, reserved {held:,.0f} MiB"
     if "gpus" in r:
         return ", ".join(r["gpus"])
     if "tests" in r:

@@ -179,6 +179,34 @@ def decode(stage):
         stage.step(name, measure, stage, command + flags(settings | TINY))
 
 
+# Whose memory is measured, and how: configurations with the micro-batches that a GPU of 24 GiB could take.
+MEMORY_CONFIGS = {"gpt2_124m": 16, "llama_124m": 16, "llama_15m": 16, "shakespeare_char": 64, "shakespeare_fast": 32,
+                  "shakespeare_sentencepiece": 32, "fables": 16, "long_context": 1, "recall": 16}
+MEMORY_FORMS = {"fused": ("fused", {}), "recompute": ("fused", {"training.recompute": "block"}),
+                "mask": ("fused", {"data.documents": "mask"}), "reference": ("reference", {})}
+# How far the estimate may be off: this share of what is reserved, or as many bytes.
+MEMORY_TOLERANCE = 0.05, 64 << 20
+
+
+def take_memory(stage, config, kernels, settings):
+    """What three steps make LibTorch reserve, beside what was expected."""
+    found = measure(stage, [PROGRAMS / "bench-step", ROOT / f"configs/{config}.yaml", "--memory", "--json",
+                            *flags(on_gpu(kernels) | settings | TINY)])["measured"]
+    expected, held = found["expected_bytes"], found["held_bytes"]
+    share, least = MEMORY_TOLERANCE
+    if not EMULATED and abs(expected - held) > max(share * held, least):
+        raise Failure(f"{expected / 2**20:.0f} MiB were expected, {held / 2**20:.0f} MiB are reserved", memory=found)
+    return {"memory": found}
+
+
+def memory(stage):
+    """The estimate of memory, which `auto` goes by, beside what is reserved."""
+    for config, rows in MEMORY_CONFIGS.items():
+        for form, (kernels, settings) in MEMORY_FORMS.items():
+            settings = settings | {"training.batch_size": rows, "training.micro_batch_size": rows}
+            stage.step(f"{config}, {form}", take_memory, stage, config, kernels, settings)
+
+
 ROWS = int(os.environ.get("MICRO_BATCH", 64))  # of 1,024 tokens, that go through GPT-2 together
 GPT2 = {"layers": 12, "heads": 12, "width": 768, "block": 1024, "batch": ROWS, "vocab": 50304}  # padded, as nanoGPT does
 CHAR = {"layers": 6, "heads": 6, "width": 384, "block": 256, "batch": 64, "vocab": 65}

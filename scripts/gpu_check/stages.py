@@ -8,7 +8,7 @@ from . import places
 from .google_test import run_tests
 from .places import EMULATED, PROGRAMS, PYTHON, ROOT
 from .runner import LOG_KEPT, Failure, Stage
-from .runs import character, decode, peer, smoke_runs, steps
+from .runs import character, decode, memory, peer, smoke_runs, steps
 
 KERNEL_TESTS = "test_kernels_cuda"
 
@@ -114,8 +114,8 @@ def sanitizer(stage):
 
 # Seconds that each may take: together 27 minutes. Four commands of at most ten minutes have room for smoke and tests;
 # steps, character and decode; peer; sanitizer.
-STAGES = {"smoke": (smoke, 90), "tests": (tests, 360), "steps": (steps, 180), "character": (character, 140),
-          "decode": (decode, 120), "peer": (peer, 420), "sanitizer": (sanitizer, 280)}
+STAGES = {"smoke": (smoke, 90), "tests": (tests, 360), "steps": (steps, 180), "memory": (memory, 180),
+          "character": (character, 140), "decode": (decode, 120), "peer": (peer, 420), "sanitizer": (sanitizer, 280)}
 LONGEST = 480
 
 
