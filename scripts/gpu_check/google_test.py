@@ -1,6 +1,7 @@
 """Runs chosen tests of a GoogleTest program so that no test hides another: where one ends or hangs the program, or leaves
 a GPU on which every later call fails, the tests behind it run in a new process."""
 import re
+import time
 
 from .runner import LOG_KEPT
 
@@ -26,14 +27,16 @@ def read_results(text):
     return results + ([(name, None, "\n".join(printed).strip())] if name else [])
 
 
-def run_tests(stage, program, names, before=()):
-    """Runs the tests of these names, `before` being the command that the program runs under. Returns name -> (status,
-    what was printed), where the status may also be "not run", and what went wrong outside the tests."""
+def run_tests(stage, program, names, before=(), limit=None):
+    """Runs the tests of these names, `before` being the command that the program runs under, within `limit` seconds, or as
+    many as the stage has left. Returns name -> (status, what was printed), where the status may also be "not run", and what
+    went wrong outside the tests."""
     results, outside, waiting = {}, [], list(names)
-    while waiting and stage.left() > 0:
+    deadline = time.monotonic() + min(limit or stage.left(), stage.left())
+    while waiting and time.monotonic() < deadline:
         selection = stage.work / "selection"
         selection.write_text(f"--gtest_filter={':'.join(waiting)}\n")
-        ended = stage.execute([*before, program, f"--gtest_flagfile={selection}"], stage.left(), QUIET)
+        ended = stage.execute([*before, program, f"--gtest_flagfile={selection}"], deadline - time.monotonic(), QUIET)
         found = [result for result in read_results(ended.out) if result[0] in waiting]
         for name, status, printed in found:
             if status is None:
@@ -47,5 +50,5 @@ def run_tests(stage, program, names, before=()):
             break
         waiting = [name for name in waiting if name not in results]
     for name in waiting:
-        results[name] = ("not run", "out of time" if stage.left() <= 0 else "the program did not run it")
+        results[name] = ("not run", "out of time" if time.monotonic() >= deadline else "the program did not run it")
     return results, outside

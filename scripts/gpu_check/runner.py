@@ -2,7 +2,8 @@
 
 A result is one line of JSON in OUT/STAGE.jsonl: {"name", "status": "passed" | "failed" | "not run", "why", "log",
 "seconds", and what was found}. The first line tells of the machine, the last one that the stage has ended: without it
-the stage was cut short. It is one file whatever happens, so that little has to be carried back.
+the stage was cut short. Everything that programs printed is in OUT/printed.txt, in the order of their ends. These are few
+files whatever happens, so that little has to be carried back.
 """
 import json
 import os
@@ -47,6 +48,7 @@ class Stage:
         self.work = Path(tempfile.mkdtemp(prefix=f"gpu-check-{name}-"))
         self.environment["TMPDIR"] = str(self.work)
         self.file = open(Path(folder) / f"{name}.jsonl", "w", encoding="utf-8")
+        self.printed = Path(folder) / "printed.txt"
         self.write({"stage": name, "limit": limit, **machine})
 
     def write(self, entry):
@@ -105,7 +107,11 @@ class Stage:
                 end_group(process)
         if not why and process.returncode != 0:
             why = exit_reason(process.returncode)
-        return Ended(out.read_text(errors="replace"), err.read_text(errors="replace"), process.returncode, why)
+        ended = Ended(out.read_text(errors="replace"), err.read_text(errors="replace"), process.returncode, why)
+        with open(self.printed, "a", encoding="utf-8") as printed:
+            line = " ".join(map(str, command))
+            printed.write(f"==== {self.name}: {line}\n{ended.out}\n---- stderr\n{ended.err}\n---- {why or 'ended well'}\n")
+        return ended
 
     def wait(self, process, started, limit, quiet, files):
         printed, since = 0, started

@@ -29,10 +29,10 @@ def on_gpu(kernels, dtype="bfloat16"):
             "runtime.dtype": "float32" if EMULATED and kernels == "fused" else dtype}
 
 
-def train(stage, name, config, settings, limit=120):
+def train(stage, name, config, settings, limit=120, more=()):
     """Trains into the folder of this name; returns the lines of its log."""
     stage.command([PROGRAMS / "inkling-train", ROOT / "configs" / config, "--out", stage.work / name,
-                   *flags(settings)], limit)
+                   *flags(settings), *more], limit)
     return [json.loads(line) for line in (stage.work / name / "log.jsonl").read_text().splitlines()]
 
 
@@ -60,10 +60,35 @@ def smoke_runs(stage):
     product = f"import torch; x = torch.randn(512, 512, device='{device}'); (x @ x).sum().item()"
     stage.step("a product in PyTorch", stage.command, [PYTHON, "-W", "ignore", "-c", product])
     few = {"training.max_steps": 5}
+    stage.step("train auto", train_short, stage, "auto", few)
+    stage.step("write auto", stage.command, [PROGRAMS / "inkling-sample", stage.work / "auto", "--prompt", "One "])
+    stage.step("evaluate auto", stage.command, [PROGRAMS / "inkling-eval", stage.work / "auto"])
     stage.step("train reference-float32", train_short, stage, "reference-float32",
                on_gpu("reference", "float32") | few)
     stage.step("train fused-bfloat16", train_short, stage, "fused-bfloat16", on_gpu("fused") | few)
     stage.step("write with fused kernels", write, stage, "fused-bfloat16", 2, "fused")
+    for kernels in ("fused", "reference"):
+        time_ours(stage, f"twenty steps of gpt2_124m, {kernels}", 20, "gpt2_124m.yaml", kernels,
+                  {"training.batch_size": 16, "training.micro_batch_size": 16})
+        stage.step(f"where a step of GPT-2's layers goes, {kernels}", profile, stage, kernels)
+
+
+def profile(stage, kernels):
+    """The kernels that ten steps of GPT-2's layers spend most time in: how often each runs, and for how long."""
+    trace = stage.work / f"trace-{kernels}.json"
+    layers = {"model.n_layer": 12, "model.n_head": 12, "model.n_embd": 768, "model.block_size": 1024, "model.dropout": 0,
+              "model.bias": "true", "model.activation": "gelu_tanh", "training.batch_size": 16}
+    few = {"training.max_steps": 14, "schedule.warmup_steps": 5}
+    train(stage, f"profiled-{kernels}", "shakespeare_char.yaml", find_text() | layers | few | on_gpu(kernels) | TINY,
+          more=["--profile", trace])
+    longest = {}
+    for event in json.loads(trace.read_text())["traceEvents"]:
+        if event.get("cat") == "kernel":
+            count, spent = longest.get(event["name"], (0, 0.0))
+            longest[event["name"]] = count + 1, spent + event["dur"]
+    rows = sorted(longest.items(), key=lambda row: -row[1][1])[:40]
+    lines = [f"| {name[:150]} | {count} | {spent / 1000:.3f} |".replace("\n", " ") for name, (count, spent) in rows]
+    return {"table": "\n".join(["| kernel | runs | ms |", "|---|---|---|", *lines])}
 
 
 def compare_losses(runs, name, tolerance):
@@ -203,7 +228,7 @@ def memory(stage):
     """The estimate of memory, which `auto` goes by, beside what is reserved."""
     for config, rows in MEMORY_CONFIGS.items():
         for form, (kernels, settings) in MEMORY_FORMS.items():
-            settings = settings | {"training.batch_size": rows, "training.micro_batch_size": rows}
+            settings = settings | {"training.batch_size": rows, "training.micro_batch_size": "auto" if EMULATED else rows}
             stage.step(f"{config}, {form}", take_memory, stage, config, kernels, settings)
 
 

@@ -10,7 +10,8 @@ from .places import EMULATED, PROGRAMS, PYTHON, ROOT
 from .runner import LOG_KEPT, Failure, Stage
 from .runs import character, decode, memory, peer, smoke_runs, steps
 
-KERNEL_TESTS = "test_kernels_cuda"
+KERNEL_TESTS, GRAPH_TESTS = "test_kernels_cuda", "test_backend"
+PROGRAM_LIMIT = 150  # seconds for the tests of one program, so that one that hangs does not take all
 
 
 def compare_versions(stage):
@@ -58,7 +59,7 @@ def smoke(stage):
 
 def run_labelled_cuda(stage, program, names, counts):
     """On a GPU every one of these tests passes; emulated, every one is skipped."""
-    results, outside = run_tests(stage, PROGRAMS / program, names)
+    results, outside = run_tests(stage, PROGRAMS / program, names, limit=PROGRAM_LIMIT)
     found = collections.Counter(status for status, _ in results.values())
     counts.update(found)
     wanted = "skipped" if EMULATED else "passed"
@@ -79,7 +80,7 @@ def some_ran(counts):
 
 def tests(stage):
     labelled, counts = places.description()["cuda_tests"], collections.Counter()
-    for program in sorted(labelled, key=lambda program: program != KERNEL_TESTS):
+    for program in sorted(labelled, key=lambda program: (program != KERNEL_TESTS, program != GRAPH_TESTS)):
         stage.step(program, run_labelled_cuda, stage, program, labelled[program], counts)
     stage.step("some test labelled cuda ran", some_ran, counts)
 
