@@ -2,9 +2,10 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/exp2.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/pow.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
@@ -53,7 +54,9 @@ at::Tensor alibi_slopes(std::int64_t n_head, std::int64_t first, std::int64_t he
   const auto power = static_cast<double>(std::bit_floor(static_cast<std::uint64_t>(n_head)));
   const at::Tensor head = at::arange(first + 1, first + heads + 1, options.dtype(at::kDouble));
   const at::Tensor place = at::where(head.le(power), head, head - power - 0.5);
-  return at::exp2(place * (-8.0 / power)).to(options).view({-1, 1, 1});
+  const at::Tensor exponent = place * (-8.0 / power);
+  // Not exp2, which LibTorch's CUDA half compiles when a program first uses it. In float32 both are the same.
+  return at::pow(at::full_like(exponent, 2.0), exponent).to(options).view({-1, 1, 1});
 }
 
 // The scores of the heads from `first` on, [B, H, T, S], before anything is hidden. distances: how far in front of its
