@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <tuple>
+#include <type_traits>
 
 #define __global__
 #define __device__
@@ -139,6 +141,29 @@ inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cud
   return cudaSuccess;
 }
 
+namespace emulation {
+
+// Where launches go instead of running at once, and what the kernel then finds an argument's addresses by: how
+// tests/software_gpu puts them on a stream. `kernel` is its address.
+using Launcher = cudaError_t (*)(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> body);
+inline Launcher launcher = nullptr;
+inline void* (*reach)(void* address) = nullptr;
+
+// The argument with the addresses in it reached: a pointer, or a struct, of which each word may be one.
+template <typename Argument>
+Argument reached(Argument argument) {
+  if (reach == nullptr || std::is_arithmetic_v<Argument> || std::is_enum_v<Argument>) return argument;
+  for (std::size_t at = 0; at + sizeof(void*) <= sizeof argument; at += alignof(void*)) {
+    void* word = nullptr;
+    std::memcpy(&word, reinterpret_cast<const char*>(&argument) + at, sizeof word);
+    word = reach(word);
+    std::memcpy(reinterpret_cast<char*>(&argument) + at, &word, sizeof word);
+  }
+  return argument;
+}
+
+}  // namespace emulation
+
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
@@ -149,6 +174,17 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
       threads == 0 || threads > 1024) {
     return cudaErrorInvalidValue;
   }
-  emulation::run(grid, block, [&] { kernel(arguments...); });
+  const auto body = [grid, block, kernel, given = std::tuple<std::decay_t<Parameters>...>(arguments...)] {
+    std::apply(
+        [&](const auto&... each) {
+          const std::tuple<std::decay_t<Parameters>...> own(emulation::reached(each)...);
+          emulation::run(grid, block, [&] { std::apply(kernel, own); });
+        },
+        given);
+  };
+  if (emulation::launcher != nullptr) {
+    return emulation::launcher(*config, reinterpret_cast<const void*>(kernel), body);
+  }
+  body();
   return cudaSuccess;
 }
