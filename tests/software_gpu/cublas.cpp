@@ -73,7 +73,7 @@ cublasStatus_t run(cublasHandle_t handle, Product product, std::int64_t depth, c
     product.alpha = Factor::read(scalars.alpha, scalars.type, on_device);
     product.beta = Factor::read(scalars.beta, scalars.type, on_device);
     product.workspace = context.workspace;
-    constexpr std::size_t used = 1 << 16;  // as if it were
+    constexpr std::size_t used = 1 << 16;  // bytes that count as used: cublas does not say
     product.workspace_bytes = context.workspace == nullptr ? 0 : std::min(used, context.workspace_bytes);
     return queue_product(context.stream, product);
   });

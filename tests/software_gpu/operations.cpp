@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/software_gpu/attention.h"
 #include "tests/software_gpu/software_gpu.h"
+#include "tests/software_gpu/twins.h"
 
 namespace software_gpu {
 namespace {
@@ -113,10 +113,11 @@ bool leaves_memory_as_it_is(const std::string& name) {
   return names.contains(name) || name.starts_with("aten::empty") || name.starts_with("aten::new_empty");
 }
 
-// What consists of other operations, each of which is computed by itself: copies between host and device among them.
-bool consists_of_others(const std::string& name, c10::ArrayRef<c10::IValue> arguments) {
-  if (name == "aten::_to_copy" || name == "aten::_copy_from") return true;
-  return name == "aten::copy_" && is_on_gpu(arguments[0]) != is_on_gpu(arguments[1]);
+// What consists of other operations, each of which is computed by itself: what has no kernel of its own for GPUs, and
+// copies between host and device. A copy within the device has one, but is registered for all devices.
+bool consists_of_others(const c10::OperatorHandle& operation, c10::ArrayRef<c10::IValue> arguments) {
+  if (operation.schema().name() == "aten::copy_") return is_on_gpu(arguments[0]) != is_on_gpu(arguments[1]);
+  return !operation.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
 }
 
 // Calls the CPU's twin and writes what it returns where the GPU's results are.
@@ -131,7 +132,7 @@ void compute(const c10::OperatorHandle& operation, const std::vector<Argument>& 
       const bool is_half = stack.back().isTensor() && stack.back().toTensor().scalar_type() == at::kBFloat16;
       if (in_float32 && is_half) stack.back() = stack.back().toTensor().to(at::kFloat);
     }
-    if (!attend(operation.schema().name(), stack)) operation.callBoxed(stack);
+    if (!compute_twin(operation.schema().name(), stack)) operation.callBoxed(stack);
     return stack;
   };
   Stack stack;
@@ -180,7 +181,7 @@ void see(const c10::OperatorHandle& operation, c10::DispatchKeySet keys, Stack* 
   const std::string& name = operation.schema().name();
   const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, seen_by);
   const std::vector<c10::IValue> arguments(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
-  if (consists_of_others(name, arguments)) return operation.redispatchBoxed(below, stack);
+  if (consists_of_others(operation, arguments)) return operation.redispatchBoxed(below, stack);
   {
     const c10::impl::ExcludeDispatchKeyGuard unseen(seen_by);
     const WithinOperation within;

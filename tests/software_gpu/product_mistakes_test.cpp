@@ -70,6 +70,25 @@ TEST_F(ProductMistakes, AreResultsOverOperands) {
   expect_mistake("B and D overlap", [&] { operands.b = operands.d; });
 }
 
+TEST_F(ProductMistakes, AreNoMatricesThatLieSideBySide) {
+  const DeviceBytes both(2 * matrix_bytes);
+  ProductForm halves = form();
+  for (ProductForm::Layout* const half : {&halves.a, &halves.c, &halves.d}) half->leading = 2 * side;
+  const auto multiply = [&](int rows_between) {
+    const DescribedProduct product(halves);
+    const auto answer = product.ask();
+    operands.a = both.data;
+    operands.c = operands.d = static_cast<float*>(both.data) + rows_between;
+    run(product, answer.results[0].algo);
+    std::exit(cudaDeviceSynchronize() == cudaSuccess ? 0 : 1);
+  };
+  EXPECT_EXIT(multiply(side), testing::ExitedWithCode(0), "");
+  halves.alignment = 16;
+  halves.d.rows = halves.c.rows = halves.a.rows = side - 4;
+  EXPECT_EXIT(multiply(side), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(multiply(side / 2), testing::ExitedWithCode(mistake), "A and D overlap");
+}
+
 TEST_F(ProductMistakes, AreOperandsOutsideLiveMemory) {
   expect_mistake("A is not in live memory", [&] { operands.a = static_cast<const char*>(operands.a) + 256; });
   expect_mistake("B is not in live memory", [&] { cudaFree(memory->b.data); });

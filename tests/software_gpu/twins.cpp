@@ -1,4 +1,4 @@
-#include "tests/software_gpu/attention.h"
+#include "tests/software_gpu/twins.h"
 
 #include <ATen/ATen.h>
 
@@ -55,6 +55,7 @@ class Arguments {
  public:
   explicit Arguments(torch::jit::Stack& stack) : values_(stack) { stack.clear(); }
   const at::Tensor& tensor(std::size_t i) const { return values_[i].toTensor(); }
+  bool has_tensor(std::size_t i) const { return values_[i].isTensor() && tensor(i).defined(); }
   bool flag(std::size_t i) const { return values_[i].toBool(); }
   std::optional<double> scale(std::size_t i) const {
     return values_[i].isNone() ? std::nullopt : std::optional<double>(values_[i].toDouble());
@@ -77,9 +78,23 @@ void forward(torch::jit::Stack& stack, const Problem& problem, bool heads_last, 
   leave(stack, {heads_last ? out.transpose(1, 2) : out, scores.logsumexp(-1)}, count);
 }
 
+// Of the gradient of the norm, x, the extents of a row, 1 / rms of each row, and the weight, which may be undefined.
+void rms_norm_backward(torch::jit::Stack& stack, const Arguments& a) {
+  const std::int64_t rows = a.tensor(3).numel();
+  const at::Tensor rstd = a.tensor(3).to(at::kFloat).reshape({rows, 1});
+  const at::Tensor x = a.tensor(1).to(at::kFloat).reshape({rows, -1}).mul(rstd);
+  at::Tensor dout = a.tensor(0).to(at::kFloat).reshape({rows, -1}), dweight;
+  if (a.has_tensor(4)) {
+    dweight = dout.mul(x).sum(0).view_as(a.tensor(4));
+    dout = dout.mul(a.tensor(4).to(at::kFloat).flatten());
+  }
+  const at::Tensor dx = dout.sub(x.mul(dout.mul(x).mean(1, true))).mul(rstd);
+  leave(stack, {dx.view_as(a.tensor(1)), dweight}, 2);
+}
+
 }  // namespace
 
-bool attend(const std::string& name, torch::jit::Stack& stack) {
+bool compute_twin(const std::string& name, torch::jit::Stack& stack) {
   const auto heads = [](const at::Tensor& of_tokens) { return of_tokens.transpose(1, 2); };  // [B, T, H, D]
   if (name == "aten::_scaled_dot_product_flash_attention") {
     const Arguments a(stack);
@@ -107,6 +122,9 @@ bool attend(const std::string& name, torch::jit::Stack& stack) {
     problem.window = a.window(15);
     const Gradients d = gradients_of(problem, heads(a.tensor(0)));
     leave(stack, {heads(d.q), heads(d.k), heads(d.v)}, 3);
+  } else if (name == "aten::_fused_rms_norm_backward") {
+    const Arguments a(stack);
+    rms_norm_backward(stack, a);
   } else {
     return false;
   }

@@ -1,0 +1,14 @@
+// What LibTorch's CPU half has no twin of: FlashAttention, and the backward pass of the fused RMSNorm.
+#pragma once
+
+#include <ATen/core/stack.h>
+
+#include <string>
+
+namespace software_gpu {
+
+// Computes the operation of this name by its formula in float32, if it is one of them: takes its arguments off the stack
+// and leaves its results there. Attention leaves its dropout out.
+bool compute_twin(const std::string& name, torch::jit::Stack& stack);
+
+}  // namespace software_gpu
