@@ -18,6 +18,7 @@ struct Problem {
   double scale = 1;
   bool is_causal = false;
   std::int64_t window = -1;  // how far back a query sees; -1: to the beginning
+  at::Tensor bias = {};      // added to the scores
 
   Problem(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, std::optional<double> asked)
       : q(query.to(at::kFloat)),
@@ -28,7 +29,8 @@ struct Problem {
   }
 
   at::Tensor scores() const {
-    const at::Tensor all = at::matmul(q, k.mT()).mul(scale);
+    at::Tensor all = at::matmul(q, k.mT()).mul(scale);
+    if (bias.defined()) all = all + bias.to(at::kFloat);
     const at::Tensor seen = at::ones({q.size(2), k.size(2)}, at::kBool);
     if (is_causal) seen.tril_();
     if (window >= 0) seen.triu_(-window);
@@ -73,9 +75,10 @@ void leave(torch::jit::Stack& stack, const std::vector<at::Tensor>& results, std
   for (std::size_t i = 0; i < count; ++i) stack.emplace_back(i < results.size() ? results[i] : at::Tensor());
 }
 
-void forward(torch::jit::Stack& stack, const Problem& problem, bool heads_last, std::size_t count) {
+void forward(torch::jit::Stack& stack, const Problem& problem, bool heads_last, std::size_t count,
+             bool with_logsumexp = true) {
   const at::Tensor scores = problem.scores(), out = at::matmul(at::softmax(scores, -1), problem.v);
-  leave(stack, {heads_last ? out.transpose(1, 2) : out, scores.logsumexp(-1)}, count);
+  leave(stack, {heads_last ? out.transpose(1, 2) : out, with_logsumexp ? scores.logsumexp(-1) : at::Tensor()}, count);
 }
 
 // Of the gradient of the norm, x, the extents of a row, 1 / rms of each row, and the weight, which may be undefined.
@@ -122,6 +125,20 @@ bool compute_twin(const std::string& name, torch::jit::Stack& stack) {
     problem.window = a.window(15);
     const Gradients d = gradients_of(problem, heads(a.tensor(0)));
     leave(stack, {heads(d.q), heads(d.k), heads(d.v)}, 3);
+  } else if (name == "aten::_scaled_dot_product_efficient_attention") {
+    const Arguments a(stack);
+    Problem problem(a.tensor(0), a.tensor(1), a.tensor(2), a.scale(7));
+    problem.is_causal = a.flag(6);
+    if (a.has_tensor(3)) problem.bias = a.tensor(3);
+    a.drops(5);
+    forward(stack, problem, false, 4, a.flag(4));
+  } else if (name == "aten::_scaled_dot_product_efficient_attention_backward") {
+    const Arguments a(stack);
+    Problem problem(a.tensor(1), a.tensor(2), a.tensor(3), a.scale(12));
+    problem.is_causal = a.flag(11);
+    if (a.has_tensor(4)) problem.bias = a.tensor(4);
+    const Gradients d = gradients_of(problem, a.tensor(0));
+    leave(stack, {d.q, d.k, d.v}, 4);
   } else if (name == "aten::_fused_rms_norm_backward") {
     const Arguments a(stack);
     rms_norm_backward(stack, a);

@@ -1,4 +1,4 @@
-// What LibTorch's CPU half has no twin of: FlashAttention, and the backward pass of the fused RMSNorm.
+// What LibTorch's CPU half has no twin of: attention in one kernel, and the backward pass of the fused RMSNorm.
 #pragma once
 
 #include <ATen/core/stack.h>
