@@ -266,7 +266,7 @@ struct Backend {
 
   // Calls work() once, which queues on the current stream (not the default one), and records what it queues instead of
   // running it. The result queues that again, with the tensors' new contents. Recordings of one `family` (any number)
-  // share memory for what lives within them, so they must not run at the same time. Null where work is not queued.
+  // share memory for what lives within them, so they must not run at the same time. Null where work is never recorded.
   std::function<void()> (*record)(int family, const std::function<void()>& work) = nullptr;
 };
 

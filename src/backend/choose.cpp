@@ -26,7 +26,7 @@ const Backend& load_cuda_library() {
 }  // namespace
 
 const Backend& choose_backend(const Runtime& runtime) {
-  if (runtime.kernels == Kernels::reference) return composed_backend();
+  if (runtime.kernels == Kernels::reference) return composed_backend(emulated != nullptr || !runtime.device.is_cpu());
   if (emulated != nullptr) return *emulated;
   if (runtime.device.is_cpu()) return cpu_backend();
   static const Backend& on_gpu = load_cuda_library();

@@ -11,10 +11,12 @@ namespace inkling {
 const Backend& choose_backend(const Runtime& runtime);
 
 // Returns the backend of the reference model, for any device: it has the update, in LibTorch's own operations. The
-// functions for the model are null, because the reference model brings its own operations.
-const Backend& composed_backend();
+// functions for the model are null, because the reference model brings its own operations. queues: whether the device
+// queues its work, so that the update must not ask the host for numbers, which would wait for it.
+const Backend& composed_backend(bool queues = false);
 
-// For tests: `backend` takes the place of that library and works on tensors on the CPU; null ends that.
+// For tests: `backend` takes the place of that library and works on tensors on the CPU, and the reference model updates
+// them as it does where work is queued; null ends that.
 void emulate_cuda_library(const Backend* backend);
 
 }  // namespace inkling

@@ -8,8 +8,8 @@
 
 namespace inkling {
 
-// Does `work` whenever it is called. Where the backend queues, the second call records it, and later calls only queue
-// the recording again. So the work must read everything that differs between two calls from tensors.
+// Does `work` whenever it is called. Where the backend can record, the second call records it, and later calls only
+// queue the recording again. So the work must read everything that differs between two calls from tensors.
 class RecordedWork {
  public:
   // `family` is that of Backend::record.
@@ -18,7 +18,7 @@ class RecordedWork {
 
   // The first call does not record, because what is chosen, loaded or allocated at first use must not happen then.
   void operator()() {
-    if (!backend_.queues || std::exchange(is_first_, false)) return work_();
+    if (backend_.record == nullptr || std::exchange(is_first_, false)) return work_();
     if (!again_) again_ = backend_.record(family_, work_);
     again_();
   }

@@ -72,7 +72,7 @@ at::Tensor copied(std::span<const Number> numbers, at::Device device) {
 }  // namespace
 
 std::unique_ptr<Decoder> make_decoder(const Model& model, const Runtime& runtime, const DecoderSettings& settings) {
-  if (settings.cache && model.backend().queues) {
+  if (settings.cache && model.backend().record != nullptr) {
     return std::make_unique<RecordedDecoder>(model, cache_options(model, runtime), settings);
   }
   return std::make_unique<EagerDecoder>(model, runtime, settings);

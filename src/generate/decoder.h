@@ -112,7 +112,7 @@ class Decoder {
   virtual void remove(std::size_t row) = 0;
 };
 
-// Makes a decoder that takes one step at a time and draws on the host, or, where the backend queues and there is a
+// Makes a decoder that takes one step at a time and draws on the host, or, where the backend records and there is a
 // cache, one whose steps are recorded, with draws on the device, one step ahead of the host. `model` must outlive it.
 std::unique_ptr<Decoder> make_decoder(const Model& model, const Runtime& runtime, const DecoderSettings& settings);
 

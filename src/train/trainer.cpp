@@ -54,7 +54,7 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
     leaves_ = std::make_unique<LeafPasses>(config_, shape, runtime, *arena_, separator);
   }
   // Takes memory for evaluations now, rather than later beside that of the recordings.
-  if (model_->backend().queues) evaluation_();
+  if (model_->backend().record != nullptr) evaluation_();
 }
 
 void Trainer::load(const TokenSequence& tokens, std::span<const Row> rows) {

@@ -51,7 +51,7 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   // Makes step number `step` (from 0): a function of (seed, step, weights, moments, data) alone. The loss is the mean
-  // over all targets of the batch that are scored, whatever the micro-batches. Where the backend queues, the second
+  // over all targets of the batch that are scored, whatever the micro-batches. Where the backend records, the second
   // step records the work, and later ones queue it again.
   void step(std::int64_t step, const TrainingWindows& windows);
 

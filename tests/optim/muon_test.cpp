@@ -292,7 +292,8 @@ TEST_P(MuonInBfloat16, KeepsFloat32WeightsBesideBfloat16Ones) {
 std::string name_of_muon_case(const testing::TestParamInfo<MuonCase>& form) { return form.param.name; }
 const auto on_cpu = testing::Values(MuonCase{"fused", Kernels::fused, MuonCase::on_cpu},
                                     MuonCase{"reference", Kernels::reference, MuonCase::on_cpu});
-const auto emulated = testing::Values(MuonCase{"fused", Kernels::fused, MuonCase::on_emulated_gpu});
+const auto emulated = testing::Values(MuonCase{"fused", Kernels::fused, MuonCase::on_emulated_gpu},
+                                      MuonCase{"reference", Kernels::reference, MuonCase::on_emulated_gpu});
 const auto on_gpu = testing::Values(MuonCase{"fused", Kernels::fused, MuonCase::on_gpu},
                                     MuonCase{"reference", Kernels::reference, MuonCase::on_gpu});
 

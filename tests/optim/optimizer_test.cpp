@@ -116,7 +116,10 @@ INSTANTIATE_TEST_SUITE_P(Cpu, AdamWForm,
                          testing::Values(Form{"fused", Kernels::fused, Form::on_cpu},
                                          Form{"reference", Kernels::reference, Form::on_cpu}),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(Emulated, AdamWForm, testing::Values(Form{"fused", Kernels::fused, Form::on_emulated_gpu}),
+// The reference's is queued there: it reads no number of the device.
+INSTANTIATE_TEST_SUITE_P(Emulated, AdamWForm,
+                         testing::Values(Form{"fused", Kernels::fused, Form::on_emulated_gpu},
+                                         Form{"reference", Kernels::reference, Form::on_emulated_gpu}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Cuda, AdamWForm,
                          testing::Values(Form{"fused", Kernels::fused, Form::on_gpu},
