@@ -2,8 +2,12 @@
 
 #include <dlfcn.h>
 
+#include <exception>
+#include <filesystem>
+
 #include "backend/cpu_backend.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/strings.h"
 
 namespace inkling {
@@ -23,13 +27,34 @@ const Backend& load_cuda_library() {
   return reinterpret_cast<const Backend& (*)()>(entry)();
 }
 
+const Backend& cuda_library() {
+  static const Backend& loaded = load_cuda_library();
+  return loaded;
+}
+
+// Where the library can be loaded and computes the same, its dropout saves the reference model most of a small step.
+Backend reference_on_gpu(at::Device device) {
+  Backend backend = composed_backend(true);
+  if (!has_fused_kernels(compute_capability(device).major) || !std::filesystem::exists(cuda_library_path())) {
+    return backend;
+  }
+  try {
+    const Backend& fused = cuda_library();
+    if (drops_as_specified(fused, device)) backend.dropout = fused.dropout;
+  } catch (const std::exception& error) {  // the reference model is there for machines where the kernels fail
+    log_info(str("the reference model's dropout is LibTorch's, because the fused kernel fails: ", error.what()));
+  }
+  return backend;
+}
+
 }  // namespace
 
 const Backend& choose_backend(const Runtime& runtime) {
-  if (runtime.kernels == Kernels::reference) return composed_backend(emulated != nullptr || !runtime.device.is_cpu());
-  if (emulated != nullptr) return *emulated;
-  if (runtime.device.is_cpu()) return cpu_backend();
-  static const Backend& on_gpu = load_cuda_library();
+  const bool is_reference = runtime.kernels == Kernels::reference;
+  if (emulated != nullptr) return is_reference ? composed_backend(true) : *emulated;
+  if (runtime.device.is_cpu()) return is_reference ? composed_backend(false) : cpu_backend();
+  if (!is_reference) return cuda_library();
+  static const Backend on_gpu = reference_on_gpu(runtime.device);
   return on_gpu;
 }
 

@@ -11,9 +11,21 @@ namespace inkling {
 const Backend& choose_backend(const Runtime& runtime);
 
 // Returns the backend of the reference model, for any device: it has the update, in LibTorch's own operations. The
-// functions for the model are null, because the reference model brings its own operations. queues: whether the device
-// queues its work, so that the update must not ask the host for numbers, which would wait for it.
+// functions for the model are null, because the reference model brings its own operations; but choose_backend() gives
+// it the fused kernel of dropout on a GPU where that draws the same numbers. queues: whether the device queues its
+// work, so that the update must not ask the host for numbers, which would wait for it.
 const Backend& composed_backend(bool queues = false);
+
+// Dropout as the specification says (backend.h, docs/formats.md) in LibTorch's own operations, under its autograd.
+// composed_dropout() is Backend::dropout; dropped_elements() says which elements become 0: bool, of the shape of x. The
+// numbers are made in slices of so many elements, so that they stay in the processor's caches and take little memory.
+at::Tensor composed_dropout(const at::Tensor& x, const DropoutPlace& place);
+at::Tensor dropped_elements(const at::Tensor& x, const DropoutPlace& place);
+std::int64_t dropout_slice(at::Device device);
+
+// Whether backend.dropout() gives the bits of composed_dropout() on that device, for a few thousand elements. Waits for
+// it.
+bool drops_as_specified(const Backend& backend, at::Device device);
 
 // For tests: `backend` takes the place of that library and works on tensors on the CPU, and the reference model updates
 // them as it does where work is queued; null ends that.

@@ -1,6 +1,12 @@
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/bitwise_right_shift.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/lt.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
@@ -8,12 +14,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "backend/choose.h"
 #include "backend/elements.h"
 #include "backend/newton_schulz.h"
+#include "base/random.h"
 #include "kernels/kernel_settings.h"
 
 namespace inkling {
@@ -192,7 +201,75 @@ void queue_muon(const MuonRange& range, const at::Tensor& norm_squared) {
   step_muon<QueuedClip, at::Tensor>(range, clip, {.momentum = kept[0], .decay = kept[1], .rate = added[0]});
 }
 
+// x ^ (x >> shift) in place. int64 multiplies as uint64 does; the sign that its right shift copies is masked.
+// shifted: memory of the same size.
+void xor_shifted(const at::Tensor& x, at::Tensor shifted, int shift) {
+  at::bitwise_right_shift_out(shifted, x, shift);
+  x.bitwise_xor_(shifted.bitwise_and_((std::int64_t{1} << (64 - shift)) - 1));
+}
+
+// mix64() of base/random.h in place, up to its last xor_shifted() by 31.
+void mix_up_to_last(const at::Tensor& x, const at::Tensor& memory) {
+  for (const auto& [shift, factor] : {std::pair(30, 0xbf58476d1ce4e5b9), {27, 0x94d049bb133111eb}}) {
+    xor_shifted(x, memory, shift);
+    x.mul_(static_cast<std::int64_t>(factor));
+  }
+}
+
+// The key of the place's stream plus golden_gamma times the number of the first element here: int64 [].
+at::Tensor first_number(const DropoutPlace& place, std::int64_t elements_of_row) {
+  const at::Tensor key = place.key.select(0, 0) + static_cast<std::int64_t>(place.place * golden_gamma);
+  const at::Tensor memory = at::empty_like(key);
+  mix_up_to_last(key, memory);
+  xor_shifted(key, memory, 31);
+  const std::uint64_t of_row = static_cast<std::uint64_t>(elements_of_row) * golden_gamma;
+  return key.add_(place.key.select(0, 1), static_cast<std::int64_t>(of_row));
+}
+
 }  // namespace
+
+std::int64_t dropout_slice(at::Device device) { return std::int64_t{1} << (device.is_cpu() ? 15 : 21); }
+
+at::Tensor dropped_elements(const at::Tensor& x, const DropoutPlace& place) {
+  const std::int64_t slice = std::min(dropout_slice(x.device()), x.numel());
+  const auto signed_product = [](std::int64_t i) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(i) * golden_gamma);
+  };
+  const at::Tensor first = first_number(place, x.numel() / x.size(0));
+  const at::Tensor steps = at::arange(1, slice + 1, first.options()).mul_(signed_product(1));
+  const at::Tensor memory = at::empty({2, slice}, first.options());
+  const at::Tensor dropped = at::empty(x.sizes(), x.options().dtype(at::kBool));
+  const std::uint32_t threshold = dropout_threshold(place.probability);
+  // Unsigned numbers are compared as signed ones are where the first bit of both is turned round.
+  const std::uint64_t bound = (std::uint64_t{threshold} << 32) ^ (std::uint64_t{1} << 63);
+  for (std::int64_t begin = 0; begin < x.numel(); begin += slice) {
+    const std::int64_t count = std::min(slice, x.numel() - begin);
+    at::Tensor numbers = memory[0].narrow(0, 0, count), here = dropped.view(-1).narrow(0, begin, count);
+    at::add_out(numbers, steps.narrow(0, 0, count), first + signed_product(begin));
+    mix_up_to_last(numbers, memory[1].narrow(0, 0, count));
+    // Of the upper half the last of mix64()'s steps changes only the last bit, and that only where the first is set.
+    if (threshold > 0x80000000) xor_shifted(numbers, memory[1].narrow(0, 0, count), 31);
+    at::lt_out(here, numbers.add_(INT64_MIN), static_cast<std::int64_t>(bound));
+  }
+  return dropped;
+}
+
+at::Tensor composed_dropout(const at::Tensor& x, const DropoutPlace& place) {
+  return (x * static_cast<double>(dropout_scale(place.probability))).masked_fill(dropped_elements(x, place), 0.0);
+}
+
+bool drops_as_specified(const Backend& backend, at::Device device) {
+  const auto numbers = at::TensorOptions().device(device).dtype(at::kLong);
+  const at::Tensor key = at::arange(0x9d3c5a71, 0x9d3c5a73, numbers).mul_(0x1b873593cc9e2d51);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor x = at::arange(-3000, 3003, numbers).view({3, 23, 87}).to(dtype).div_(7.0);
+    for (const double probability : {0.2, 0.7}) {
+      const DropoutPlace place = {.probability = probability, .key = key, .place = 5};
+      if (!backend.dropout(x, place).equal(composed_dropout(x, place))) return false;
+    }
+  }
+  return true;
+}
 
 const Backend& composed_backend(bool queues) {
   static const Backend waiting = {

@@ -43,8 +43,9 @@ std::int64_t held_by_reference(const GptShape& shape) {
   return 3 * shape.n_embd + std::max(mlp, 3 * shape.attention().packed());
 }
 
-TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uint64_t element,
+TrainingBytes reference_bytes(const GptShape& shape, const Runtime& runtime, std::int64_t rows,
                               const TrainingPass& training, bool has_positions) {
+  const auto element = static_cast<std::uint64_t>(c10::elementSize(runtime.dtype));
   const bool again = training.recompute == Recompute::block;
   const auto bytes = [&](std::int64_t elements, std::uint64_t each) { return bytes_of(rows, elements, each); };
   // Scores that fall with the distance are in float32 at least, and their probabilities become the model's dtype.
@@ -64,8 +65,9 @@ TrainingBytes reference_bytes(const GptShape& shape, std::int64_t rows, std::uin
   if (training.dropout > 0) {
     const std::uint64_t numbers = bytes(shape.block_size * shape.n_head, 1), channels = bytes(shape.n_embd, 1);
     layer += 2 * channels;
-    probabilities = 2 * scores + rounded + numbers + hidden;     // and their dropped copy, and what was dropped where
-    at_work += 3 * scores + 3 * sizeof(std::int64_t) * numbers;  // random numbers, and what they are made with
+    probabilities = 2 * scores + rounded + numbers + hidden;  // and their dropped copy, and what was dropped where
+    const std::uint64_t slice = static_cast<std::uint64_t>(dropout_slice(runtime.device));
+    at_work += 3 * scores + 3 * sizeof(std::int64_t) * std::min(numbers, slice);  // what random numbers are made with
   } else if (layers_step_by_step > 0) {
     probabilities = scores + rounded + hidden;
     at_work += 3 * scores;
@@ -156,7 +158,7 @@ TrainingBytes training_bytes(const GptShape& shape, const Runtime& runtime, std:
   const auto element = static_cast<std::uint64_t>(c10::elementSize(runtime.dtype));
   const auto weights = static_cast<std::uint64_t>(ParameterLayout(gpt_parameters(shape)).size());
   const std::uint64_t copies = is_reference(runtime) ? 2 : 1;  // in the compute dtype: of values, and of gradients
-  TrainingBytes bytes = is_reference(runtime) ? reference_bytes(shape, rows, element, training, has_positions)
+  TrainingBytes bytes = is_reference(runtime) ? reference_bytes(shape, runtime, rows, training, has_positions)
                                               : Gpt::activation_bytes(shape, choose_backend(runtime), rows,
                                                                       runtime.dtype, training, has_positions);
   bytes.weights = weights * (2 * sizeof(float) + (runtime.dtype == at::kFloat ? 0 : copies * element));

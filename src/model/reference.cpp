@@ -24,10 +24,8 @@
 #include <numbers>
 
 #include "backend/choose.h"
-#include "backend/elements.h"
 #include "backend/heads.h"
 #include "base/error.h"
-#include "base/random.h"
 #include "model/attention_steps.h"
 #include "model/composed_parts.h"
 #include "model/model.h"
@@ -66,27 +64,12 @@ at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const at::Ten
   return y;
 }
 
-// mix64() of base/random.h, in place. int64 multiplies as uint64 does; the sign that its right shift copies is masked.
-at::Tensor mixed(const at::Tensor& x) {
-  for (const auto& [shift, factor] : {std::pair(30, 0xbf58476d1ce4e5b9), {27, 0x94d049bb133111eb}, {31, 1UL}}) {
-    const at::Tensor shifted = x.bitwise_right_shift(shift).bitwise_and_((std::int64_t{1} << (64 - shift)) - 1);
-    x.bitwise_xor_(shifted).mul_(static_cast<std::int64_t>(factor));
-  }
-  return x;
-}
-
-// Each element becomes 0 with probability training.dropout, else x / (1 - p), by the numbers of DropoutPlace.
+// Each element becomes 0 with probability training.dropout, else x / (1 - p), by the numbers of DropoutPlace. A backend
+// may have a kernel that draws them; LibTorch's operations take many passes.
 at::Tensor drop(const at::Tensor& x, Pass& pass) {
   if (pass.training.dropout == 0.0) return x;
-  const auto gamma = static_cast<std::int64_t>(golden_gamma);
-  const DropoutPlace place = pass.next_dropout();
-  const at::Tensor key = mixed(place.key.select(0, 0) + static_cast<std::int64_t>(place.place * golden_gamma));
-  const at::Tensor before = place.key.select(0, 1) * (x.numel() / x.size(0));  // elements of the batch
-  const at::Tensor numbers = at::arange(1, x.numel() + 1, key.options()).add_(before);
-  const at::Tensor bits = mixed(numbers.mul_(gamma).add_(key));
-  const at::Tensor upper = bits.bitwise_right_shift_(32).bitwise_and_(0xffffffff);
-  const at::Tensor dropped = upper.lt(static_cast<std::int64_t>(dropout_threshold(place.probability))).view(x.sizes());
-  return (x * static_cast<double>(dropout_scale(place.probability))).masked_fill(dropped, 0.0);
+  if (pass.backend.dropout != nullptr) return dropout(x, pass);
+  return composed_dropout(x, pass.next_dropout());
 }
 
 // Scaled as Llama 3.1's: waves longer than original / low positions grow by the factor, those shorter than original /

@@ -5,10 +5,14 @@
 
 #include <cmath>
 
+#include "backend/choose.h"
 #include "backend/cpu_backend.h"
 #include "backend/cuda_backend.h"
+#include "backend/elements.h"
 #include "base/random.h"
+#include "model/model.h"
 #include "model/operations.h"
+#include "tests/oracle/emulated_library.h"
 #include "tests/oracle/ops.h"
 #include "tests/oracle/tensors.h"
 #include "tests/oracle/tolerances.h"
@@ -122,6 +126,50 @@ TEST_P(DropoutOnEveryBackend, RepeatsWithTheKeyAndKeepsItsShare) {
 }
 
 INKLING_ON_SETTINGS_WHERE(DropoutOnEveryBackend, oracle::is_fused);
+
+// Thresholds above a half and odd ones are special there, and so is where one slice ends and the next begins.
+TEST(ComposedDropout, DrawsTheSpecifiedNumbersInEverySlice) {
+  const at::Tensor x = at::ones({3, 7, 5003});
+  for (const double probability : {0.1, 0.2, 0.5, 0.7, 0.8, 0.999}) {
+    const DropoutPlace place = {.probability = probability, .key = oracle::key_on(at::kCPU, key, 2), .place = 4};
+    const at::Tensor dropped = dropped_elements(x, place).flatten();
+    const std::uint64_t stream = mix64(key + 4 * golden_gamma), before = 2 * 7 * 5003;
+    for (std::int64_t i = 0; i < dropped.numel(); ++i) {
+      const std::uint64_t number = random_bits(stream, before + static_cast<std::uint64_t>(i)) >> 32;
+      ASSERT_EQ(dropped.const_data_ptr<bool>()[i], number < dropout_threshold(probability)) << probability << ", " << i;
+    }
+  }
+  EXPECT_GT(x.numel(), 3 * dropout_slice(at::kCPU));
+}
+
+// The reference model takes a kernel that does the same, and none that does not.
+TEST(ComposedDropout, IsTheFusedKernelsBitForBit) {
+  EXPECT_TRUE(drops_as_specified(oracle::emulated_backend(), at::kCPU));
+  Backend other = oracle::emulated_backend();
+  other.dropout = [](const at::Tensor& x, const DropoutPlace& place) {
+    return oracle::emulated_backend().dropout(x, {.probability = place.probability, .key = place.key, .place = 1});
+  };
+  EXPECT_FALSE(drops_as_specified(other, at::kCPU));
+}
+
+TEST(ComposedDropout, ByAKernelLeavesTheReferenceModelsBitsAsTheyAre) {
+  const GptShape shape = {.n_layer = 2, .n_head = 2, .n_embd = 16, .block_size = 8, .vocab_size = 20};
+  Backend with_kernel = composed_backend();
+  with_kernel.dropout = oracle::emulated_backend().dropout;
+  const at::Tensor tokens = oracle::tokens(1, {3, 9}, 20);
+  std::vector<at::Tensor> losses, gradients;
+  for (const Backend& backend : {composed_backend(), with_kernel}) {
+    ParameterArena arena(gpt_parameters(shape), at::kCPU, at::kFloat, Gradients::as_weights);
+    arena.values().copy_(oracle::normal(2, {arena.size()}, 0.3));
+    const auto model = make_reference(shape, arena, backend);
+    const TrainingPass training = {.dropout = 0.3, .dropout_key = oracle::key_on(at::kCPU, key)};
+    losses.push_back(model->loss(tokens.slice(1, 0, 8), tokens.slice(1, 1), training));
+    losses.back().backward();
+    gradients.push_back(arena.gradients());
+  }
+  EXPECT_TRUE(oracle::identical(losses[0], losses[1]));
+  EXPECT_TRUE(oracle::identical(gradients[0], gradients[1]));
+}
 
 }  // namespace
 }  // namespace inkling
