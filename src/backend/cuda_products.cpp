@@ -1,9 +1,13 @@
 #include "backend/cuda_products.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
 #include <cublasLt.h>
+#include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <string>
@@ -16,6 +20,7 @@ namespace inkling::cuda {
 namespace {
 
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // what cublasLt wants on Hopper
+constexpr int most_algorithms = 8;                              // that are tried before LibTorch multiplies
 
 void check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -58,8 +63,9 @@ using Key = std::tuple<int, cudaDataType_t, cudaDataType_t, std::int64_t, std::i
 struct Plan {
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, out = nullptr;
-  cublasLtMatmulAlgo_t algorithm = {};
-  bool found = false;
+  std::array<cublasLtMatmulHeuristicResult_t, most_algorithms> algorithms = {};  // cublasLt's proposals, the best first
+  int count = 0;
+  int taken = 0;  // the first of them that has not failed; all have if that is `count`
 };
 
 cudaDataType_t data_type(const at::Tensor& tensor) {
@@ -85,6 +91,23 @@ cublasLtEpilogue_t epilogue_of(const Epilogue& epilogue) {
       break;
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+// Without cublasLt: products with no more than a bias. The same shapes on the same GPU, driver and cublasLt come here
+// each time, so a resumed run gets the same bits without being told. Returns false for other epilogues, which the
+// caller has other ways for.
+bool multiply_by_libtorch(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue) {
+  if (epilogue.kind != Epilogue::Kind::none && epilogue.kind != Epilogue::Kind::bias) return false;
+  const at::NoGradGuard no_gradient;
+  const bool is_widened = out.scalar_type() != a.scalar_type();  // sums of bfloat16 in float32
+  const at::Tensor product = is_widened ? at::mm(a, b, out.scalar_type()) : at::mm(a, b);
+  if (epilogue.accumulate) {
+    out.add_(product);
+  } else {
+    out.copy_(product);
+  }
+  if (epilogue.vector.defined()) out.add_(epilogue.vector);
+  return true;
 }
 
 class Products {
@@ -126,13 +149,19 @@ class Products {
       set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, static_cast<void*>(epilogue.pre.data_ptr()));
     }
     if (is_new) choose_algorithm(plan, aligned);
-    if (!plan.found) return false;
+    // A proposal that fails when it is called has queued nothing. The plan remembers it, so all later calls, those that
+    // are recorded too, begin with the one that works.
     const float one = 1.0f, beta = epilogue.accumulate ? 1.0f : 0.0f;
-    check(cublasLtMatmul(handle_, plan.product, &one, first.data, plan.first, second.data, plan.second, &beta,
-                         out.data_ptr(), plan.out, out.data_ptr(), plan.out, &plan.algorithm, workspace_.data_ptr(),
-                         workspace_bytes, static_cast<cudaStream_t>(current_stream())),
-          "multiply matrices");
-    return true;
+    for (; plan.taken < plan.count; ++plan.taken) {
+      const auto index = static_cast<std::size_t>(plan.taken);
+      const cublasStatus_t status =
+          cublasLtMatmul(handle_, plan.product, &one, first.data, plan.first, second.data, plan.second, &beta,
+                         out.data_ptr(), plan.out, out.data_ptr(), plan.out, &plan.algorithms[index].algo,
+                         workspace_.data_ptr(), workspace_bytes, static_cast<cudaStream_t>(current_stream()));
+      if (status == CUBLAS_STATUS_SUCCESS) return true;
+      cudaGetLastError();  // or LibTorch takes the error of this launch for that of its next one
+    }
+    return multiply_by_libtorch(a, b, out, epilogue);
   }
 
  private:
@@ -172,13 +201,11 @@ class Products {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned.second);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned.out);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, aligned.out);
-    cublasLtMatmulHeuristicResult_t best = {};
-    int count = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, plan.product, plan.first, plan.second,
-                                                                 plan.out, plan.out, wanted, 1, &best, &count);
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle_, plan.product, plan.first, plan.second, plan.out, plan.out, wanted,
+                                       most_algorithms, plan.algorithms.data(), &plan.count);
     cublasLtMatmulPreferenceDestroy(wanted);
-    plan.found = status == CUBLAS_STATUS_SUCCESS && count > 0;
-    plan.algorithm = best.algo;
+    if (status != CUBLAS_STATUS_SUCCESS) plan.count = 0;
   }
 
   cublasLtHandle_t handle_ = nullptr;

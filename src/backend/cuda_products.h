@@ -24,7 +24,8 @@ struct Epilogue {
 };
 
 // out [m, n] = a [m, k] b [k, n], with sums in float32. a and b have one dtype and may be transposed views; out has
-// that dtype, or float32. Returns false where cublasLt has no such product with that epilogue; nothing is queued then.
+// that dtype, or float32. Where all that cublasLt proposes fails, LibTorch multiplies if the epilogue is no more than a
+// bias; for others it returns false, and nothing is queued then.
 // A plan is chosen once for each shape and alignment, and kept. Reductions in place, which add in whatever order
 // threads arrive, are left out, so the same input gives the same bits.
 bool try_multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const Epilogue& epilogue);
