@@ -5,6 +5,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
+#include <c10/util/Exception.h>
 
 #include <exception>
 #include <functional>
@@ -37,27 +38,47 @@ void end_capture(at::cuda::CUDAGraph& graph, at::cuda::MempoolId_t pool) {
   });
 }
 
+void return_kept_memory() {
+  c10::cuda::device_synchronize();
+  c10::cuda::CUDACachingAllocator::emptyCache();
+}
+
+std::shared_ptr<at::cuda::CUDAGraph> captured(at::cuda::MempoolId_t pool, const std::function<void()>& work) {
+  auto graph = std::make_shared<at::cuda::CUDAGraph>();
+  graph->capture_begin(pool);
+  try {
+    work();
+    graph->capture_end();
+  } catch (...) {
+    end_capture(*graph, pool);
+    throw;
+  }
+  return graph;
+}
+
 }  // namespace
 
 Stream current_stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 
 // With LibTorch's graphs memory comes from the caching allocator, and dropout inside attention draws new numbers each
-// time.
+// time. A family's first recording takes memory of its own, so what the allocator keeps from work done before goes back
+// to the device first, which means a wait; those after it find what they need there. Where they do not, because memory
+// is short, the same is done for them.
 std::function<void()> record(int family, const std::function<void()>& work) {
   static std::map<int, std::weak_ptr<at::cuda::MempoolId_t>> pools;  // LibTorch forgets a pool with its last graph
   auto pool = pools[family].lock();
-  if (!pool) pools[family] = pool = std::make_shared<at::cuda::MempoolId_t>(at::cuda::graph_pool_handle());
-  // Recordings have memory of their own: what the allocator keeps from work done before goes back first.
-  c10::cuda::device_synchronize();
-  c10::cuda::CUDACachingAllocator::emptyCache();
-  const auto graph = std::make_shared<at::cuda::CUDAGraph>();
-  graph->capture_begin(*pool);
+  const bool is_first = pool == nullptr;
+  if (is_first) {
+    pools[family] = pool = std::make_shared<at::cuda::MempoolId_t>(at::cuda::graph_pool_handle());
+    return_kept_memory();
+  }
+  std::shared_ptr<at::cuda::CUDAGraph> graph;
   try {
-    work();
-    graph->capture_end();
-  } catch (...) {
-    end_capture(*graph, *pool);
-    throw;
+    graph = captured(*pool, work);
+  } catch (const c10::OutOfMemoryError&) {
+    if (is_first) throw;
+    return_kept_memory();
+    graph = captured(*pool, work);
   }
   return [graph, pool] { graph->replay(); };
 }

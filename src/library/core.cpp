@@ -5,6 +5,7 @@
 #include <xmmintrin.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -40,12 +41,31 @@ CallsAtWork& calls_at_work() {
   return calls;
 }
 
+// Calls on a GPU take turns, and queue on one stream, whichever threads they come from and whichever models they are
+// of: while one of them records, work of another would be recorded too or end the recording, and recordings share
+// memory (Backend::record), so what is still queued of one must be done before the next.
+std::mutex& turns_on_gpu() {
+  static std::mutex turns;
+  return turns;
+}
+
+// Returns the library's stream of a GPU; none of the CPU.
+std::optional<c10::Stream> library_stream(at::Device device) {
+  if (computes_with_threads(device)) return std::nullopt;
+  static std::map<at::DeviceIndex, std::optional<c10::Stream>> streams;
+  const std::lock_guard lock(turns_on_gpu());
+  std::optional<c10::Stream>& stream = streams[device.index()];
+  if (!stream) stream = own_stream(device);
+  return stream;
+}
+
 // What resolve_runtime() sets for good in a program, set for the time of a call by somebody else's program.
 //
 // While it lives, the calling thread and its OpenMP threads round as a program of inkling's does, whatever the host has
 // set: tiny numbers become 0, and no exception of arithmetic is raised. LibTorch has the runtime's number of threads
-// and its determinism, and a GPU's work goes to `stream` (own_stream()). Afterwards all of this is as before, also what
-// the host has set while it was outside(). It takes microseconds, so it belongs around a call, not around a token.
+// and its determinism, and a GPU's work goes to `stream`, if the calling thread has its turn. Afterwards all of this is
+// as before, also what the host has set while it was outside(). It takes microseconds, so it belongs around a call, not
+// around a token.
 class ScopedRuntime {
  public:
   ScopedRuntime(const Runtime& runtime, const std::optional<c10::Stream>& stream);
@@ -75,6 +95,7 @@ class ScopedRuntime {
   // The host's.
   int threads_before_ = 0, omp_threads_before_ = 0;
   std::vector<unsigned> modes_before_;  // of each thread
+  std::unique_lock<std::mutex> turn_;   // on a GPU
   std::optional<c10::StreamGuard> stream_before_;
 };
 
@@ -84,6 +105,7 @@ ScopedRuntime::ScopedRuntime(const Runtime& runtime, const std::optional<c10::St
 }
 
 void ScopedRuntime::enter() {
+  if (stream_) turn_ = std::unique_lock(turns_on_gpu());
   omp_threads_before_ = omp_get_max_threads();
   threads_before_ = at::get_num_threads();  // which sets OpenMP's number where LibTorch was not used before
   CallsAtWork& calls = calls_at_work();
@@ -117,6 +139,7 @@ void ScopedRuntime::leave() {
     }
   }
   omp_set_num_threads(omp_threads_before_);
+  turn_ = {};
 }
 
 RuntimeConfig runtime_config(const LoadOptions& options) {
@@ -177,7 +200,7 @@ struct Core : OpenModel {
 
 OpenModel* inkling_open_model(const std::filesystem::path& folder, const LoadOptions& options) {
   const Runtime runtime = choose_runtime(runtime_config(options), Use::inference);
-  const std::optional<c10::Stream> stream = own_stream(runtime.device);
+  const std::optional<c10::Stream> stream = library_stream(runtime.device);
   const ScopedRuntime scope(runtime, stream);
   LoadedModel model = load_model(find_checkpoint(folder, options.checkpoint), runtime);
   require_tokenizer(model);
