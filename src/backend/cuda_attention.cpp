@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <vector>
 
 #include "backend/cuda_backend.h"
 #include "backend/heads.h"
@@ -93,24 +94,56 @@ Heads interleaved_heads(const at::Tensor& qkv, const AttentionForm& form) {
           interleaved(heads.narrow(2, form.n_head + form.n_kv_head, form.n_kv_head), form)};
 }
 
+// Calls body(first, count) for as many of the interleaved texts at a time as FlashAttention takes: it has a block of
+// threads along the grid's z for each head.
+template <typename Body>
+void in_grids(std::int64_t texts, std::int64_t n_head, const Body& body) {
+  const std::int64_t at_once = largest_grid_yz / n_head;
+  for (std::int64_t first = 0; first < texts; first += at_once) body(first, std::min(at_once, texts - first));
+}
+
+Heads narrowed(const Heads& heads, const AttentionForm& form, std::int64_t first, std::int64_t count) {
+  const auto part = [&](const at::Tensor& all, std::int64_t each) { return all.narrow(2, first * each, count * each); };
+  return {part(heads.queries, form.n_head), part(heads.keys, form.n_kv_head), part(heads.values, form.n_kv_head)};
+}
+
+at::Tensor joined(const std::vector<at::Tensor>& parts) { return parts.size() == 1 ? parts[0] : at::cat(parts, 2); }
+
 Attended windowed(const at::Tensor& qkv, const AttentionForm& form, double dropout) {
-  const auto [q, k, v] = interleaved_heads(qkv, form);
-  const auto [out, logsumexp, random, more_random, debug] = at::_flash_attention_forward(
-      q, k, v, {}, {}, q.size(1), k.size(1), dropout, true /* causal */, false, {}, form.pattern.window - 1, 0);
-  return {.out = in_order(out, qkv.size(1), form).flatten(2), .saved = {qkv, out, logsumexp, random, more_random}};
+  const Heads heads = interleaved_heads(qkv, form);
+  Attended attended = {.out = {}, .saved = {qkv}};
+  std::vector<at::Tensor> outs;
+  in_grids(interleaved_texts(qkv.size(1), form), form.n_head, [&](std::int64_t first, std::int64_t count) {
+    const auto [q, k, v] = narrowed(heads, form, first, count);
+    const auto [out, logsumexp, random, more_random, debug] = at::_flash_attention_forward(
+        q, k, v, {}, {}, q.size(1), k.size(1), dropout, true /* causal */, false, {}, form.pattern.window - 1, 0);
+    outs.push_back(out);
+    for (const at::Tensor& kept : {out, logsumexp, random, more_random}) attended.saved.push_back(kept);
+  });
+  attended.out = in_order(joined(outs), qkv.size(1), form).flatten(2);
+  return attended;
 }
 
 at::Tensor windowed_backward(const at::Tensor& dout, const Attended& forward, const AttentionForm& form,
                              double dropout) {
-  const auto& saved = forward.saved;
-  const at::Tensor& qkv = saved[0];
-  const auto [q, k, v] = interleaved_heads(qkv, form);
+  const at::Tensor& qkv = forward.saved[0];
+  const Heads heads = interleaved_heads(qkv, form);
   const at::Tensor upstream = interleaved(dout.unflatten(2, {-1, form.head_size}), form);
-  const auto [dq, dk, dv] =
-      at::_flash_attention_backward(upstream, q, k, v, saved[1], saved[2], {}, {}, q.size(1), k.size(1), dropout,
-                                    true /* causal */, saved[3], saved[4], {}, form.pattern.window - 1, 0);
-  const auto ordered = [&](const at::Tensor& gradient) { return in_order(gradient, qkv.size(1), form); };
-  return at::cat({ordered(dq), ordered(dk), ordered(dv)}, 2).flatten(2);
+  std::vector<at::Tensor> all_dq, all_dk, all_dv;
+  auto saved = forward.saved.begin() + 1;
+  in_grids(interleaved_texts(qkv.size(1), form), form.n_head, [&](std::int64_t first, std::int64_t count) {
+    const auto [q, k, v] = narrowed(heads, form, first, count);
+    const at::Tensor of_these = upstream.narrow(2, first * form.n_head, count * form.n_head);
+    const auto [dq, dk, dv] =
+        at::_flash_attention_backward(of_these, q, k, v, saved[0], saved[1], {}, {}, q.size(1), k.size(1), dropout,
+                                      true /* causal */, saved[2], saved[3], {}, form.pattern.window - 1, 0);
+    all_dq.push_back(dq);
+    all_dk.push_back(dk);
+    all_dv.push_back(dv);
+    saved += 4;
+  });
+  const auto ordered = [&](const auto& parts) { return in_order(joined(parts), qkv.size(1), form); };
+  return at::cat({ordered(all_dq), ordered(all_dk), ordered(all_dv)}, 2).flatten(2);
 }
 
 }  // namespace

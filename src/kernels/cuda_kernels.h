@@ -37,6 +37,8 @@ struct MuonStep {
 
 // The longest row of a norm, and the largest head of attend_cached.
 constexpr std::int64_t longest_norm = 8192, largest_cached_head = 1024;
+// The most blocks that a grid may have along y, and along z.
+constexpr std::int64_t largest_grid_yz = 65'535;
 
 // Sizes of scratch. Scratch is written before it is read, so one array can serve every kernel of a stream.
 constexpr std::int64_t column_parts = 256;

@@ -27,6 +27,10 @@ template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, Stream stream,
             Arguments... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;  // nothing to do, which CUDA calls an invalid configuration
+  if (grid.y > largest_grid_yz || grid.z > largest_grid_yz) {
+    throw Error::environment(std::string(name) + " of so many channels has no CUDA kernel here: set runtime.kernels " +
+                             "to reference");
+  }
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;

@@ -27,7 +27,8 @@ std::int64_t smaller_micro_batch_size(std::int64_t batch_size, std::int64_t size
   return size;
 }
 
-constexpr std::int64_t least_tokens = 64;  // of a micro-batch: products of fewer rows are much slower
+constexpr std::int64_t most_windows_of_a_grid = 65'535;  // that attention on a GPU takes together
+constexpr std::int64_t least_tokens = 64;                // of a micro-batch: products of fewer rows are much slower
 // Micro-batches beyond this are no faster on a CPU.
 constexpr std::uint64_t most_bytes_at_once = std::uint64_t{512} << 20;
 // Adding up the gradients of a large model takes longer than it saves. Of as many as one thread would hold, so that
@@ -165,6 +166,12 @@ BatchSplit split_batch(const Config& config, const GptShape& shape, const Runtim
         str("runtime.split: batch shares a batch out over the threads of a CPU, and this run computes on ",
             runtime.device_name(), "; leave it out"));
   }
+  if (!has_threads && training.micro_batch_size.value_or(0) > most_windows_of_a_grid) {
+    throw Error::input(str("training.micro_batch_size ", *training.micro_batch_size,
+                           ": attention on a GPU takes at most ", most_windows_of_a_grid,
+                           " windows together; write a smaller micro_batch_size that divides ", "training.batch_size ",
+                           training.batch_size, ", or auto"));
+  }
   BatchSplit result = {.micro_batch_size = training.micro_batch_size.value_or(training.batch_size)};
   if (has_threads) result = choose_on_cpu(config, shape, runtime);
   runtime.split = result.split;
@@ -175,7 +182,10 @@ BatchSplit split_batch(const Config& config, const GptShape& shape, const Runtim
     size = training.micro_batch_size.value_or(training.batch_size);
     runtime.split = result.split = WorkSplit::products;
   }
-  while (follows_memory && size > 1 && !fits(size)) size = smaller_micro_batch_size(training.batch_size, size);
+  const auto is_too_large = [&](std::int64_t rows) {
+    return (!has_threads && rows > most_windows_of_a_grid) || !fits(rows);
+  };
+  while (follows_memory && size > 1 && is_too_large(size)) size = smaller_micro_batch_size(training.batch_size, size);
   const bool is_tried = reports_lack_of_memory(runtime.device) && !config.runtime.memory_limit_gib;
   if (fits(size) || is_tried) return result;
   throw Error::environment(str("not enough memory: ", format_bytes(limit),

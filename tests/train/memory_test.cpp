@@ -5,6 +5,7 @@
 #include <regex>
 #include <string>
 
+#include "base/error.h"
 #include "model/parameters.h"
 #include "tests/train/training_folder.h"
 #include "train/resources.h"
@@ -35,6 +36,25 @@ TEST(SplitBatch, FollowsTheModelsSizeAndNotTheThreads) {
     EXPECT_EQ(split(8, threads), WorkSplit::products) << threads;  // five gradients of 100 MB for one thread
   }
   EXPECT_EQ(split(4, 17), WorkSplit::products);  // fewer micro-batches than threads
+}
+
+TEST(SplitBatch, GivesAttentionOnAGpuNoMoreWindowsThanAGridHolds) {
+  Config config;
+  config.model = {{.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 2}};
+  config.training.batch_size = 100'000;
+  const auto windows = [&](at::Device device) {
+    const Runtime runtime = {.device = device, .kernels = Kernels::reference};
+    return split_batch(config, shape_from(config.model, 65), runtime, INT64_MAX).micro_batch_size;
+  };
+  EXPECT_EQ(windows(at::Device("cuda:0")), 50'000);
+  config.training.micro_batch_size = 100'000;
+  try {
+    windows(at::Device("cuda:0"));
+    FAIL() << "a grid of 100,000 blocks was allowed";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("training.micro_batch_size 100000"), std::string::npos) << error.message();
+  }
+  EXPECT_EQ(windows(at::kCPU), 100'000);
 }
 
 using ThreadsWithoutWork = TrainingFolder;
