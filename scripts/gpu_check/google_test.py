@@ -6,7 +6,7 @@ import time
 from .runner import LOG_KEPT
 
 QUIET = 120  # seconds without a line of output, after which a test counts as hanging
-POISONED = re.compile("CUDA (driver )?error|cudaError|illegal memory access|launch failure|device-side assert")
+POISONED = re.compile(r"CUDA (driver )?error|cudaError|Which is: 7\d\d$|illegal memory access|launch failure|device-side assert", re.MULTILINE)
 
 
 def read_results(text):

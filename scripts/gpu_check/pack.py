@@ -16,7 +16,7 @@ FILES = ["LICENSE", "configs", "data/fables.grammar", "benchmarks/peers/torch_st
 NEEDED = ["inkling-train", "inkling-sample", "inkling-eval", "bench-step", "bench-ops", "bench-decode", "test_kernels_emulated",
           "libinkling_cuda.so"]
 # What need not be in the archive: LibTorch and what comes with it, the C and the C++ library.
-ELSEWHERE = re.compile(r"lib(torch|torch_cpu|torch_cuda|c10|c10_cuda|cudart|cublasLt|gomp|stdc\+\+|gcc_s|c|m|dl|rt|pthread)"
+ELSEWHERE = re.compile(r"lib(torch|torch_cpu|torch_cuda|c10|c10_cuda|cudart|cublas|cublasLt|gomp|stdc\+\+|gcc_s|c|m|dl|rt|pthread)"
                        r"\.so(\.\d+)?|ld-linux-x86-64\.so\.2")
 
 

@@ -5,6 +5,7 @@ An archive that `gpu-check pack` makes is laid out as the repository is, so both
 import datetime
 import functools
 import glob
+import itertools
 import json
 import os
 import platform
@@ -77,14 +78,16 @@ def linked_torch_version(variables):
 
 
 def cuda_tests(ctest):
-    """The tests labelled cuda: their names by test program."""
-    code, text = output(ctest, "--test-dir", str(PROGRAMS.parent), "-L", "^cuda$", "--show-only=json-v1", limit=600)
+    """The tests labelled cuda, and what is said of CUDA's libraries (tests/software_gpu): their names by test program."""
+    code, text = output(ctest, "--test-dir", str(PROGRAMS.parent), "-L", "^(cuda|software_gpu)$", "--show-only=json-v1", limit=600)
     if code != 0:
         sys.exit(f"gpu-check: ctest does not list the tests labelled cuda: {text[-500:]}")
     tests = {}
     for test in json.loads(text)["tests"]:
-        program, selection = test["command"][:2]
-        tests.setdefault(Path(program).name, []).append(selection.removeprefix("--gtest_filter="))
+        for program, selection in itertools.pairwise(test["command"]):
+            name = selection.removeprefix("--gtest_filter=")
+            if name != selection and name.startswith("Cuda/") and "*" not in name:
+                tests.setdefault(Path(program).name, []).append(name)
     return tests
 
 

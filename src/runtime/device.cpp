@@ -225,10 +225,8 @@ ComputeCapability compute_capability(at::Device device) {
   constexpr int major = 75, minor = 76;  // cudaDevAttrComputeCapability…
   const auto get = reinterpret_cast<int (*)(int*, int, int)>(dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
   ComputeCapability found;
-  if (get == nullptr || get(&found.major, major, device.index()) != 0 ||
-      get(&found.minor, minor, device.index()) != 0) {
-    return {};
-  }
+  const int index = device.has_index() ? device.index() : 0;  // CUDA would keep the error for LibTorch's next call
+  if (get == nullptr || get(&found.major, major, index) != 0 || get(&found.minor, minor, index) != 0) return {};
   return found;
 }
 

@@ -112,6 +112,11 @@ struct Refusal {
 const Refusal accepted = {};
 
 Refusal unsupported(std::string reason) { return {CUBLAS_STATUS_NOT_SUPPORTED, std::move(reason)}; }
+// What cublasLt takes without a word, though its header forbids it, and its kernel dies of.
+Refusal deadly(std::string reason) {
+  complain("a product with " + reason);
+  return unsupported(std::move(reason));
+}
 Refusal invalid(std::string reason) { return {CUBLAS_STATUS_INVALID_VALUE, std::move(reason)}; }
 bool is_refused(const Refusal& refusal) { return refusal.status != CUBLAS_STATUS_SUCCESS; }
 
@@ -168,12 +173,13 @@ Refusal judge_epilogue(const Product& product) {
   const Matrix& auxiliary = finish.auxiliary;
   const std::int64_t multiple = finish.has_bits() ? 128 : 8;
   if (auxiliary.leading % multiple != 0 || auxiliary.batch_stride % multiple != 0)
-    return unsupported("an auxiliary leading dimension that is no multiple of " + std::to_string(multiple));
+    return (finish.has_bits() ? unsupported : deadly)("an auxiliary leading dimension that is no multiple of " +
+                                                      std::to_string(multiple));
   if (auxiliary.leading < product.d.rows) return unsupported("an auxiliary leading dimension that is too small");
   if (!finish.has_bits() && auxiliary.type != product.d.type)
     return unsupported("an auxiliary matrix of another type than the result's");
   if (reinterpret_cast<std::uintptr_t>(auxiliary.data) % 16 != 0)
-    return unsupported("an auxiliary matrix that is not aligned to 16 bytes");
+    return deadly("an auxiliary matrix that is not aligned to 16 bytes");
   return accepted;
 }
 

@@ -65,6 +65,22 @@ TEST_F(ProductMistakes, AreNoneWhereThereAreNone) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
+// An H200 takes both without a word, and the kernel ends with a misaligned address.
+TEST_F(ProductMistakes, AreLeadingDimensionsAndAddressesOfGelusInputThatEndAKernel) {
+  const DeviceBytes input(matrix_bytes + 4 * side * sizeof(float));
+  const auto ask = [&](std::int64_t leading, std::size_t shift) {
+    ProductForm request = form(CUBLASLT_EPILOGUE_GELU_AUX);
+    request.auxiliary = static_cast<std::byte*>(input.data) + shift;
+    request.auxiliary_leading = leading;
+    const DescribedProduct product(request);
+    product.ask();
+    std::exit(0);
+  };
+  EXPECT_EXIT(ask(side, 0), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(ask(side + 4, 0), testing::ExitedWithCode(mistake), "multiple of 8");
+  EXPECT_EXIT(ask(side, 8), testing::ExitedWithCode(mistake), "aligned to 16 bytes");
+}
+
 TEST_F(ProductMistakes, AreResultsOverOperands) {
   expect_mistake("A and D overlap", [&] { operands.a = operands.d; });
   expect_mistake("B and D overlap", [&] { operands.b = operands.d; });
