@@ -125,7 +125,8 @@ cudaError_t launch_own(const std::string& name, dim3 grid, dim3 block, std::size
     if (at == nullptr || at->device != current_device()) return cudaErrorInvalidResourceHandle;
     KernelCounts& counts = counts_of_kernel(name);
     if (counts.shape.empty()) counts.shape = text_of(launch);
-    if (is_within_operation() || !computes()) run = {};
+    const std::size_t threads = std::size_t{grid.x} * grid.y * grid.z * block.x * block.y * block.z;
+    if (is_within_operation() || (!computes() && threads > most_elements_of_what_is_small)) run = {};
     return submit(at, {.work = {.kind = "kernel", .name = name, .run = std::move(run)}, .kernel = &counts});
   });
 }

@@ -127,9 +127,9 @@ void write(const Place& place, const at::Tensor& result) {
   out.copy_(result);
 }
 
-// Calls the CPU's twin and writes what it returns where the GPU's results are.
-void compute(const c10::OperatorHandle& operation, const std::vector<Argument>& arguments,
-             const std::vector<Argument>& results) {
+// Calls the CPU's twin and writes what it returns where the GPU's results are; returns it.
+Stack compute(const c10::OperatorHandle& operation, const std::vector<Argument>& arguments,
+              const std::vector<Argument>& results) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard unseen(seen_by);
   const auto call = [&](bool in_float32) {
@@ -156,12 +156,15 @@ void compute(const c10::OperatorHandle& operation, const std::vector<Argument>& 
       results[i].list[j].place->on_cpu().copy_(stack[i].toListRef()[j].toTensor());
     }
   }
+  return stack;
 }
 
 // Whether to compute it where nothing is to be computed: what steers a run, such as the number of its updates, is
 // small.
 bool is_small(const std::vector<at::Tensor>& tensors) {
-  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) { return tensor.numel() <= 4096; });
+  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
+    return static_cast<std::size_t>(tensor.numel()) <= most_elements_of_what_is_small;
+  });
 }
 
 // The results that the CPU's are to be copied to: those that are not arguments, which it writes itself.
@@ -183,33 +186,46 @@ bool only_shows_memory(const c10::OperatorHandle& operation, const std::vector<a
   });
 }
 
+std::vector<Argument> given_arguments(const c10::OperatorHandle& operation, c10::ArrayRef<c10::IValue> arguments) {
+  std::vector<Argument> given;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {  // of factories, pinned memory is CUDA's
+    const bool is_pinning = operation.schema().arguments()[i].name() == "pin_memory";
+    given.push_back(is_pinning ? Argument() : argument_of(arguments[i]));
+  }
+  return given;
+}
+
+// What the host is told, such as whether two tensors are equal, was read from what nobody had computed. It has waited
+// for the stream, so the CPU's twin is called at once.
+void correct_what_the_host_is_told(const c10::OperatorHandle& operation, const std::vector<Argument>& given,
+                                   Stack* stack, std::size_t returned) {
+  const Stack told = compute(operation, given, {});
+  std::copy(told.begin(), told.end(), stack->end() - static_cast<std::ptrdiff_t>(returned));
+}
+
 void see(const c10::OperatorHandle& operation, c10::DispatchKeySet keys, Stack* stack) {
-  const std::size_t count = operation.schema().arguments().size();
   const std::string& name = operation.schema().name();
   const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, seen_by);
-  const std::vector<c10::IValue> arguments(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+  const auto count = static_cast<std::ptrdiff_t>(operation.schema().arguments().size());
+  const std::vector<c10::IValue> arguments(stack->end() - count, stack->end());
   if (consists_of_others(operation, arguments)) return operation.redispatchBoxed(below, stack);
+  const c10::impl::ExcludeDispatchKeyGuard unseen(seen_by);
   {
-    const c10::impl::ExcludeDispatchKeyGuard unseen(seen_by);
     const WithinOperation within;
     operation.redispatchBoxed(below, stack);
   }
   const std::size_t returned = operation.schema().returns().size();
   const c10::ArrayRef<c10::IValue> results(stack->data() + stack->size() - returned, returned);
   const std::vector<at::Tensor> before = tensors_in(arguments), after = tensors_in(results);
-  const auto on_gpu = [](const at::Tensor& tensor) { return tensor.is_cuda(); };
-  if (std::none_of(after.begin(), after.end(), on_gpu)) {
-    if (returned > 0 || std::none_of(before.begin(), before.end(), on_gpu))
-      return;  // a foreach operation returns nothing
-  }
+  const auto on_gpu = [](const std::vector<at::Tensor>& tensors) {
+    return std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) { return tensor.is_cuda(); });
+  };
+  if (!on_gpu(before) && !on_gpu(after)) return;
   if (!computes() && !(is_small(before) && is_small(after))) return;
   if (leaves_memory_as_it_is(name) || only_shows_memory(operation, before, after)) return;
-  std::vector<Argument> given;
-  const c10::impl::ExcludeDispatchKeyGuard unseen(seen_by);
-  for (const c10::IValue& argument : arguments) given.push_back(argument_of(argument));
-  for (std::size_t i = 0; i < count; ++i) {  // factories: pinned memory is CUDA's
-    if (operation.schema().arguments()[i].name() == "pin_memory") given[i] = {};
-  }
+  const std::vector<Argument> given = given_arguments(operation, arguments);
+  if (returned > 0 && after.empty()) return correct_what_the_host_is_told(operation, given, stack, returned);
+  if (!after.empty() && !on_gpu(after)) return;
   queue(c10::cuda::getCurrentCUDAStream().stream(),
         {.kind = "operation", .name = name, .run = [operation, given, kept = new_results(operation, results)] {
            compute(operation, given, kept);

@@ -37,8 +37,10 @@ long number(const char* name, long otherwise);
 // One lock for everything: calls of CUDA take it, and work runs while it is held.
 std::recursive_mutex& mutex();
 
-// Whether work is done at all (COMPUTES).
+// Whether all work is done (COMPUTES), and up to how many elements or threads it is done anyway: what steers a run,
+// such as the number of its updates, and what a program tries at its start.
 bool computes();
+inline constexpr std::size_t most_elements_of_what_is_small = 8192;
 
 // Adds one to how often this happened, for the report.
 void count(const std::string& what);

@@ -2,6 +2,9 @@
 """inkling's programs on the GPU in software, judged by their results, their exit codes and what the GPU reports."""
 import hashlib
 import json
+import re
+import shutil
+import struct
 import sys
 import tempfile
 import unittest
@@ -69,19 +72,54 @@ class Results(Programs):
             self.done("inkling-eval", self.folder / "run", "--device", device)
 
 
-# Of the whole shapes, with nothing computed: steps that are recorded, and what 50 more of them cost.
-COUNTED = {"data.source": ROOT / "data/fables.grammar", "data.stories": 200, "schedule.warmup_steps": 5,
-           "evaluation.interval": 1000, "checkpoint.interval": 1000, "evaluation.batches": 1}
-GPT2 = COUNTED | {"model.vocab_size": "auto"}
+# A run of the whole shape whose corpus is small: text for characters, a shard of tokens for GPT-2.
+COUNTED = {"schedule.warmup_steps": 5, "evaluation.interval": 1000, "checkpoint.interval": 1000, "evaluation.batches": 1,
+           "logging.interval": 10}
+CHAR = COUNTED | {"data.source": ROOT / "data/fables.grammar", "data.stories": 200}
+REFERENCE = {"runtime.kernels": "reference"}
 
 
 class Counts(Programs):
-    def per_step(self, config, settings):
-        """Launches of one step, and waits in 50 more steps with five more lines of the log."""
-        ended = [self.train(f"{config}_{steps}", settings | {"training.max_steps": steps, "logging.interval": 10}, config,
-                            COMPUTES=0) for steps in (20, 70)]
-        few, many = ended
-        return (many.launches() - few.launches()) / 50, many.waits() - few.waits(), many
+    def gpt2(self):
+        """The shipped configuration of GPT-2 124M on a shard as llm.c writes it, with a micro-batch of one window."""
+        shard, config = self.folder / "tokens.bin", self.folder / "gpt2.yaml"
+        count = 40000
+        shard.write_bytes(struct.pack("<256i", 20240520, 1, count, *[0] * 253) + bytes(2 * count))
+        text = (ROOT / "configs/gpt2_124m.yaml").read_text()
+        data = f"data:\n  source: {shard}\n  validation_source: {shard}\n  vocab_size: 50257\n"
+        config.write_text(re.sub(r"^data:\n(?:[ ].*\n)*", data, text, flags=re.MULTILINE))
+        return config, COUNTED | {"training.batch_size": 1, "training.micro_batch_size": 1}
+
+    def cost(self, config, settings):
+        """Launches of one step, and the calls that waited in 50 more steps, with their places; five lines were logged."""
+        ends = []
+        for steps in (20, 70):
+            ends.append(self.done("inkling-train", config, "--out", self.folder / f"{steps}",
+                                  *flags(settings | {"training.max_steps": steps}), COMPUTES=0))
+        few, many = ({str(wait["place"]): wait for wait in ended.report["waits"]} for ended in ends)
+        more = [(wait["count"] - few.get(place, {"count": 0})["count"], wait) for place, wait in many.items()]
+        for folder in (self.folder / "20", self.folder / "70"):
+            shutil.rmtree(folder)
+        return (ends[1].launches() - ends[0].launches()) / 50, [pair for pair in more if pair[0] > 0]
+
+    def check(self, config, settings, most_launches):
+        launches, waits = self.cost(config, settings)
+        self.assertLessEqual(launches, most_launches)
+        logged = [(count, wait["call"]) for count, wait in waits if "Trainer::results" in str(wait["place"])]
+        others = [(count, wait["call"], wait["place"][:12]) for count, wait in waits
+                  if "Trainer::results" not in str(wait["place"]) and "Upload::operator()" not in str(wait["place"])]
+        self.assertLessEqual(sum(count for count, _ in logged), 5, logged)
+        self.assertEqual(others, [])
+
+    def test_a_step_of_gpt2(self):
+        config, settings = self.gpt2()
+        self.check(config, settings, 340)
+        self.check(config, settings | REFERENCE, 900)
+
+    def test_a_step_of_shakespeare_char(self):
+        config = ROOT / "configs/shakespeare_char.yaml"
+        self.check(config, CHAR, 340)
+        self.check(config, CHAR | REFERENCE, 900)
 
 
 if __name__ == "__main__":

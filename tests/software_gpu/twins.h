@@ -7,8 +7,8 @@
 
 namespace software_gpu {
 
-// Computes the operation of this name by its formula in float32, if it is one of them: takes its arguments off the stack
-// and leaves its results there. Attention leaves its dropout out.
+// Computes the operation of this name by its formula in float32, if it is one of them: takes its arguments off the
+// stack and leaves its results there. Attention leaves its dropout out.
 bool compute_twin(const std::string& name, torch::jit::Stack& stack);
 
 }  // namespace software_gpu
