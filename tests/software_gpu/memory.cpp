@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "runtime.h"
 
@@ -184,12 +185,26 @@ void fill_bytes(void* to, int value, std::size_t bytes) {
 
 using namespace software_gpu;
 
+namespace {
+
+// Whether a recording is to get no memory (LACK_IN_RECORDING=n): from the n-th request within recordings on, until that
+// recording ends.
+bool lacks_memory_here() {
+  static long left = number("LACK_IN_RECORDING", 0);
+  static std::optional<unsigned long> lacking;
+  if (!is_capturing_here()) return false;
+  if (left > 0 && --left == 0) lacking = totals().captures;
+  return lacking == totals().captures;
+}
+
+}  // namespace
+
 extern "C" {
 
 cudaError_t cudaMalloc(void** out, std::size_t bytes) {
   return call("cudaMalloc", [&] {
-    const cudaError_t refused = refuse_unsafe();
-    return refused != cudaSuccess ? refused : take_device_memory(out, bytes);
+    if (const cudaError_t refused = refuse_unsafe()) return refused;
+    return lacks_memory_here() ? cudaErrorMemoryAllocation : take_device_memory(out, bytes);
   });
 }
 

@@ -122,5 +122,120 @@ class Counts(Programs):
         self.check(config, CHAR | REFERENCE, 900)
 
 
+
+# A step of 64 windows reserves about 1,540 MiB, of 32 about 860.
+ROOM = CHAR | {"training.max_steps": 4, "schedule.warmup_steps": 1, "evaluation.interval": 4, "sampling.interval": 0}
+AUTO = {"training.micro_batch_size": "auto"}
+COMES_DOWN = "training.micro_batch_size: auto is 32, because the GPU's memory is too small for 64"
+
+
+class Memory(Programs):
+    def made(self, name):
+        return sorted(path.name for path in (self.folder / name).rglob("*") if path.is_file())
+
+    def test_auto_comes_down_where_the_first_step_does_not_fit(self):
+        ended = self.train("auto", ROOM | AUTO, "shakespeare_char", MEMORY_MIB=2060, COMPUTES=0)
+        self.assertEqual(ended.err.count(COMES_DOWN), ended.err.count("a batch is 64 windows"), ended.err)
+
+    def test_auto_comes_down_where_a_recording_lacks_memory(self):
+        for dropout in (0, 0.1):
+            ended = self.train(f"recording{dropout}", ROOM | AUTO | {"model.dropout": dropout}, "shakespeare_char",
+                               LACK_IN_RECORDING=1, COMPUTES=0)
+            self.assertEqual(ended.err.count(COMES_DOWN), 1, ended.err)
+
+    def test_what_a_person_wrote_is_refused_and_nothing_is_made(self):
+        ended = self.train("written", ROOM | {"training.micro_batch_size": 64}, "shakespeare_char", code=3, MEMORY_MIB=1500,
+                           COMPUTES=0)
+        self.assertIn("the GPU's memory is too small: training holds about", ended.err)
+        self.assertIn("training.micro_batch_size: 32 instead of 64", ended.err)
+        self.assertEqual(self.made("written"), [".lock"])
+
+    def test_a_resumed_run_comes_down_and_loses_nothing(self):
+        settings = ROOM | {"model.n_layer": 2, "model.n_embd": 96, "training.micro_batch_size": 64}
+        self.train("resumed", settings | {"runtime.device": "cpu", "training.max_steps": 2}, "shakespeare_char")
+        log = (self.folder / "resumed/log.jsonl").read_text()
+        ended = run("inkling-train", ROOT / "configs/shakespeare_char.yaml", "--out", self.folder / "resumed", "--accept-changes",
+                    *flags(settings | AUTO), LACK_IN_RECORDING=1, COMPUTES=0)
+        self.assertEqual(ended.code, 0, ended.err)
+        self.assertIn("the GPU's memory is too small for training.micro_batch_size: 64", ended.err)
+        self.assertTrue((self.folder / "resumed/log.jsonl").read_text().startswith(log))
+
+    def test_lack_of_it_outside_training_is_not_an_internal_error(self):
+        self.train("run", TINY | {"runtime.device": "cpu"})
+        for program, *arguments in (("inkling-sample", "--prompt", "One"), ("inkling-eval",)):
+            ended = run(program, self.folder / "run", *arguments, "--device", "cuda", MEMORY_MIB=20)
+            self.assertEqual(ended.code, 3, ended.err)
+            self.assertIn("the GPU's memory is too small", ended.err)
+            self.assertIn("runtime.device: cpu", ended.err)
+            self.assertNotIn("internal error", ended.err)
+
+    def test_what_a_step_holds_is_expected(self):
+        """LibTorch's allocator is its own, so what it reserves here is what it reserves on a GPU."""
+        sys.path.insert(0, str(ROOT / "scripts"))
+        from gpu_check.runs import MEMORY_CONFIGS, MEMORY_FORMS, MEMORY_TOLERANCE
+        share, least = MEMORY_TOLERANCE
+        for config, rows in MEMORY_CONFIGS.items():
+            for form, (kernels, settings) in MEMORY_FORMS.items():
+                settings = settings | {"runtime.kernels": kernels, "training.batch_size": rows, "training.micro_batch_size": rows}
+                with self.subTest(f"{config}, {form}"):
+                    ended = self.done("bench-step", ROOT / f"configs/{config}.yaml", "--memory", "--json", *flags(settings), COMPUTES=0)
+                    found = json.loads(ended.out)
+                    expected, held = found["expected_bytes"], found["held_bytes"]
+                    self.assertLess(abs(expected - held), max(share * held, least), f"{expected >> 20}, {held >> 20} MiB")
+
+
+class OldGpu(Programs):
+    def test_auto_means_reference_and_float32(self):
+        ended = self.train("dry", TINY, CAPABILITY=75)
+        self.assertIn("runs on cuda:0 in float32, reference kernels", ended.err)
+
+    def test_fused_says_what_it_needs(self):
+        text = "the fused kernels need a GPU of compute capability 8.0 (Ampere) or later; this one has 7.5"
+        ended = self.train("fused", TINY | {"runtime.kernels": "fused"}, code=3, CAPABILITY=75)
+        self.assertIn(text, ended.err)
+        self.train("run", TINY | {"runtime.device": "cpu"})
+        for program, *arguments in (("inkling-sample", "--prompt", "One"), ("inkling-eval",)):
+            ended = run(program, self.folder / "run", *arguments, "--device", "cuda", "--kernels", "fused", CAPABILITY=75)
+            self.assertEqual(ended.code, 3, ended.err)
+            self.assertIn(text, ended.err)
+
+
+class Family(Programs):
+    def test_products_go_on_where_cublaslt_has_none_or_the_first_fails(self):
+        self.train("plain", TINY | FLOAT)
+        for settings in ({"ALGORITHMS": "fail"}, {"ALGORITHMS": "none"}, {"EPILOGUES": "none"}):
+            with self.subTest(**settings):
+                self.train("other", TINY | FLOAT | {"training.max_steps": 6}, **settings)
+                for ours, theirs in zip(self.losses("other"), self.losses("plain")):
+                    self.assertAlmostEqual(ours, theirs, delta=1e-5)
+                shutil.rmtree(self.folder / "other")
+
+    def test_the_reference_model_draws_its_dropout_as_the_fused_one(self):
+        for name, settings in (("fused", {}), ("reference", REFERENCE)):
+            self.train(name, TINY | FLOAT | settings | {"model.dropout": 0.2})
+        for ours, theirs in zip(self.losses("fused"), self.losses("reference")):
+            self.assertAlmostEqual(ours, theirs, delta=1e-5)
+
+    def test_more_windows_than_a_grid_holds(self):
+        tiny = CHAR | {"model.n_layer": 1, "model.n_head": 1, "model.n_embd": 8, "model.block_size": 2,
+                       "training.batch_size": 100000, "training.max_steps": 1, "schedule.warmup_steps": 0}
+        ended = self.train("refused", tiny | {"training.micro_batch_size": 100000}, "shakespeare_char", code=2)
+        self.assertIn("training.micro_batch_size 100000: attention on a GPU takes at most 65535 windows", ended.err)
+        ended = self.train("taken", tiny, "shakespeare_char", COMPUTES=0)
+        self.assertIn("a batch is 2 times 50000 windows", ended.err)
+
+    def test_more_dilated_heads_than_a_grid_holds(self):
+        settings = {"model.n_layer": 1, "model.block_size": 8192, "model.attention": "[dilated 2 4096]", "model.n_head": 24,
+                    "model.head_size": 32, "training.batch_size": 1, "training.micro_batch_size": 1}
+        self.done("bench-step", ROOT / "configs/gpt2_124m.yaml", "--steps", 1, *flags(settings), COMPUTES=0)
+
+    def test_texts_of_unequal_lengths_wait_once_for_their_recordings(self):
+        self.train("run", TINY)
+        ended = self.done("inkling-sample", self.folder / "run", "--prompt", "One ", "--count", 4, "--max-tokens", 30,
+                          "--device", "cuda")
+        recorded = [wait["count"] for wait in ended.report["waits"] if "cuda::record" in str(wait["place"])]
+        self.assertLessEqual(sum(recorded), 1, recorded)
+
+
 if __name__ == "__main__":
     unittest.main()
