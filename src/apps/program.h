@@ -174,11 +174,24 @@ inline int run_body(const std::function<int()>& body) {
   }
 }
 
+inline int report(const Error& error) {
+  log_error(error.message());
+  return static_cast<int>(error.kind());
+}
+
+// An exception that is not ours is a GPU's, or a defect. Libraries append stack traces, so only the first line is
+// shown.
+inline Error explain_foreign(std::string_view what) {
+#ifdef INKLING_HAS_TORCH
+  if (const auto of_gpu = explain_gpu_error(what)) return *of_gpu;
+#endif
+  return Error::internal(str("internal error: ", what.substr(0, what.find('\n'))));
+}
+
 }  // namespace program_details
 
 // Runs the body of main() and returns its exit code, or the one that belongs to what it threw, after "error: …" on
-// stderr. An exception that is not ours is shown by its first line only: libraries append stack traces. Signals that
-// ask it to end (base/stop_signals.h) end it at once, where `body` does not see to them.
+// stderr. Signals that ask it to end (base/stop_signals.h) end it at once, where `body` does not see to them.
 inline int run_program(const std::function<int()>& body) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond `ulimit -f` is an error like a full disk
   answer_stop_signals();
@@ -192,16 +205,17 @@ inline int run_program(const std::function<int()>& body) {
     std::signal(SIGPIPE, SIG_IGN);  // who reads this may have been ended by the same signal
     log_info(str("stopped by a signal: ", ::strsignal(stop_signal())));
     end_by_signal(stop_signal());
+#ifdef INKLING_HAS_TORCH
+  } catch (const GpuError& error) {
+    return program_details::report(explain_gpu_error(error.what()).value_or(error));
+#endif
   } catch (const Error& error) {
-    log_error(error.message());
-    return static_cast<int>(error.kind());
+    return program_details::report(error);
   } catch (const std::bad_alloc&) {
     log_error("out of memory");
     return static_cast<int>(ErrorKind::internal);
   } catch (const std::exception& error) {
-    const std::string_view what = error.what();
-    log_error(str("internal error: ", what.substr(0, what.find('\n'))));
-    return static_cast<int>(ErrorKind::internal);
+    return program_details::report(program_details::explain_foreign(error.what()));
   }
 }
 

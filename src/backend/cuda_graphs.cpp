@@ -1,6 +1,8 @@
 #include "backend/cuda_backend.h"
 
 #include <ATen/core/CachingHostAllocator.h>
+#include <ATen/core/Generator.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -11,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 
 namespace inkling::cuda {
 namespace {
@@ -22,13 +25,35 @@ void try_to(const std::function<void()>& end) {
   }
 }
 
+// LibTorch warns of a recording that is empty, which one is that fails at once.
+struct NoWarnings : c10::WarningHandler {
+  void process(const c10::Warning& /*warning*/) override {}
+};
+
+// The generator of a GPU's random numbers refuses to draw outside a recording from the beginning of one to its end. So
+// where that end fails it begins anew, with the same seed.
+void renew_generator(c10::DeviceIndex device) {
+  at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator(device);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  at::Generator other = at::cuda::detail::createCUDAGenerator(device);
+  other.set_current_seed(generator.current_seed());
+  generator.graphsafe_set_state(other);
+}
+
 // After an error the stream must not stay in capture, and later allocations must not go to the graph's memory. Where
 // CUDA has given the capture up, capture_end() throws before it releases that memory; both allocators, the device's and
 // that of pinned memory, would then ask a graph that is gone.
 void end_capture(at::cuda::CUDAGraph& graph, at::cuda::MempoolId_t pool) {
-  try_to([&] { graph.capture_end(); });
+  NoWarnings no_warnings;
+  const c10::WarningUtils::WarningHandlerGuard guard(&no_warnings);
+  const c10::DeviceIndex device = c10::cuda::current_device();
+  bool has_ended = false;
+  try_to([&] {
+    graph.capture_end();
+    has_ended = true;
+  });
+  if (!has_ended) try_to([&] { renew_generator(device); });
   try_to([&] {  // it throws where this was done
-    const c10::DeviceIndex device = c10::cuda::current_device();
     c10::cuda::CUDACachingAllocator::endAllocateToPool(device, pool);
     c10::cuda::CUDACachingAllocator::releasePool(device, pool);
   });

@@ -24,8 +24,7 @@ constexpr int most_algorithms = 8;                              // that are trie
 
 void check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw Error(ErrorKind::environment,
-              std::string("cublasLt failed to ") + what + ": " + cublasLtGetStatusString(status));
+  throw GpuError(std::string("cublasLt failed to ") + what + ": " + cublasLtGetStatusString(status));
 }
 
 // cublasLt counts matrices column by column, so it takes a row-major matrix for its transpose, and what it computes is

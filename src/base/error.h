@@ -34,4 +34,11 @@ class Error : public std::exception {
   std::string message_;
 };
 
+// Error environment: CUDA, or a library of it, has refused something. The message is what it said, which
+// explain_gpu_error() of runtime/device.h explains to a person.
+class GpuError : public Error {
+ public:
+  explicit GpuError(std::string message) : Error(ErrorKind::environment, std::move(message)) {}
+};
+
 }  // namespace inkling

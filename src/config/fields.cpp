@@ -217,7 +217,7 @@ void fields(Fields& f, ScheduleConfig& c) {
 
 template <class Training>
 void micro_batch_field(Fields& f, Training& c) {
-  f.add("micro_batch_size", c.micro_batch_size, whole_or_0(1, 100'000), ask, "Windows that go through the model together; it divides `batch_size`, and the gradients add up over the batch. `auto` on a CPU shares the batch out over the threads that the run begins with; on a GPU it takes as many as fit into the memory that is free. Another size changes how results are rounded.");
+  f.add("micro_batch_size", c.micro_batch_size, whole_or_0(1, 100'000), ask, "Windows that go through the model together; it divides `batch_size`, and the gradients add up over the batch. `auto` on a CPU shares the batch out over the threads that the run begins with; on a GPU it takes as many as fit into the memory that is free, and half of that where it turns out too little when it is tried. Another size changes how results are rounded.");
 }
 
 void fields(Fields& f, StopConfig& c) {

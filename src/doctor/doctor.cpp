@@ -1,10 +1,10 @@
 #include "doctor/doctor.h"
 
-#include <c10/util/Exception.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <map>
 #include <set>
 #include <thread>
@@ -114,11 +114,16 @@ void measure(const ExpectedRun& run, Forecast& forecast) {
   log_info(str("timing ", forecast.name, " …"));
   try {
     measure_run(run, forecast, seconds_for_each);
-  } catch (const c10::OutOfMemoryError&) {
-    forecast.lacks_memory = true;
-    forecast.why_not = "the GPU's memory was too small for it when it was tried";
+  } catch (const GpuError& error) {
+    forecast.why_not = explain_gpu_error(error.what()).value_or(error).message();
   } catch (const Error& error) {
     forecast.why_not = error.message();
+  } catch (const std::exception& error) {
+    const auto of_gpu = explain_gpu_error(error.what());
+    if (!of_gpu) throw;
+    forecast.lacks_memory = is_lack_of_memory(error);
+    forecast.why_not =
+        forecast.lacks_memory ? "the GPU's memory was too small for it when it was tried" : of_gpu->message();
   }
 }
 
@@ -161,7 +166,8 @@ Facts examine(const Examination& examination) {
     forecast_all(configs, examination.measure, speeds, facts);
   } catch (const Error& error) {
     facts.choices.why_none = error.message();
-  } catch (const c10::OutOfMemoryError&) {  // another program holds it, which the facts say
+  } catch (const std::exception& error) {  // another program holds it, which the facts say
+    if (!is_lack_of_memory(error)) throw;
     log_warning("the GPU's memory is too small to measure its speed");
   }
   return facts;

@@ -133,8 +133,10 @@ struct Choices {
 // What a run of a configuration takes on this machine.
 struct Forecast {
   std::string name = {}, path = {};
-  std::string why_not = {};    // why it cannot be trained here; nothing below is known then, but for memory at times
-  bool lacks_memory = false;   // that is why
+  std::string why_not = {};   // why it cannot be trained here; nothing below is known then, but for memory at times
+  bool lacks_memory = false;  // that is why
+  bool lacks_device =
+      false;  // that is why: its settings ask for a GPU, or for kernels, that this machine does not have
   std::string fits_with = {};  // then, where there are such: the settings with which it fits, as flags
   std::uint64_t parameters = 0, memory = 0, vocabulary = 0;
   std::string runs_on = {};  // "cpu, 2 threads"

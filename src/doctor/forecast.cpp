@@ -241,6 +241,7 @@ ExpectedRun expect_run(const Config& config, const DeviceChoice& device) {
     check_recompute({.dropout = config.model.dropout, .recompute = config.training.recompute}, run.runtime);
   } catch (const Error& error) {
     run.why_not = error.message();
+    run.lacks_device = error.kind() == ErrorKind::environment;
     return run;
   }
   settle_memory(run);
@@ -287,6 +288,7 @@ Forecast forecast_run(const ExpectedRun& run, const std::string& path, const std
                     .path = path,
                     .why_not = run.why_not,
                     .lacks_memory = run.lacks_memory,
+                    .lacks_device = run.lacks_device,
                     .fits_with = run.fits_with,
                     .memory = run.memory};
   if (run.shape.vocab_size == 0) return forecast;

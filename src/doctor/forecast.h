@@ -29,7 +29,7 @@ struct ExpectedRun {
   GptShape shape;
   Runtime runtime;
   std::string why_not;  // what keeps it from being trained
-  bool lacks_memory = false;
+  bool lacks_memory = false, lacks_device = false;
   std::string fits_with = {};  // " --set training.recompute=block", where memory lacks and that would do
   std::uint64_t memory = 0;    // bytes that training holds
 };

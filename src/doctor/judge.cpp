@@ -124,6 +124,14 @@ void judge_processor(const Facts& facts, std::vector<Problem>& problems) {
   }
 }
 
+void judge_settings(const Facts& facts, std::vector<Problem>& problems) {
+  const auto lacks = [](const Forecast& forecast) { return forecast.lacks_device; };
+  const std::vector<Forecast>& all = facts.forecasts;
+  if (all.empty() || !std::all_of(all.begin(), all.end(), lacks)) return;
+  refuse(problems, "device_missing", str("no configuration has here what its settings ask for: ", all.front().why_not),
+         str("inkling-doctor ", shell_word(all.front().path), " --set runtime.device=auto --set runtime.kernels=auto"));
+}
+
 void judge_memory(const Facts& facts, std::vector<Problem>& problems) {
   const std::uint64_t free = facts.memory.free().value_or(gibibyte);
   const bool is_group = facts.memory.group_free && facts.memory.group_free == facts.memory.free();
@@ -361,7 +369,8 @@ void judge_software(const Facts& facts, std::vector<Problem>& problems) {
 
 std::vector<Problem> judge(const Facts& facts) {
   std::vector<Problem> problems;
-  for (const auto part : {judge_processor, judge_memory, judge_disks, judge_graphics, judge_software, judge_load}) {
+  for (const auto part :
+       {judge_processor, judge_settings, judge_memory, judge_disks, judge_graphics, judge_software, judge_load}) {
     part(facts, problems);
   }
   std::stable_partition(problems.begin(), problems.end(),

@@ -22,7 +22,7 @@ constexpr int warp_size = 32;
 constexpr int block_size = 256;
 constexpr int warps_per_block = block_size / warp_size;
 
-// Queues kernel(arguments...) on the stream. Error environment, with the name, if the GPU refuses.
+// Queues kernel(arguments...) on the stream. GpuError, with the name, if the GPU refuses.
 template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, Stream stream,
             Arguments... arguments) {
@@ -37,7 +37,7 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
   config.stream = static_cast<cudaStream_t>(stream);
   const cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
   if (error == cudaSuccess) return;
-  throw Error(ErrorKind::environment, std::string("the GPU refused to run ") + name + ": " + cudaGetErrorString(error));
+  throw GpuError(std::string("the GPU refused to run ") + name + ": " + cudaGetErrorString(error));
 }
 
 constexpr std::int64_t divided_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit; }

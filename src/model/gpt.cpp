@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "backend/choose.h"
 #include "backend/heads.h"
 #include "model/composed_parts.h"
 #include "model/operations.h"
@@ -22,6 +23,32 @@ Rotation rotation_of_tokens(const GptShape& shape, const at::Tensor& tokens, con
   if (!columns.defined() || !positions.defined()) return columns;
   const at::Tensor all = positions.flatten();
   return {columns.cosines.index_select(0, all), columns.sines.index_select(0, all)};
+}
+
+// What FlashAttention's backward pass holds: gradients of queries, keys and values, side by side at the end, and before
+// that those of queries in float32, which are deterministic as sums of so many parts that all multiprocessors have
+// work.
+std::uint64_t held_by_flash_attention(const GptShape& shape, const Runtime& runtime, std::int64_t rows) {
+  const AttentionForm form = shape.attention();
+  const std::int64_t heads = std::max<std::int64_t>(rows / shape.block_size, 1) * form.n_head;
+  const std::int64_t parts = runtime.deterministic ? (multiprocessors(runtime.device) + heads - 1) / heads : 1;
+  const std::size_t element = c10::elementSize(runtime.dtype);
+  const std::int64_t gradients = form.packed() + (form.group() > 1 ? 2 * form.queries() : 0);
+  return bytes_of(rows, gradients + 2 * shape.n_embd, element) +
+         std::max(bytes_of(rows, parts * form.queries() + form.n_head, sizeof(float)),
+                  bytes_of(rows, form.packed(), element));
+}
+
+// And what the head does: logits in rows of a multiple of 128, of which the gradients take the place; then the input in
+// float32, twice, and where the vocabulary is padded a copy of the table or its gradient (backend/cuda_head.cpp).
+std::uint64_t held_by_head(const GptShape& shape, std::int64_t rows, std::size_t element) {
+  const std::int64_t padded = (shape.vocab_size + 127) / 128 * 128, channels = shape.n_embd;
+  const bool is_copied = shape.vocab_size % 8 != 0;
+  const std::uint64_t x = bytes_of(rows, channels, element);
+  const std::uint64_t gradient = is_copied ? bytes_of(padded, channels, sizeof(float)) : 0;
+  const std::uint64_t copy = is_copied ? bytes_of(padded, channels, element) : 0;
+  return bytes_of(rows, padded, element) + x +
+         std::max({bytes_of(rows, channels, 2 * sizeof(float)) + x, gradient, x + copy});
 }
 
 }  // namespace
@@ -175,6 +202,47 @@ TrainingBytes Gpt::activation_bytes(const GptShape& shape, const Backend& backen
   return {.activations = embedded + static_cast<std::uint64_t>(shape.n_layer) * (again ? stream : block),
           .at_work = at_work + (again ? block : 0),
           .logits = bytes(shape.vocab_size, sizeof(float))};
+}
+
+TrainingBytes Gpt::bytes_on_gpu(const GptShape& shape, const Runtime& runtime, std::int64_t rows,
+                                const TrainingPass& training, bool has_positions) {
+  const Backend& backend = choose_backend(runtime);
+  const std::int64_t channels = shape.n_embd;
+  const AttentionForm heads = shape.attention();
+  const std::size_t element = c10::elementSize(runtime.dtype);
+  const auto bytes = [rows](std::int64_t elements, std::size_t size) { return bytes_of(rows, elements, size); };
+  const bool again = training.recompute == Recompute::block, is_composed = !backend.activates(shape.activation);
+  const bool is_gated_alone = is_composed && is_gated(shape.activation);
+  const std::uint64_t mlp = bytes(
+      kept_by_mlp(shape, is_composed ? Recompute::none : training.recompute) + (is_gated_alone ? shape.inner() : 0),
+      element);
+  std::uint64_t attention = bytes(kept_by_attention(shape), element), of_attention = 0;
+  const bool attends = backend.attends(runtime.dtype, heads, has_positions);
+  if (attends) {
+    attention += bytes(heads.n_head, sizeof(float));
+    of_attention = held_by_flash_attention(shape, runtime, rows);
+  } else {  // as above; and which scores are hidden
+    const std::uint64_t scores = bytes(shape.block_size * heads.n_head, sizeof(float));
+    attention += (training.dropout > 0 ? 2 : 1) * scores + bytes(3 * heads.queries(), sizeof(float)) -
+                 bytes(heads.packed(), element) +
+                 bytes_of(has_positions ? rows : shape.block_size, shape.block_size, 1);
+    of_attention = 4 * scores;  // of which LibTorch frees one, and finds no use for it
+  }
+  const std::uint64_t block =
+      bytes(2 * (kept_by_norm(channels) + kept_by_conv(shape)) + kept_by_linear(channels), element) +
+      bytes(4, sizeof(float)) + attention + mlp;
+  // Backwards, the MLP's part is gone when attention's begins.
+  const std::uint64_t of_mlp = bytes(3 * channels + shape.widened() + (is_gated(shape.activation) ? shape.inner() : 0) +
+                                         (training.recompute == Recompute::gelu ? shape.inner() : 0),
+                                     element);
+  const std::uint64_t work = std::max(of_mlp, of_attention - std::min(of_attention, mlp)) + (again ? block : 0);
+  const std::uint64_t ends = bytes((shape.embedding_norm ? 3 : 2) * channels, element);  // first sum, last norm
+  const std::uint64_t layers = static_cast<std::uint64_t>(shape.n_layer);
+  return {.activations = ends + layers * (again ? bytes(2 * channels, element) : block),
+          .at_work = work,
+          // What a block that is computed again works in forwards is kept, in pieces too small for logits.
+          .logits = held_by_head(shape, rows, element) + (again ? bytes(held_by_mlp(shape), element) : 0),
+          .libraries = attends ? 0 : std::uint64_t{32} << 20};
 }
 
 }  // namespace inkling

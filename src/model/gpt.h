@@ -20,6 +20,9 @@ class Gpt final : public Model {
   // Returns what training passes over `rows` tokens hold beside the weights, summed over the operations.
   static TrainingBytes activation_bytes(const GptShape& shape, const Backend& backend, std::int64_t rows,
                                         at::ScalarType dtype, const TrainingPass& training, bool has_positions);
+  // The same on a GPU.
+  static TrainingBytes bytes_on_gpu(const GptShape& shape, const Runtime& runtime, std::int64_t rows,
+                                    const TrainingPass& training, bool has_positions);
 
  private:
   ResidualStream embed(const at::Tensor& tokens, Pass& pass) const;

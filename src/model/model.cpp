@@ -16,6 +16,10 @@ namespace inkling {
 
 namespace {
 
+// On a GPU: 32 MiB that cublasLt or cuBLAS works in, and as much again for pieces of memory that LibTorch takes for
+// small tensors, 2 or 20 MiB at a time.
+constexpr std::uint64_t bytes_beside_tensors = std::uint64_t{64} << 20;
+
 bool is_reference(const Runtime& runtime) { return runtime.kernels == Kernels::reference; }
 
 // Elements per token that one layer of the reference model keeps: the inputs of the two norms, their outputs, qkv,
@@ -36,6 +40,14 @@ std::int64_t kept_by_reference(const GptShape& shape) {
   return kept;
 }
 
+// On a GPU, bytes of each logit: the logits and their softmax in float32, and backwards the gradients of both; and,
+// where that is not enough, in the model's dtype. What is freed of them serves again only for what is as large.
+std::int64_t bytes_of_logit(const GptShape& shape, std::uint64_t element) {
+  const std::int64_t in_float32 = shape.logit_softcap > 0 ? 5 : 4;
+  return in_float32 * static_cast<std::int64_t>(sizeof(float)) +
+         (element < sizeof(float) ? static_cast<std::int64_t>(element) : 0);
+}
+
 // And holds while it runs. Backwards, the gradient of gates and that of values each fill a tensor of both.
 std::int64_t held_by_reference(const GptShape& shape) {
   const std::int64_t halves = is_gated(shape.activation) ? shape.widened() + 2 * shape.inner() : 0;
@@ -46,6 +58,7 @@ std::int64_t held_by_reference(const GptShape& shape) {
 TrainingBytes reference_bytes(const GptShape& shape, const Runtime& runtime, std::int64_t rows,
                               const TrainingPass& training, bool has_positions) {
   const auto element = static_cast<std::uint64_t>(c10::elementSize(runtime.dtype));
+  const bool on_cpu = computes_with_threads(runtime.device);
   const bool again = training.recompute == Recompute::block;
   const auto bytes = [&](std::int64_t elements, std::uint64_t each) { return bytes_of(rows, elements, each); };
   // Scores that fall with the distance are in float32 at least, and their probabilities become the model's dtype.
@@ -54,7 +67,7 @@ TrainingBytes reference_bytes(const GptShape& shape, const Runtime& runtime, std
   const std::uint64_t block = bytes(shape.n_embd, element), scores = bytes(shape.block_size * shape.n_head, of_score);
   const std::uint64_t rounded = of_score > element ? bytes(shape.block_size * shape.n_head, element) : 0;
   std::uint64_t layer = bytes(kept_by_reference(shape), element);
-  std::uint64_t at_work = bytes(held_by_reference(shape), element);
+  std::uint64_t at_work = bytes(held_by_reference(shape), element), of_attention = 0;
   // Attention step by step, in every layer that drops probabilities or hides more than the future.
   const bool masked = training.dropout > 0 || has_positions || falls;
   const std::uint64_t hidden = bytes_of(has_positions ? rows : shape.block_size, shape.block_size, 1);
@@ -67,19 +80,24 @@ TrainingBytes reference_bytes(const GptShape& shape, const Runtime& runtime, std
     layer += 2 * channels;
     probabilities = 2 * scores + rounded + numbers + hidden;  // and their dropped copy, and what was dropped where
     const std::uint64_t slice = static_cast<std::uint64_t>(dropout_slice(runtime.device));
-    at_work += 3 * scores + 3 * sizeof(std::int64_t) * std::min(numbers, slice);  // what random numbers are made with
+    of_attention = 3 * scores + 3 * sizeof(std::int64_t) * std::min(numbers, slice);  // to make random numbers
   } else if (layers_step_by_step > 0) {
     probabilities = scores + rounded + hidden;
-    at_work += 3 * scores;
+    of_attention = 3 * scores;
   }
+  // What the MLP keeps is gone when attention's backward pass begins, and LibTorch's allocator on a GPU cuts it up.
+  const std::uint64_t mlp = bytes(shape.n_embd + shape.widened() + shape.inner(), element);
+  at_work = on_cpu ? at_work + of_attention : std::max(at_work, of_attention - std::min(of_attention, mlp));
   // Freed blocks serve again where they are up to a quarter too large (runtime/cpu_memory.h): an eighth on average, as
-  // the composed operations' sizes are many. The fused ones ask for the same sizes in every layer.
-  const auto spaced = [](std::uint64_t size) { return size + size / 8; };
+  // the composed operations' sizes are many. The fused ones ask for the same sizes in every layer. On a GPU LibTorch
+  // keeps no block that is much too large.
+  const auto spaced = [&](std::uint64_t size) { return on_cpu ? size + size / 8 : size; };
   const std::uint64_t layers = static_cast<std::uint64_t>(shape.n_layer);
   return {.activations = again ? layers * block : layers * spaced(layer) + layers_step_by_step * spaced(probabilities),
           .at_work = at_work + (again ? spaced(layer) + spaced(probabilities) : 0),
-          .logits = (shape.logit_softcap > 0 ? 4 : 3) *
-                    bytes(shape.vocab_size, sizeof(float))};  // log-softmax, gradient, tanh
+          .logits = on_cpu ? (shape.logit_softcap > 0 ? 4 : 3) *
+                                 bytes(shape.vocab_size, sizeof(float))  // log-softmax, gradient, tanh
+                           : bytes(shape.vocab_size * bytes_of_logit(shape, element), 1)};
 }
 
 // Names the parts that the backend declines.
@@ -158,9 +176,15 @@ TrainingBytes training_bytes(const GptShape& shape, const Runtime& runtime, std:
   const auto element = static_cast<std::uint64_t>(c10::elementSize(runtime.dtype));
   const auto weights = static_cast<std::uint64_t>(ParameterLayout(gpt_parameters(shape)).size());
   const std::uint64_t copies = is_reference(runtime) ? 2 : 1;  // in the compute dtype: of values, and of gradients
-  TrainingBytes bytes = is_reference(runtime) ? reference_bytes(shape, runtime, rows, training, has_positions)
-                                              : Gpt::activation_bytes(shape, choose_backend(runtime), rows,
-                                                                      runtime.dtype, training, has_positions);
+  const bool on_cpu = computes_with_threads(runtime.device);
+  TrainingBytes bytes =
+      is_reference(runtime) ? reference_bytes(shape, runtime, rows, training, has_positions)
+      : on_cpu ? Gpt::activation_bytes(shape, choose_backend(runtime), rows, runtime.dtype, training, has_positions)
+               : Gpt::bytes_on_gpu(shape, runtime, rows, training, has_positions);
+  if (!on_cpu) {
+    (bytes.logits > bytes.at_work ? bytes.at_work : bytes.logits) = 0;
+    bytes.libraries += bytes_beside_tensors;
+  }
   bytes.weights = weights * (2 * sizeof(float) + (runtime.dtype == at::kFloat ? 0 : copies * element));
   return bytes;
 }

@@ -110,11 +110,14 @@ struct TrainingBytes {
   std::uint64_t activations = 0;  // kept from the forward for the backward pass, in all layers
   std::uint64_t at_work = 0;      // of one layer while it runs
   std::uint64_t logits = 0;
+  std::uint64_t libraries = 0;  // on a GPU: what CUDA's libraries work in, and what LibTorch takes beyond its tensors
 
-  std::uint64_t total() const { return weights + activations + at_work + logits; }
+  std::uint64_t total() const { return weights + activations + at_work + logits + libraries; }
 };
+
 // Returns what passes over `rows` tokens each hold, with TrainingPass::positions or without, and without what the
-// optimizer keeps.
+// optimizer keeps. On a GPU that is what LibTorch takes of its memory for them, and of logits and of one layer at work
+// only the larger: the logits are gone when the last layer's backward pass begins, and their memory serves again.
 TrainingBytes training_bytes(const GptShape& shape, const Runtime& runtime, std::int64_t rows,
                              const TrainingPass& training, bool has_positions);
 

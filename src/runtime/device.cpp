@@ -8,12 +8,14 @@
 #include <ATen/core/Generator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +39,14 @@ bool has_driver() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/d
 template <typename Function>
 Function* of_cuda(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+// 0 where CUDA does not say, or is not loaded.
+int attribute_of_gpu(at::Device device, int attribute) {
+  const auto get = of_cuda<int(int*, int, int)>("cudaDeviceGetAttribute");
+  int value = 0;
+  const int index = device.has_index() ? device.index() : 0;  // CUDA would keep the error for LibTorch's next call
+  return get != nullptr && get(&value, attribute, index) == 0 ? value : 0;
 }
 
 // The CUDA half that stands beside the LibTorch that is loaded: whoever finds that one need not find this one too, as
@@ -84,9 +94,22 @@ at::Device resolve_device(const std::optional<DeviceChoice>& wanted) {
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
 
+// Said once, however often a program asks.
+void warn_of_emulation(ComputeCapability capability) {
+  [[maybe_unused]] static const bool is_said = [&] {
+    log_warning(str("runtime.dtype: bfloat16 is emulated by a GPU of compute capability ", capability.major, ".",
+                    capability.minor, ", which makes it slower than float32; GPUs from 8.0 on have it"));
+    return true;
+  }();
+}
+
 at::ScalarType resolve_dtype(const std::optional<Dtype>& wanted, at::Device device) {
-  if (wanted) return *wanted == Dtype::float32 ? at::kFloat : at::kBFloat16;
-  return device.is_cuda() ? fastest_dtype(compute_capability(device).major) : at::kFloat;
+  if (device.is_cpu()) return wanted == Dtype::bfloat16 ? at::kBFloat16 : at::kFloat;
+  const ComputeCapability capability = compute_capability(device);
+  if (!wanted) return fastest_dtype(capability.major);
+  if (*wanted == Dtype::float32) return at::kFloat;
+  if (capability.major > 0 && fastest_dtype(capability.major) != at::kBFloat16) warn_of_emulation(capability);
+  return at::kBFloat16;
 }
 
 Kernels resolve_kernels(const std::optional<Kernels>& wanted, at::Device device, at::ScalarType dtype, Use use) {
@@ -96,11 +119,11 @@ Kernels resolve_kernels(const std::optional<Kernels>& wanted, at::Device device,
         "runtime.kernels is fused, but the fused kernels train on the CPU in float32 only, not in bfloat16; set "
         "runtime.kernels to auto or reference, or runtime.dtype to float32");
   }
+  if (!device.is_cpu()) {
+    return kernels_on_gpu(wanted, compute_capability(device), std::filesystem::exists(cuda_library_path()));
+  }
   if (wanted) return *wanted;
-  const bool there = device.is_cpu() ? !in_bfloat16 || use == Use::inference
-                                     : has_fused_kernels(compute_capability(device).major) &&
-                                           std::filesystem::exists(cuda_library_path());
-  return there ? Kernels::fused : Kernels::reference;
+  return !in_bfloat16 || use == Use::inference ? Kernels::fused : Kernels::reference;
 }
 
 // What is no number of threads is said once, however often a program asks.
@@ -123,6 +146,18 @@ const std::string& why_no_cuda() {
 std::filesystem::path cuda_library_path() { return own_folder() / "libinkling_cuda.so"; }
 
 at::ScalarType fastest_dtype(int capability) { return capability >= 8 ? at::kBFloat16 : at::kFloat; }
+
+Kernels kernels_on_gpu(const std::optional<Kernels>& wanted, ComputeCapability capability, bool has_library) {
+  const bool is_too_old = capability.major > 0 && !has_fused_kernels(capability.major);
+  if (wanted == Kernels::fused && is_too_old) {
+    throw Error::environment(
+        str("runtime.kernels is fused, and the fused kernels need a GPU of compute capability 8.0 ",
+            "(Ampere) or later; this one has ", capability.major, ".", capability.minor,
+            ". Set runtime.kernels to auto or reference, with which LibTorch's operations compute"));
+  }
+  if (wanted) return *wanted;
+  return has_fused_kernels(capability.major) && has_library ? Kernels::fused : Kernels::reference;
+}
 
 std::string Runtime::device_name() const {
   if (device.is_cpu()) return str("cpu, ", threads, threads == 1 ? " thread" : " threads");
@@ -221,14 +256,11 @@ std::optional<DeviceMemory> device_memory(at::Device device) {
   return DeviceMemory{free, total};
 }
 
-ComputeCapability compute_capability(at::Device device) {
-  constexpr int major = 75, minor = 76;  // cudaDevAttrComputeCapability…
-  const auto get = reinterpret_cast<int (*)(int*, int, int)>(dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
-  ComputeCapability found;
-  const int index = device.has_index() ? device.index() : 0;  // CUDA would keep the error for LibTorch's next call
-  if (get == nullptr || get(&found.major, major, index) != 0 || get(&found.minor, minor, index) != 0) return {};
-  return found;
+ComputeCapability compute_capability(at::Device device) {  // cudaDevAttrComputeCapability…
+  return {.major = attribute_of_gpu(device, 75), .minor = attribute_of_gpu(device, 76)};
 }
+
+int multiprocessors(at::Device device) { return attribute_of_gpu(device, 16); }  // cudaDevAttrMultiProcessorCount
 
 std::string gpu_name(at::Device device) {
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW);  // which CUDA has loaded before
@@ -236,6 +268,92 @@ std::string gpu_name(at::Device device) {
   const auto get = reinterpret_cast<int (*)(char*, int, int)>(dlsym(driver, "cuDeviceGetName"));
   char name[256] = "";
   return get != nullptr && get(name, sizeof name - 1, device.index()) == 0 ? name : "";
+}
+
+namespace {
+
+constexpr std::string_view no_memory =
+    "the GPU's memory is too small for this: lower training.micro_batch_size, or the number or length of texts that "
+    "are "
+    "made at once; end other programs on the GPU, which nvidia-smi lists; or compute on the CPU (runtime.device: cpu, "
+    "--device cpu)";
+constexpr std::string_view old_driver =
+    "the NVIDIA driver is too old for CUDA 13: install driver 580 or later, or compute on the CPU (runtime.device: "
+    "cpu, "
+    "--device cpu)";
+constexpr std::string_view other_gpu =
+    "what was to run is not compiled for this GPU, whose compute capability inkling-doctor shows: set runtime.kernels: "
+    "reference, or compute on the CPU (runtime.device: cpu, --device cpu)";
+constexpr std::string_view not_free =
+    "the GPU cannot be used now, because another program holds it alone (nvidia-smi lists them) or its driver is not "
+    "ready: try again, or compute on the CPU (runtime.device: cpu, --device cpu)";
+constexpr std::string_view lost_gpu =
+    "the GPU failed, and what it held is lost: run the same command again, with which a training run goes on from its "
+    "last checkpoint. Where it happens again, look for Xid in the system's log, and compute on the CPU "
+    "(runtime.device: "
+    "cpu, --device cpu)";
+constexpr std::string_view refused_launch =
+    "the GPU refused to run something: set runtime.kernels: reference, with which LibTorch's operations compute, or "
+    "compute on the CPU (runtime.device: cpu, --device cpu)";
+
+// Words of an error's text and what it means; the first that fits counts. They are what cudaGetErrorString() returns,
+// cuBLAS's and cuDNN's names of states, and LibTorch's own words.
+constexpr std::pair<std::string_view, std::string_view> gpu_errors[] = {
+    {"out of memory", no_memory},
+    {"CUBLAS_STATUS_ALLOC_FAILED", no_memory},
+    {"CUBLAS_STATUS_NOT_INITIALIZED", no_memory},  // nearly always it has no room for memory of its own
+    {"CUDNN_STATUS_ALLOC_FAILED", no_memory},
+    {"driver version is insufficient", old_driver},
+    {"driver on your system is too old", old_driver},
+    {"unsupported toolchain", old_driver},  // the provided PTX was compiled with it
+    {"unsupported display driver / cuda driver combination", old_driver},
+    {"forward compatibility was attempted on non supported HW", old_driver},
+    {"no kernel image is available", other_gpu},
+    {"device kernel image is invalid", other_gpu},
+    {"CUBLAS_STATUS_ARCH_MISMATCH", other_gpu},
+    {"busy or unavailable", not_free},
+    {"no CUDA-capable device is detected", not_free},
+    {"system not yet initialized", not_free},
+    {"initialization error", not_free},
+    {"uncorrectable ECC error", lost_gpu},
+    {"uncorrectable NVLink error", lost_gpu},
+    {"unspecified launch failure", lost_gpu},
+    {"launch timed out", lost_gpu},
+    {"hardware stack error", lost_gpu},
+    {"CUDA error: unknown error", lost_gpu},
+    {"CUBLAS_STATUS_EXECUTION_FAILED", lost_gpu},
+    {"CUDNN_STATUS_EXECUTION_FAILED", lost_gpu},
+    {"too many resources requested for launch", refused_launch},
+    {"invalid configuration argument", refused_launch},
+    {"invalid device function", refused_launch},
+};
+
+bool speaks_of_gpu(std::string_view text) {
+  for (const std::string_view name : {"CUDA", "CUBLAS", "CUDNN", "GPU"}) {
+    if (text.find(name) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<Error> explain_gpu_error(std::string_view what) {
+  std::string_view text = what.substr(0, what.find('\n'));  // behind it come advice to programmers and a stack trace
+  if (!speaks_of_gpu(text)) return std::nullopt;
+  text = text.substr(0, text.find(". GPU "));  // LibTorch's account of a GPU's memory
+  for (const auto& [words, meaning] : gpu_errors) {
+    if (text.find(words) != std::string_view::npos) return Error::environment(str(meaning, " (", text, ")"));
+  }
+  return std::nullopt;
+}
+
+bool is_lack_of_memory(const std::exception& error) {
+  if (dynamic_cast<const OutOfMemory*>(&error) != nullptr || dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+      dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
+    return true;
+  }
+  const auto of_gpu = explain_gpu_error(error.what());
+  return of_gpu && of_gpu->message().starts_with(no_memory);
 }
 
 bool computes_with_threads(at::Device device) { return device.is_cpu(); }
@@ -246,6 +364,14 @@ std::uint64_t held_bytes(at::Device device) {
   if (device.is_cpu()) return cpu_memory().max_held;
   const auto statistics = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
   return static_cast<std::uint64_t>(statistics.reserved_bytes[0].peak);
+}
+
+void give_back_memory(at::Device device) {
+  if (device.is_cpu()) return give_back_cpu_memory();
+  synchronize(device);
+  c10::DeviceAllocator* const allocator = c10::getDeviceAllocator(device.type());
+  allocator->emptyCache();
+  allocator->resetPeakStats(device.index());
 }
 
 double peak_flops(at::Device device, at::ScalarType dtype) {

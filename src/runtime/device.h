@@ -5,10 +5,13 @@
 #include <c10/core/Stream.h>
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "base/error.h"
 #include "config/config.h"
 #include "config/resume_policy.h"
 
@@ -39,11 +42,24 @@ const std::string& why_no_cuda();
 // there or not.
 std::filesystem::path cuda_library_path();
 
+// The compute capability of a GPU: 9 and 0 for Hopper. Zeros where CUDA does not say, or is not loaded.
+struct ComputeCapability {
+  int major = 0, minor = 0;
+};
+ComputeCapability compute_capability(at::Device device);
+
+// How many multiprocessors a GPU has; 0 where CUDA does not say, or is not loaded.
+int multiprocessors(at::Device device);
+
 // Whether that library is compiled for GPUs of this compute capability, by its first number: for Ampere and later.
 constexpr bool has_fused_kernels(int capability) { return capability >= 8; }
 
+// Returns `wanted`, or what `auto` means on a GPU of this compute capability: fused where the library is compiled for
+// it and there. Throws Error environment where fused is asked for and the library is compiled for later GPUs only.
+Kernels kernels_on_gpu(const std::optional<Kernels>& wanted, ComputeCapability capability, bool has_library);
+
 // Returns the dtype that `auto` means on a GPU, from the first number of its compute capability: bfloat16 from 8
-// (Ampere) on. Older GPUs accept bfloat16 too, but emulate it.
+// (Ampere) on. Older GPUs accept bfloat16 too, but emulate it, which is slower than float32.
 at::ScalarType fastest_dtype(int capability);
 
 // Resolves `auto`; for a GPU it loads LibTorch's CUDA half. Throws Error environment if the device asked for is not
@@ -88,14 +104,16 @@ struct DeviceMemory {
 // Returns the memory of a GPU; none for the CPU, where train/resources asks the system.
 std::optional<DeviceMemory> device_memory(at::Device device);
 
-// The compute capability of a GPU: 9 and 0 for Hopper. Zeros where CUDA does not say, or is not loaded.
-struct ComputeCapability {
-  int major = 0, minor = 0;
-};
-ComputeCapability compute_capability(at::Device device);
-
 // "NVIDIA H100 80GB HBM3", as the driver calls a GPU; "" where it does not say.
 std::string gpu_name(at::Device device);
+
+// Returns what is wrong and what to do, as an Error environment, for the text of an error that CUDA, one of its
+// libraries or LibTorch reports of a GPU: it lacks memory, its driver is too old, it refuses a launch, it was lost.
+// None for every other text, and for what only a defect of a program causes, as an illegal memory access.
+std::optional<Error> explain_gpu_error(std::string_view what);
+
+// Whether an error says that memory is lacking, main memory or a GPU's.
+bool is_lack_of_memory(const std::exception& error);
 
 // Whether the host's threads compute there, instead of only queueing work.
 bool computes_with_threads(at::Device device);
@@ -106,6 +124,10 @@ bool reports_lack_of_memory(at::Device device);
 // Returns the most bytes that tensors on `device` held at any time, with blocks that are kept for later. On the CPU it
 // counts from reuse_cpu_memory() on.
 std::uint64_t held_bytes(at::Device device);
+
+// Gives what is kept for later on `device` back to it, and counts held_bytes() from now on. Call it when what filled
+// the memory is gone, and something else is to have room. Waits for a GPU.
+void give_back_memory(at::Device device);
 
 // Returns the device's peak in floating-point operations per second for dense bfloat16 products; 0 if unknown.
 double peak_flops(at::Device device, at::ScalarType dtype);

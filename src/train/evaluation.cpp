@@ -1,14 +1,14 @@
 #include "train/evaluation.h"
 
-#include <c10/util/Exception.h>
-
 #include <cmath>
+#include <exception>
 
 #include "base/error.h"
 #include "base/stop_signals.h"
 #include "base/strings.h"
 #include "evaluate/validation.h"
 #include "runtime/cpu_memory.h"
+#include "runtime/device.h"
 #include "text/prompts.h"
 
 namespace inkling {
@@ -62,7 +62,8 @@ DrawnSamples draw_samples(const SamplingConfig& sampling, const ModelWithTokeniz
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::input && error.kind() != ErrorKind::diverged) throw;
     return {.samples = {}, .why_none = error.message()};
-  } catch (const c10::OutOfMemoryError&) {
+  } catch (const std::exception& error) {
+    if (!is_lack_of_memory(error)) throw;
     return {.samples = {}, .why_none = "the GPU's memory is too small for it beside training"};
   }
 }

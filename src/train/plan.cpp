@@ -53,9 +53,10 @@ Runtime resume_runtime(const RuntimeConfig& asked, const Resolved& before) {
     return resolve_runtime(wanted);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::environment) throw;
+    const Runtime runtime = resolve_runtime(asked);
     log_warning(str("not bit-identical to an uninterrupted run because it began on ", device_text(before.device),
                     ", which is not available here"));
-    return resolve_runtime(asked);
+    return runtime;
   }
 }
 
@@ -257,6 +258,25 @@ std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& optio
   settle_batch(plan);
   plan.disk = find_disk_need(plan, run);
   return plan;
+}
+
+bool lower_micro_batch_size(RunPlan& plan) {
+  std::int64_t& size = plan.config.training.micro_batch_size.value();
+  const std::int64_t lower = half_micro_batch_size(plan.config.training.batch_size, size);
+  if (plan.asked.training.micro_batch_size || lower == 0) return false;
+  size = lower;
+  return true;
+}
+
+std::string describe_lowered(const RunPlan& plan, std::int64_t before) {
+  const std::int64_t now = plan.config.training.micro_batch_size.value();
+  if (!plan.resume) {
+    return str("training.micro_batch_size: auto is ", now, ", because the GPU's memory is too small for ", before);
+  }
+  return str(
+      "not bit-identical to an uninterrupted run because the GPU's memory is too small for "
+      "training.micro_batch_size: ",
+      before, ", with which it was to go on; auto is ", now);
 }
 
 void log_plan(const RunPlan& plan, const std::filesystem::path& run) {

@@ -30,6 +30,13 @@ struct RunPlan {
 // Error input for data.documents other than join where the data has no known separator, or is one document.
 std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run);
 
+// Makes training.micro_batch_size the largest divisor of the batch that is at most half of what it is. Returns false,
+// and changes nothing, where there is none or the person wrote the number.
+bool lower_micro_batch_size(RunPlan& plan);
+
+// Returns what to tell of a run that has come down from micro-batches of so many windows because they did not fit.
+std::string describe_lowered(const RunPlan& plan, std::int64_t before);
+
 // Tells the person what the run will do, with which data, model, machine and memory.
 void log_plan(const RunPlan& plan, const std::filesystem::path& run);
 

@@ -105,7 +105,9 @@ std::string describe_memory(const TrainingBytes& bytes) {
   std::vector<std::pair<std::uint64_t, std::string>> parts = {{bytes.weights, "weights, gradients and moments"},
                                                               {bytes.activations, "activations"},
                                                               {bytes.logits, "logits"},
-                                                              {bytes.at_work, "one layer at work"}};
+                                                              {bytes.at_work, "one layer at work"},
+                                                              {bytes.libraries, "CUDA's libraries"}};
+  std::erase_if(parts, [](const auto& part) { return part.first == 0; });
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> words;
   for (const auto& [size, what] : parts) words.push_back(str(what, " ", format_bytes(size)));
@@ -130,6 +132,10 @@ std::uint64_t memory_limit(const RuntimeConfig& config, at::Device device) {
   return system_memory().free().value_or(unlimited) / 5 * 4;  // the estimate is good to 15 %, and LibTorch comes on top
 }
 
+std::int64_t half_micro_batch_size(std::int64_t batch_size, std::int64_t size) {
+  return smaller_micro_batch_size(batch_size, size / 2 + 1);
+}
+
 std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime, std::int64_t size,
                           std::uint64_t limit) {
   const TrainingConfig& training = config.training;
@@ -143,7 +149,7 @@ std::string describe_need(const Config& config, const GptShape& shape, const Run
     return str(need, ". runtime.split: products", rows < size ? str(" with training.micro_batch_size: ", rows) : "",
                " has one gradient for all threads (about ", format_bytes(bytes(rows)), " then)");
   }
-  const std::int64_t half = smaller_micro_batch_size(training.batch_size, size / 2 + 1);
+  const std::int64_t half = half_micro_batch_size(training.batch_size, size);
   if (half > 0) {
     return str(need, ". training.micro_batch_size: ", half, " instead of ", size,
                size == 2 * half ? " halves" : " lowers", " all but the weights (about ",

@@ -47,6 +47,9 @@ struct BatchSplit {
 // be reported.) Error input for runtime.split: batch on a GPU.
 BatchSplit split_batch(const Config& config, const GptShape& shape, const Runtime& runtime, std::uint64_t limit);
 
+// Returns the largest divisor of batch_size that is at most half of `size`; 0 if there is none.
+std::int64_t half_micro_batch_size(std::int64_t batch_size, std::int64_t size);
+
 // Returns "training holds about …: …. training.micro_batch_size: 4 instead of 8 halves all but the weights (…)". Where
 // runtime.split is batch, what it names instead is within `limit`, in bytes, if such a micro-batch is.
 std::string describe_need(const Config& config, const GptShape& shape, const Runtime& runtime,

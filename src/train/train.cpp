@@ -1,8 +1,9 @@
 #include "train/train.h"
 
-#include <c10/util/Exception.h>
-
 #include <chrono>
+#include <exception>
+#include <memory>
+#include <new>
 #include <optional>
 #include <ratio>
 
@@ -45,8 +46,8 @@ std::string describe_packing(const PackedWindows& packed) {
 // The loop and what it carries from step to step.
 class Run {
  public:
-  // begun: the time from which training.max_hours count.
-  Run(const RunPlan& plan, const RunFolder& folder, Clock::time_point begun)
+  // trainer: of this plan, as it is before anything was trained. begun: the time from which training.max_hours count.
+  Run(const RunPlan& plan, const RunFolder& folder, Trainer& trainer, Clock::time_point begun)
       : plan_(plan),
         config_(plan.config),
         folder_(folder),
@@ -57,7 +58,7 @@ class Run {
                                  .block_size = static_cast<std::uint64_t>(config_.model.block_size),
                                  .documents = config_.data.documents,
                                  .separator = plan.separator}),
-        trainer_(config_, plan.shape, plan.runtime, plan.separator),
+        trainer_(trainer),
         evaluator_(plan, train_tokens_, trainer_) {
     if (windows_.packed() != nullptr) log_info(describe_packing(*windows_.packed()));
     if (plan.resume) {
@@ -297,13 +298,39 @@ class Run {
   const Clock::time_point begun_;
   TokenSequence train_tokens_;
   TrainingWindows windows_;
-  Trainer trainer_;
+  Trainer& trainer_;
   Evaluator evaluator_;
   TrainingState state_;
   KeptConfig kept_;  // of what the run started from, which may be gone when a checkpoint is saved
   std::optional<Board> board_;
   std::optional<Report> report_;  // on the board too
 };
+
+// Returns the trainer of a plan. On a GPU all that takes memory has been made once by then, so that a lack shows before
+// the run's folder changes; where the size of a micro-batch is ours to choose, it is lowered until there is none.
+std::unique_ptr<Trainer> make_trainer(RunPlan& plan) {
+  const at::Device device = plan.runtime.device;
+  const std::optional<double>& allowed = plan.config.runtime.memory_limit_gib;
+  const std::int64_t planned = plan.config.training.micro_batch_size.value();
+  while (true) {
+    try {
+      auto trainer = std::make_unique<Trainer>(plan.config, plan.shape, plan.runtime, plan.separator);
+      if (!reports_lack_of_memory(device)) return trainer;
+      trainer->rehearse();
+      const std::uint64_t held = held_bytes(device);
+      if (allowed && held > memory_limit(plan.config.runtime, device)) {
+        throw OutOfMemory(ErrorKind::environment,
+                          str("a step takes ", format_bytes(held), ", and ", format_shortest(*allowed),
+                              " GiB are allowed (runtime.memory_limit_gib)"));
+      }
+      if (plan.config.training.micro_batch_size != planned) log_warning(describe_lowered(plan, planned));
+      return trainer;
+    } catch (const std::exception& error) {
+      if (!reports_lack_of_memory(device) || !is_lack_of_memory(error) || !lower_micro_batch_size(plan)) throw;
+    }
+    give_back_memory(device);  // what was tried is gone here
+  }
+}
 
 }  // namespace
 
@@ -312,7 +339,7 @@ int train(const Config& asked, const TrainOptions& options) {
   // Outlives the run and its lock: a SIGHUP that comes twice must not change the exit code while these are put away.
   std::optional<StopInOrder> in_order;
   const RunFolder folder(choose_run_folder(options), options.dry_run);
-  const std::optional<RunPlan> plan = plan_run(asked, options, folder.path());
+  std::optional<RunPlan> plan = plan_run(asked, options, folder.path());
   if (!plan) return 0;
   log_plan(*plan, folder.path());
   const std::string lack = describe_lack_of_room(plan->disk, plan->config.checkpoint.keep);
@@ -328,13 +355,15 @@ int train(const Config& asked, const TrainOptions& options) {
                          memory_limit(plan->config.runtime, plan->runtime.device));
   };
   try {
-    return Run(*plan, folder, begun).loop(profile, in_order);
-  } catch (const c10::OutOfMemoryError&) {
-    throw OutOfMemory(ErrorKind::environment, str("the GPU's memory is too small: ", need()));
+    const std::unique_ptr<Trainer> trainer = make_trainer(*plan);
+    return Run(*plan, folder, *trainer, begun).loop(profile, in_order);
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(error.kind(), str(error.message(), ": ", need()));
   } catch (const std::bad_alloc&) {
     throw OutOfMemory(ErrorKind::environment, str("the memory is too small: ", need()));
+  } catch (const std::exception& error) {
+    if (!is_lack_of_memory(error)) throw;
+    throw OutOfMemory(ErrorKind::environment, str("the GPU's memory is too small: ", need()));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "base/stop_signals.h"
 #include "optim/optimizer.h"
+#include "runtime/device.h"
 
 namespace inkling {
 
@@ -53,8 +54,12 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
   if (runtime.split == WorkSplit::batch) {
     leaves_ = std::make_unique<LeafPasses>(config_, shape, runtime, *arena_, separator);
   }
-  // Takes memory for evaluations now, rather than later beside that of the recordings.
-  if (model_->backend().record != nullptr) evaluation_();
+  // Takes memory for evaluations now, rather than later beside that of the recordings, and leaves none of it in pieces
+  // that a step's tensors would fill with gaps between them.
+  if (model_->backend().record != nullptr) {
+    evaluation_();
+    give_back_memory(runtime.device);
+  }
 }
 
 void Trainer::load(const TokenSequence& tokens, std::span<const Row> rows) {
@@ -110,6 +115,16 @@ void Trainer::note_result(double learning_rate) {
   result.select(0, 1).copy_(optimizer_.norm_squared().select(0, 0));
   learning_rates_.push_back(learning_rate);
   if (static_cast<std::int64_t>(learning_rates_.size()) == max_pending) read_ = results();
+}
+
+void Trainer::rehearse() {
+  const bool has_several = config_.training.batch_size > config_.training.micro_batch_size.value();
+  for (int time = 0; time < 2; ++time) {  // RecordedWork records at the second
+    first_pass_();
+    if (has_several) next_pass_();
+  }
+  evaluation_();  // whose first time was in the constructor
+  synchronize(arena_->values().device());
 }
 
 void Trainer::step(std::int64_t step, const TrainingWindows& windows) {

@@ -55,6 +55,11 @@ class Trainer {
   // step records the work, and later ones queue it again.
   void step(std::int64_t step, const TrainingWindows& windows);
 
+  // Makes the passes of a step and of an evaluation, of zeros, until they are recorded where the backend queues, so
+  // that they have the memory that they will take. Call it while nothing counts that a step changes but the weights and
+  // the optimizer's memory, which stay. Throws what lack of memory throws.
+  void rehearse();
+
   // Whether steps are only queued, so that asking for results means waiting.
   bool runs_ahead() const { return model_->backend().queues; }
 

@@ -79,6 +79,20 @@ TEST(Judge, AContainerOf2GibIsTooSmallOnlyWhenNothingFits) {
   expect_only(facts, "memory_too_small", "docker update --memory 8g --memory-swap 8g CONTAINER", Severity::cannot);
 }
 
+TEST(Judge, SettingsThatAskForWhatIsNotThereStopTrainingOnlyWhereAllDo) {
+  Facts facts = healthy();
+  Forecast other = facts.forecasts.front();
+  other.path = "configs/other.yaml";
+  other.lacks_device = true;
+  other.why_not = "the fused kernels need a GPU of compute capability 8.0";
+  facts.forecasts.push_back(other);
+  EXPECT_EQ(names(facts), std::vector<std::string>{});
+  facts.forecasts = {other};
+  expect_only(facts, "device_missing",
+              "inkling-doctor configs/other.yaml --set runtime.device=auto --set runtime.kernels=auto",
+              Severity::cannot);
+}
+
 TEST(Judge, AConfigurationThatWouldFitComesWithTheSettings) {
   Facts facts = healthy();
   Forecast large = facts.forecasts.front();

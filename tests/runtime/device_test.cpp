@@ -2,13 +2,17 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <new>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "base/thread_choice.h"
+#include "runtime/cpu_memory.h"
 #include "tests/needs_gpu.h"
 
 namespace inkling {
@@ -96,6 +100,76 @@ TEST(Runtime, AGpuComputesInBfloat16WhereItHasIt) {
   EXPECT_EQ(fastest_dtype(8), at::kBFloat16);
   EXPECT_EQ(fastest_dtype(12), at::kBFloat16);
   EXPECT_EQ(fastest_dtype(0), at::kFloat);  // unknown
+}
+
+TEST(Runtime, FusedKernelsAreOnlyTakenByGpusThatHaveThem) {
+  EXPECT_EQ(kernels_on_gpu({}, {9, 0}, true), Kernels::fused);
+  EXPECT_EQ(kernels_on_gpu({}, {9, 0}, false), Kernels::reference);
+  EXPECT_EQ(kernels_on_gpu({}, {7, 5}, true), Kernels::reference);
+  EXPECT_EQ(kernels_on_gpu(Kernels::reference, {7, 5}, true), Kernels::reference);
+  EXPECT_EQ(kernels_on_gpu(Kernels::fused, {8, 0}, true), Kernels::fused);
+  EXPECT_EQ(kernels_on_gpu(Kernels::fused, {}, true), Kernels::fused) << "the GPU does not say what it is";
+  try {
+    kernels_on_gpu(Kernels::fused, {7, 5}, true);
+    FAIL() << "a GPU was given kernels that it cannot run";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::environment);
+    for (const char* words : {"compute capability 8.0", "this one has 7.5", "auto or reference"}) {
+      EXPECT_NE(error.message().find(words), std::string::npos) << error.message();
+    }
+  }
+}
+
+// As LibTorch 2.11, CUDA 13 and our own launches word them.
+TEST(GpuErrors, AreTheEnvironmentsAndSayWhatToDo) {
+  const std::pair<const char*, const char*> known[] = {
+      {"CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 7.92 GiB of which 5.00 MiB is "
+       "free. Including non-PyTorch memory, this process has 7.90 GiB memory in use.",
+       "training.micro_batch_size"},
+      {"CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in https://docs.nvidia.com/", "nvidia-smi"},
+      {"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "runtime.device: cpu"},
+      {"CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`", "memory is too small"},
+      {"CUDA error: CUDA driver version is insufficient for CUDA runtime version\nSearch for ...", "580 or later"},
+      {"The NVIDIA driver on your system is too old (found version 12080). Please update your GPU driver by ...",
+       "580 or later"},
+      {"CUDA error: the provided PTX was compiled with an unsupported toolchain.", "580 or later"},
+      {"CUDA error: no kernel image is available for execution on the device\nCUDA kernel errors might be ...",
+       "runtime.kernels: reference"},
+      {"the GPU refused to run embedding_forward: no kernel image is available for execution on the device",
+       "runtime.kernels: reference"},
+      {"the GPU refused to run adamw: too many resources requested for launch", "runtime.kernels: reference"},
+      {"CUDA error: invalid configuration argument", "runtime.kernels: reference"},
+      {"CUDA error: CUDA-capable device(s) is/are busy or unavailable", "another program holds it"},
+      {"CUDA error: uncorrectable ECC error encountered", "last checkpoint"},
+      {"the GPU refused to run norm_forward: unspecified launch failure", "last checkpoint"},
+      {"CUDA error: the launch timed out and was terminated", "last checkpoint"},
+      {"cublasLt failed to multiply matrices: CUBLAS_STATUS_EXECUTION_FAILED", "last checkpoint"}};
+  for (const auto& [text, advice] : known) {
+    const auto error = explain_gpu_error(text);
+    ASSERT_TRUE(error.has_value()) << text;
+    EXPECT_EQ(error->kind(), ErrorKind::environment);
+    EXPECT_NE(error->message().find(advice), std::string::npos) << error->message();
+    EXPECT_EQ(error->message().find('\n'), std::string::npos) << error->message();
+  }
+  EXPECT_NE(explain_gpu_error(known[0].first)->message().find("(CUDA out of memory. Tried to allocate 20.00 MiB)"),
+            std::string::npos);
+}
+
+TEST(GpuErrors, ADefectStaysAnInternalError) {
+  for (const char* text : {"CUDA error: an illegal memory access was encountered\nSearch for ...",
+                           "CUDA error: device-side assert triggered", "CUDA error: misaligned address",
+                           "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)", "out of memory", ""}) {
+    EXPECT_FALSE(explain_gpu_error(text).has_value()) << text;
+  }
+}
+
+TEST(GpuErrors, LackOfMemoryIsKnownByItsTypeOrItsText) {
+  EXPECT_TRUE(is_lack_of_memory(std::bad_alloc()));
+  EXPECT_TRUE(is_lack_of_memory(OutOfMemory(ErrorKind::environment, "no memory for a tensor")));
+  EXPECT_TRUE(is_lack_of_memory(c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "any text")));
+  EXPECT_TRUE(is_lack_of_memory(std::runtime_error("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling ...")));
+  EXPECT_FALSE(is_lack_of_memory(std::runtime_error("CUDA error: uncorrectable ECC error encountered")));
+  EXPECT_FALSE(is_lack_of_memory(Error::input("training.batch_size is 0")));
 }
 
 void need_a_gpu() { INKLING_NEEDS_GPU("the library did not load"); }

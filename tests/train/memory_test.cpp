@@ -4,10 +4,12 @@
 #include <cmath>
 #include <regex>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "model/parameters.h"
 #include "tests/train/training_folder.h"
+#include "train/plan.h"
 #include "train/resources.h"
 
 namespace inkling {
@@ -55,6 +57,28 @@ TEST(SplitBatch, GivesAttentionOnAGpuNoMoreWindowsThanAGridHolds) {
     EXPECT_NE(error.message().find("training.micro_batch_size 100000"), std::string::npos) << error.message();
   }
   EXPECT_EQ(windows(at::kCPU), 100'000);
+}
+
+// On a GPU, where what was planned did not fit when it was tried.
+TEST(MicroBatch, ComesDownToHalfOrLessAndDividesTheBatch) {
+  RunPlan plan;
+  plan.config.training.batch_size = 60;
+  plan.config.training.micro_batch_size = 60;
+  std::vector<std::int64_t> sizes;
+  while (lower_micro_batch_size(plan)) sizes.push_back(*plan.config.training.micro_batch_size);
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{30, 15, 6, 3, 1}));
+  const std::string said = describe_lowered(plan, 60);
+  EXPECT_EQ(said, "training.micro_batch_size: auto is 1, because the GPU's memory is too small for 60");
+  plan.resume.emplace();
+  EXPECT_NE(describe_lowered(plan, 60).find("not bit-identical"), std::string::npos);
+}
+
+TEST(MicroBatch, ThatAPersonWroteStays) {
+  RunPlan plan;
+  plan.asked.training.micro_batch_size = 4;
+  plan.config = plan.asked;
+  EXPECT_FALSE(lower_micro_batch_size(plan));
+  EXPECT_EQ(*plan.config.training.micro_batch_size, 4);
 }
 
 using ThreadsWithoutWork = TrainingFolder;

@@ -318,10 +318,39 @@ std::function<void()> count_passes(int, const std::function<void()>& work) {
   };
 }
 
+// What does not fit shows before there is anything to lose, and nothing of it is left.
+TEST(Rehearsal, RecordsAllPassesAndChangesNothing) {
+  Backend backend = oracle::emulated_backend();
+  backend.record = count_passes;
+  const oracle::OtherBackend gpu(backend);
+  const TemporaryFolder folder;
+  const TokenSequence tokens({write_shard(folder / "tokens.bin", std::vector<Token>(200, 7))}, 30);
+  Config config;
+  config.model = {{.n_layer = 1, .n_head = 1, .n_embd = 8, .block_size = 8}};
+  config.model.dropout = 0.1;
+  config.training.batch_size = 4;
+  config.training.micro_batch_size = 2;
+  config.training.max_steps = 3;
+  const GptShape shape = shape_from(config.model, 30);
+  const TrainingWindows windows(tokens, {.order = WindowKind::random, .block_size = 8});
+  const auto weights_after = [&](bool rehearses) {
+    Trainer trainer(config, shape, Runtime{.threads = 2});
+    passes_recorded = 0;
+    if (rehearses) trainer.rehearse();
+    EXPECT_EQ(passes_recorded, rehearses ? 3 : 0);  // the first micro-batch, the others, the evaluation
+    initialize(trainer.arena(), shape, 1);
+    for (std::int64_t step = 0; step < 3; ++step) trainer.step(step, windows);
+    EXPECT_EQ(trainer.results().size(), 3u);
+    return trainer.arena().values().clone();
+  };
+  EXPECT_TRUE(oracle::identical(weights_after(true), weights_after(false)));
+}
+
 // Reading a number waits for everything that is queued.
 TEST(RecordedEvaluation, QueuesARecordingForEachBatchAndReadsOneNumber) {
   Backend backend = oracle::emulated_backend();
   backend.record = count_passes;
+  passes_recorded = 0;
   const oracle::OtherBackend gpu(backend);
   const TemporaryFolder folder;
   const TokenSequence tokens({write_shard(folder / "tokens.bin", std::vector<Token>(200, 7))}, 30);
