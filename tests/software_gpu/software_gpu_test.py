@@ -210,6 +210,14 @@ class Family(Programs):
                     self.assertAlmostEqual(ours, theirs, delta=1e-5)
                 shutil.rmtree(self.folder / "other")
 
+    def test_cublaslt_has_every_product_of_a_step(self):
+        """Where it has none, another way gives the same numbers, only more slowly."""
+        two_steps = TINY | {"model.bias": "true", "model.activation": "gelu_tanh", "training.max_steps": 2, "schedule.warmup_steps": 1}
+        counts = self.train("run", two_steps, "shakespeare_char").report["counts"]
+        self.assertEqual([what for what in counts if "refuses" in what], [])
+        for epilogue in ("BIAS", "GELU_AUX_BIAS", "DGELU", "BGRADA"):
+            self.assertIn(f"cublasLtMatmul {epilogue}", counts)
+
     def test_the_reference_model_draws_its_dropout_as_the_fused_one(self):
         for name, settings in (("fused", {}), ("reference", REFERENCE)):
             self.train(name, TINY | FLOAT | settings | {"model.dropout": 0.2})
