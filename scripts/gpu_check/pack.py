@@ -13,8 +13,7 @@ LARGEST = 60  # MiB
 FILES = ["LICENSE", "configs", "data/fables.grammar", "benchmarks/peers/torch_step.py", "scripts/gpu-check",
          "scripts/gpu_check"]
 # And the test programs with tests labelled cuda.
-NEEDED = ["inkling-train", "inkling-sample", "inkling-eval", "bench-step", "bench-ops", "bench-decode", "test_kernels_emulated",
-          "libinkling_cuda.so"]
+NEEDED = ["inkling-train", "inkling-sample", "inkling-eval", "bench-step", "bench-ops", "bench-decode", "libinkling_cuda.so"]
 # What need not be in the archive: LibTorch and what comes with it, the C and the C++ library.
 ELSEWHERE = re.compile(r"lib(torch|torch_cpu|torch_cuda|c10|c10_cuda|cudart|cublas|cublasLt|gomp|stdc\+\+|gcc_s|c|m|dl|rt|pthread)"
                        r"\.so(\.\d+)?|ld-linux-x86-64\.so\.2")

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(os.environ.get("INKLING_BUILD", ROOT / "build")) / "bin"
 DESCRIPTION = ROOT / "archive.json"  # in an archive only
 PYTHON = os.environ.get("PYTHON", "python3")  # the one whose torch is compared with, and gives LibTorch
-EMULATED = os.environ.get("EMULATED", "0") not in ("", "0")  # everything on the CPU, with small sizes
+EMULATED = os.environ.get("EMULATED", "0") not in ("", "0")  # on the GPU in software (tests/software_gpu), with small sizes
 
 
 def output(*command, environment=None, limit=60):
@@ -48,9 +48,6 @@ def environment():
     folders += filter(None, [os.environ.get("LD_LIBRARY_PATH")])
     if folders:
         variables["LD_LIBRARY_PATH"] = ":".join(folders)
-    if EMULATED:
-        variables.pop("INKLING_EXPECT_CUDA", None)
-        return variables | {"CUDA_VISIBLE_DEVICES": "", "OMP_WAIT_POLICY": "passive"}
     return variables | {"INKLING_EXPECT_CUDA": "1"}  # a CUDA test that would be skipped says why and fails
 
 
@@ -133,7 +130,7 @@ def machine(variables):
     query = "name,driver_version,memory.total,clocks.max.sm,power.limit"
     code, smi = output("nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader")
     names, _ = gpus(variables)
-    return {"gpu": "none" if EMULATED else smi.splitlines()[0] if code == 0 and smi else ", ".join(names) or "none",
+    return {"gpu": smi.splitlines()[0] if code == 0 and smi else ", ".join(names) or "none",
             "cpu": f"{processor.group(1) if processor else platform.machine()}, {os.cpu_count()} cores",
             "system": f"{platform.system()} {platform.release()}, glibc {platform.libc_ver()[1]}",
             "libtorch": linked_torch_version(variables) or "not found"}

@@ -133,7 +133,7 @@ def make(folder):
     good = one_build and all(stage.good() for stage in stages.values())
     verdict = "PASSED." if good else "FAILED."
     if emulated:
-        verdict = (f"EMULATED: {'all went as expected' if good else 'something FAILED'}, on the CPU. This says nothing of a "
+        verdict = (f"EMULATED: {'all went as expected' if good else 'something FAILED'}, on the GPU in software. This says nothing of a "
                    "GPU: `runtime.kernels: auto` must not change by it.")
     rows = [[name, *map(stage.count, STATES), "" if stage.seconds is None else stage.seconds, "; ".join(stage.wrong)] for name, stage in stages.items()]
     parts = [f"# {'EMULATED ' if emulated else ''}GPU check\n", f"**{verdict}**\n", facts(stages),

@@ -24,9 +24,7 @@ def flags(settings):
 
 
 def on_gpu(kernels, dtype="bfloat16"):
-    """The fused operations train on the CPU in float32 only."""
-    return {"runtime.device": "cpu" if EMULATED else "cuda", "runtime.kernels": kernels,
-            "runtime.dtype": "float32" if EMULATED and kernels == "fused" else dtype}
+    return {"runtime.device": "cuda", "runtime.kernels": kernels, "runtime.dtype": dtype}
 
 
 def train(stage, name, config, settings, limit=120, more=()):
@@ -48,7 +46,7 @@ def write(stage, run, count, kernels="", dtype="bfloat16"):
     form = ["--kernels", kernels, "--dtype", dtype] if kernels else []
     text = stage.command([PROGRAMS / "inkling-sample", stage.work / run, "--prompt", "One ", "--count", count, "--seed", 1,
                           "--max-tokens", 30 if EMULATED else 300, "--device",
-                          "cuda" if kernels and not EMULATED else "cpu", *form])
+                          "cuda" if kernels else "cpu", *form])
     if not text.strip():
         raise Failure("it wrote nothing")
     return {"text": text}
@@ -56,8 +54,7 @@ def write(stage, run, count, kernels="", dtype="bfloat16"):
 
 def smoke_runs(stage):
     stage.step("inkling-train starts", stage.command, [PROGRAMS / "inkling-train", "--help"])
-    device = "cpu" if EMULATED else "cuda"
-    product = f"import torch; x = torch.randn(512, 512, device='{device}'); (x @ x).sum().item()"
+    product = "import torch; x = torch.randn(512, 512, device='cuda'); (x @ x).sum().item()"
     stage.step("a product in PyTorch", stage.command, [PYTHON, "-W", "ignore", "-c", product])
     few = {"training.max_steps": 5}
     stage.step("train auto", train_short, stage, "auto", few)
@@ -198,10 +195,9 @@ def decode(stage):
     for name, kernels, dtype, rows in (("fused", "fused", "bfloat16", 1), ("fused, 16 texts", "fused", "bfloat16", 16),
                                        ("reference", "reference", "bfloat16", 1),
                                        ("fused float32", "fused", "float32", 1)):
-        settings = {"runtime.device": "cpu" if EMULATED else "cuda", "runtime.kernels": kernels, "runtime.dtype": dtype}
         command = [PROGRAMS / "bench-decode", ROOT / "configs/gpt2_124m.yaml", "--json", "--rows", rows, "--tokens",
                    8 if EMULATED else 256]
-        stage.step(name, measure, stage, command + flags(settings | TINY))
+        stage.step(name, measure, stage, command + flags(on_gpu(kernels, dtype) | TINY))
 
 
 # Whose memory is measured, and how: configurations with the micro-batches that a GPU of 24 GiB could take.
@@ -219,7 +215,7 @@ def take_memory(stage, config, kernels, settings):
                             *flags(on_gpu(kernels) | settings | TINY)])["measured"]
     expected, held = found["expected_bytes"], found["held_bytes"]
     share, least = MEMORY_TOLERANCE
-    if not EMULATED and abs(expected - held) > max(share * held, least):
+    if abs(expected - held) > max(share * held, least):
         raise Failure(f"{expected / 2**20:.0f} MiB were expected, {held / 2**20:.0f} MiB are reserved", memory=found)
     return {"memory": found}
 
@@ -240,8 +236,7 @@ CHAR = {"layers": 6, "heads": 6, "width": 384, "block": 256, "batch": 64, "vocab
 def time_ours(stage, name, count, config, kernels, settings):
     command = [PROGRAMS / "bench-step", ROOT / "configs" / config, "--json", "--steps", 2 if EMULATED else count,
                *(["--vocab-size", 65] if EMULATED else [])]
-    form = on_gpu(kernels, "float32" if EMULATED else "bfloat16")  # many CPUs multiply bfloat16 slowly
-    stage.step(name, measure, stage, command + flags(form | settings | TINY))
+    stage.step(name, measure, stage, command + flags(on_gpu(kernels) | settings | TINY))
 
 
 def time_pytorch(stage, name, count, shape, *more):
@@ -249,7 +244,7 @@ def time_pytorch(stage, name, count, shape, *more):
     if EMULATED:
         shape, more = {"layers": 1, "heads": 2, "width": 32, "block": 16, "batch": 16, "vocab": 65}, []
     command = [PYTHON, "-W", "ignore", ROOT / "benchmarks/peers/torch_step.py", *more, "--steps",
-               2 if EMULATED else count, "--device", "cpu" if EMULATED else "cuda"]
+               2 if EMULATED else count, "--device", "cuda"]
     command += [part for key, value in shape.items() for part in (f"--{key}", value)]
     stage.step(name, measure, stage, command, 200)
 

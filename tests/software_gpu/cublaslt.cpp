@@ -165,10 +165,12 @@ Refusal judge_epilogue(const Product& product) {
   if (!is_simple && setting("EPILOGUES", "all") == std::string_view("none"))
     return unsupported("epilogues are switched off");
   if (finish.has_vector()) {
-    if (finish.vector.type != product.d.type) return unsupported("a bias of another type than the result's");
+    if (finish.vector.type != product.d.type) return invalid("a bias of another type than the result's");
     if (reinterpret_cast<std::uintptr_t>(finish.vector.data) % size_of(finish.vector.type) != 0)
       return unsupported("a bias that is not aligned to its type");
   }
+  if (finish.sums_second() || (finish.sums_first() && product.transpose_a))
+    return unsupported("sums of an operand that an H200 has no kernel for");
   if (!finish.has_auxiliary()) return accepted;
   const Matrix& auxiliary = finish.auxiliary;
   const std::int64_t multiple = finish.has_bits() ? 128 : 8;

@@ -67,6 +67,19 @@ TEST_F(SoftwareGpu, FindsAHostThatReadsBeforeACopyHasCome) {
   EXPECT_EXIT(mistaken(), testing::ExitedWithCode(mistake), "that a copy to the host is still to write");
 }
 
+// CUDA 13 records such a copy, and every replay would use memory that the host may long have given back.
+TEST_F(SoftwareGpu, RefusesToRecordACopyOfPageableMemory) {
+  const Stream stream;
+  const DeviceInts device;
+  std::vector<int> values(size);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  EXPECT_EQ(cudaMemcpyAsync(values.data(), device.data, device.bytes, cudaMemcpyDeviceToHost, stream),
+            cudaErrorStreamCaptureUnsupported);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  cudaGetLastError();
+}
+
 TEST_F(SoftwareGpu, FindsAHostThatWritesBeforeACopyHasGone) {
   const Stream stream;
   const DeviceInts device;

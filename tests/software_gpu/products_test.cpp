@@ -26,6 +26,7 @@ struct Case {
   bool is_gelu_gradient() const { return has(64); }
   bool sums_operand() const { return is(CUBLASLT_EPILOGUE_BGRADA) || is(CUBLASLT_EPILOGUE_BGRADB); }
   bool sums_rows() const { return is(CUBLASLT_EPILOGUE_DGELU_BGRAD); }
+  bool is_missing_on_hopper() const { return is(CUBLASLT_EPILOGUE_BGRADB) || (is(CUBLASLT_EPILOGUE_BGRADA) && transpose_a); }
   bool has_vector() const { return adds_bias() || sums_operand() || sums_rows(); }
   bool has_auxiliary() const { return has(128); }
 };
@@ -46,6 +47,10 @@ double gelu_slope(double x) { return (gelu_of(x + 1e-5) - gelu_of(x - 1e-5)) / 2
 // The largest error of cublasLt's GELU, which approximates tanh: 1e-5 was seen on an H100 at x of size 1, and it grows
 // with x. The GPU in software approximates nothing; the slope above does.
 double gelu_error() { return is_on_software_gpu() ? 1e-9 : 2e-5; }
+// Of its slope, which a GPU may round to the result's type.
+double slope_error(cudaDataType_t type) {
+  return is_on_software_gpu() || type != CUDA_R_16BF ? gelu_error() : gelu_error() + oracle::bfloat16_roundoff;
+}
 
 // The matrices of a case.
 struct Operands {
@@ -132,7 +137,8 @@ class Wanted {
   }
   double error(double x, double result) const {
     double error = 2.0 * error_before(x) + kept_error(result);  // no slope is larger than 1.13
-    if (of_.is_gelu() || of_.is_gelu_gradient()) error += gelu_error() * std::fmax(1.0, std::fabs(x));
+    if (of_.is_gelu()) error += gelu_error() * std::fmax(1.0, std::fabs(x));
+    if (of_.is_gelu_gradient()) error += slope_error(of_.out) * std::fmax(1.0, std::fabs(x));
     return error;
   }
   // Of what is written in the type of the result.
@@ -144,7 +150,7 @@ class Wanted {
     const double size = std::sqrt(of_.depth) * std::sqrt(of_.columns);
     const double roundoff = of_.out == CUDA_R_16BF ? oracle::bfloat16_roundoff : oracle::float32_roundoff;
     return size * (oracle::rounding_error(1.0, roundoff) + oracle::rounding_error(of_.columns + of_.depth) +
-                   gelu_error() * std::sqrt(of_.columns)) +
+                   slope_error(of_.out) * std::sqrt(of_.columns)) +
            kept_error(sum);
   }
 
@@ -198,8 +204,10 @@ TEST_P(Products, AreRight) {
   const Operands before(of);
   const DescribedProduct described(form_of(of, before));
   const int algorithms = static_cast<int>(described.ask(3).results.size());
-  const bool must_be = of.is(CUBLASLT_EPILOGUE_DEFAULT) || of.is(CUBLASLT_EPILOGUE_BIAS) || is_on_software_gpu();
-  if (algorithms == 0 && !must_be) GTEST_SKIP() << "cublasLt has no such product";
+  if (of.is_missing_on_hopper() && (algorithms == 0 || is_on_software_gpu())) {
+    EXPECT_EQ(algorithms, 0);
+    return;
+  }
   ASSERT_GT(algorithms, 0);
   for (int i = 0; i < algorithms; ++i) {
     Operands on(of);
@@ -248,7 +256,8 @@ std::vector<Case> all_cases() {
         add({.rows = 33, .columns = 1, .depth = 1, .gap = 3});
         add({.rows = 24, .columns = 16, .depth = 40, .alpha = 0.5f, .beta = -2.0f});
         add({.rows = 24, .columns = 16, .depth = 40, .alpha = 0.5f, .beta = -2.0f, .in_place = false});
-        add({.rows = 24, .columns = 16, .depth = 40, .epilogue = CUBLASLT_EPILOGUE_BGRADA, .beta = 1.0f});
+        if (types.out == CUDA_R_32F && !transpose_a)
+          add({.rows = 24, .columns = 16, .depth = 40, .epilogue = CUBLASLT_EPILOGUE_BGRADA, .beta = 1.0f});
         add({.rows = 24, .columns = 16, .depth = 40, .gap = 8, .batch = 3});
         add({.rows = 24, .columns = 16, .depth = 40, .epilogue = CUBLASLT_EPILOGUE_BIAS, .batch = 3});
         add({.rows = 24, .columns = 16, .depth = 40, .epilogue = CUBLASLT_EPILOGUE_GELU_AUX_BIAS, .batch = 2});
@@ -284,7 +293,6 @@ TEST_P(ProductCalls, LetAGradientThroughWhereReluDid) {
     return true;
   };
   const bool has_both = run(CUBLASLT_EPILOGUE_RELU_AUX, on) && run(CUBLASLT_EPILOGUE_DRELU, back);
-  if (!has_both && !is_on_software_gpu()) GTEST_SKIP() << "cublasLt has no such product";
   ASSERT_TRUE(has_both);
   on.d.read_back();
   back.d.read_back();

@@ -66,13 +66,6 @@ TEST_P(Captures, AllowAllocationsToAThreadThatIsRelaxed) {
   EXPECT_EQ(cudaFree(data), cudaSuccess);
 }
 
-TEST_P(Captures, AreInvalidatedByACopyToPageableMemory) {
-  std::vector<int> values(size);
-  EXPECT_NE(cudaMemcpyAsync(values.data(), on->first.data, on->first.bytes, cudaMemcpyDeviceToHost, on->stream),
-            cudaSuccess);
-  expect_invalid();
-}
-
 TEST_P(Captures, AreInvalidatedByAWaitForAnEventFromOutside) {
   ASSERT_EQ(cudaEventRecord(on->event, on->other), cudaSuccess);
   EXPECT_EQ(cudaStreamWaitEvent(on->stream, on->event, 0), cudaErrorStreamCaptureIsolation);
