@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -118,8 +117,7 @@ TEST_P(Switches, EachAloneAgreesWithTheReference) {
 }
 
 TEST_P(Switches, RandomCombinationsAgreeWithTheReference) {
-  const bool nightly = std::getenv("INKLING_NIGHTLY") != nullptr;
-  const std::uint64_t count = !oracle::is_emulated(setting()) ? 200 : nightly ? 60 : 20;  // fibers take their time
+  const std::uint64_t count = !threads_take_turns() ? 200 : oracle::is_nightly() ? 60 : 20;
   for (std::uint64_t seed = 0; seed < count; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const at::Tensor positions = seed % 3 == 0 ? make_positions(3, 17, seed) : at::Tensor();

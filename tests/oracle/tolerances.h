@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <optional>
 #include <ostream>
@@ -55,6 +56,7 @@ inline constexpr Setting inference_settings[] = {
 
 inline void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
 
+inline bool is_nightly() { return std::getenv("INKLING_NIGHTLY") != nullptr; }
 inline bool is_fused(const Setting& setting) { return setting.kernels == Kernels::fused; }
 inline bool is_emulated(const Setting& setting) { return setting.backend >= Setting::emulated; }
 // Whether the numbers of dropout are ours everywhere. On a GPU FlashAttention draws its own.
@@ -85,6 +87,10 @@ class OnEverySetting : public testing::TestWithParam<Setting> {
   at::TensorOptions options() const;                                         // dtype and device
   bool fused() const { return is_fused(setting()); }
   bool on_gpu() const { return options().device().is_cuda() || is_emulated(setting()); }
+  // Whether a GPU's threads take turns on the CPU, which takes its time: emulated kernels, and the GPU in software.
+  bool threads_take_turns() const {
+    return is_emulated(setting()) || (on_gpu() && std::getenv("SOFTWARE_GPU") != nullptr);
+  }
   bool numbers_are_ours() const { return oracle::numbers_are_ours(setting()); }
 
  private:

@@ -99,8 +99,14 @@ Place this_place() {
   const int depth = backtrace(frames.data(), most_frames);
   static const std::uintptr_t own = module_of(reinterpret_cast<void*>(&this_place)).base;
   Place place(frames.data(), frames.data() + depth);
+  static auto& is_own = *new std::map<void*, bool>;  // dladdr() takes its time, and there are few places
+  const auto lies_here = [&](void* frame) {
+    const auto [at, is_new] = is_own.try_emplace(frame, false);
+    if (is_new) at->second = module_of(frame).base == own;
+    return at->second;
+  };
   std::size_t first = 0;
-  while (first < place.size() && module_of(place[first]).base == own) ++first;
+  while (first < place.size() && lies_here(place[first])) ++first;
   place.erase(place.begin(), place.begin() + static_cast<std::ptrdiff_t>(first));
   return place;
 }

@@ -17,6 +17,7 @@ namespace emulation {
 namespace {
 
 constexpr std::size_t stack_bytes = 128 * 1024;
+constexpr std::size_t shift = 17 * 64;  // from one stack's place to the next: else all would use the same lines of a cache
 constexpr unsigned warp_size = 32;
 constexpr std::uint64_t far = 7919;  // a prime: from one block to the next that runs, in no order that a GPU promises
 
@@ -151,7 +152,8 @@ void prepare_fibers(dim3 size) {
   while (fibers.size() < block.threads) {
     fibers.push_back(std::make_unique<Fiber>());
     // As if fiber_main() were about to be returned to, with six registers below its address.
-    auto* const top = reinterpret_cast<void**>(fibers.back()->stack.get() + stack_bytes - 64);
+    const std::size_t unused = 64 + fibers.size() * shift % (stack_bytes / 2);
+    auto* const top = reinterpret_cast<void**>(fibers.back()->stack.get() + stack_bytes - unused);
     top[0] = reinterpret_cast<void*>(&fiber_main);
     fibers.back()->context.stack_pointer = top - 6;
   }
