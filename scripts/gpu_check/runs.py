@@ -196,7 +196,7 @@ def decode(stage):
                                        ("reference", "reference", "bfloat16", 1),
                                        ("fused float32", "fused", "float32", 1)):
         command = [PROGRAMS / "bench-decode", ROOT / "configs/gpt2_124m.yaml", "--json", "--rows", rows, "--tokens",
-                   8 if EMULATED else 256]
+                   2 if EMULATED else 256]
         stage.step(name, measure, stage, command + flags(on_gpu(kernels, dtype) | TINY))
 
 
@@ -234,8 +234,8 @@ CHAR = {"layers": 6, "heads": 6, "width": 384, "block": 256, "batch": 64, "vocab
 
 
 def time_ours(stage, name, count, config, kernels, settings):
-    command = [PROGRAMS / "bench-step", ROOT / "configs" / config, "--json", "--steps", 2 if EMULATED else count,
-               *(["--vocab-size", 65] if EMULATED else [])]
+    command = [*(["env", "SOFTWARE_GPU_COMPUTES=0"] if EMULATED else []), PROGRAMS / "bench-step", ROOT / "configs" / config,
+               "--json", "--steps", 2 if EMULATED else count, *(["--vocab-size", 65] if EMULATED else [])]
     stage.step(name, measure, stage, command + flags(on_gpu(kernels) | settings | TINY))
 
 

@@ -208,6 +208,7 @@ void see(const c10::OperatorHandle& operation, c10::DispatchKeySet keys, Stack* 
   const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, seen_by);
   const auto count = static_cast<std::ptrdiff_t>(operation.schema().arguments().size());
   const std::vector<c10::IValue> arguments(stack->end() - count, stack->end());
+  if (call_instead(name, *stack)) return;
   if (consists_of_others(operation, arguments)) return operation.redispatchBoxed(below, stack);
   const c10::impl::ExcludeDispatchKeyGuard unseen(seen_by);
   {

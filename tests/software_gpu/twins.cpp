@@ -59,12 +59,14 @@ class Arguments {
   const at::Tensor& tensor(std::size_t i) const { return values_[i].toTensor(); }
   bool has_tensor(std::size_t i) const { return values_[i].isTensor() && tensor(i).defined(); }
   bool flag(std::size_t i) const { return values_[i].toBool(); }
+  double number(std::size_t i) const { return values_[i].toDouble(); }
+  std::int64_t count(std::size_t i) const { return values_[i].toInt(); }
   std::optional<double> scale(std::size_t i) const {
     return values_[i].isNone() ? std::nullopt : std::optional<double>(values_[i].toDouble());
   }
   std::int64_t window(std::size_t i) const { return values_[i].isNone() ? -1 : values_[i].toInt(); }
   void drops(std::size_t i) const {
-    if (values_[i].toDouble() > 0) count("attention without its dropout");
+    if (values_[i].toDouble() > 0) software_gpu::count("attention without its dropout");
   }
 
  private:
@@ -146,6 +148,29 @@ bool compute_twin(const std::string& name, torch::jit::Stack& stack) {
     return false;
   }
   return true;
+}
+
+bool call_instead(const std::string& name, torch::jit::Stack& stack) {
+  if (name == "aten::_scaled_dot_product_cudnn_attention") {
+    const Arguments in(stack);
+    const auto [out, logsumexp, queries, keys, longest_query, longest_key, random, more_random, mask] =
+        at::_scaled_dot_product_flash_attention(in.tensor(0), in.tensor(1), in.tensor(2), in.number(5), in.flag(6), false,
+                                                in.scale(8));
+    for (const at::Tensor& each : {out, logsumexp, queries, keys}) stack.emplace_back(each);
+    stack.emplace_back(longest_query);
+    stack.emplace_back(longest_key);
+    for (const at::Tensor& each : {random, more_random, mask}) stack.emplace_back(each);
+    return true;
+  }
+  if (name == "aten::_scaled_dot_product_cudnn_attention_backward") {
+    const Arguments in(stack);
+    const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
+        in.tensor(0), in.tensor(1), in.tensor(2), in.tensor(3), in.tensor(4), in.tensor(5), in.tensor(9), in.tensor(10),
+        in.count(11), in.count(12), in.number(13), in.flag(14), in.tensor(6), in.tensor(7), in.scale(15));
+    for (const at::Tensor& each : {dq, dk, dv}) stack.emplace_back(each);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace software_gpu

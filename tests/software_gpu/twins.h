@@ -11,4 +11,7 @@ namespace software_gpu {
 // stack and leaves its results there. Attention leaves its dropout out.
 bool compute_twin(const std::string& name, torch::jit::Stack& stack);
 
+// Calls FlashAttention where this is cuDNN's attention, which the GPU in software has not got; likewise.
+bool call_instead(const std::string& name, torch::jit::Stack& stack);
+
 }  // namespace software_gpu
