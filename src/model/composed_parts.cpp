@@ -59,17 +59,22 @@ at::Tensor alibi_slopes(std::int64_t n_head, std::int64_t first, std::int64_t he
   return at::pow(at::full_like(exponent, 2.0), exponent).to(options).view({-1, 1, 1});
 }
 
-// The scores of the heads from `first` on, [B, H, T, S], before anything is hidden. distances: how far in front of its
-// query each key stands.
+// Where tokens stand, as tensors that the scores are broadcast with.
+struct Places {
+  at::Tensor queries, keys;
+};
+
+// The scores of the heads from `first` on, [B, H, T, S], before anything is hidden.
 at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const AttentionForm& form, std::int64_t first,
-                     const at::Tensor& distances) {
+                     const Places& places) {
   at::Tensor products = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(3)));
   switch (form.scores) {
     case ScoreKind::plain:
       return products;
     case ScoreKind::alibi: {
       const at::ScalarType dtype = c10::promoteTypes(products.scalar_type(), at::kFloat);
-      return products - alibi_slopes(form.n_head, first, q.size(1), q.options().dtype(dtype)) * distances;
+      const at::Tensor slopes = alibi_slopes(form.n_head, first, q.size(1), q.options().dtype(dtype));
+      return products - slopes * (places.queries - places.keys);
     }
   }
   throw Error::internal("an unknown kind of scores");
@@ -80,7 +85,7 @@ at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const AttentionFo
 at::Tensor visible_scores(const at::Tensor& q, const at::Tensor& k, const AttentionForm& form,
                           const at::Tensor& positions, std::int64_t first_head) {
   const at::Tensor places = at::arange(q.size(2), q.options().dtype(at::kLong));
-  const at::Tensor scores = scores_of(q, k, form, first_head, places.unsqueeze(1) - places);
+  const at::Tensor scores = scores_of(q, k, form, first_head, {places.unsqueeze(1), places});
   const at::Tensor hidden = hidden_keys(q.size(2), form.pattern, q.options(), positions);
   return scores.masked_fill(hidden, out_of_sight);
 }
@@ -106,7 +111,7 @@ at::Tensor cached_attention(const Heads& heads, const AttentionForm& form, const
     return concatenate_heads(at::scaled_dot_product_attention(q, all_keys, all_values, visible));
   }
   const at::Tensor scores =
-      scores_of(q, all_keys, form, 0, position - held).masked_fill(visible.logical_not(), out_of_sight);
+      scores_of(q, all_keys, form, 0, {position, held}).masked_fill(visible.logical_not(), out_of_sight);
   return concatenate_heads(at::matmul(at::softmax(scores, -1).to(q.scalar_type()), all_values));
 }
 

@@ -25,18 +25,21 @@ Rotation rotation_of_tokens(const GptShape& shape, const at::Tensor& tokens, con
   return {columns.cosines.index_select(0, all), columns.sines.index_select(0, all)};
 }
 
-// What FlashAttention's backward pass holds: gradients of queries, keys and values, side by side at the end, and before
-// that those of queries in float32, which are deterministic as sums of so many parts that all multiprocessors have
-// work.
-std::uint64_t held_by_flash_attention(const GptShape& shape, const Runtime& runtime, std::int64_t rows) {
+// What FlashAttention's backward pass holds beyond `mlp`, the bytes that the MLP has freed: gradients of queries, keys
+// and values, side by side at the end, and before that those of queries in float32, which are deterministic as sums of so
+// many parts that all multiprocessors have work. These take new memory where no tensor of the MLP is as large.
+std::uint64_t held_by_flash_attention(const GptShape& shape, const Runtime& runtime, std::int64_t rows,
+                                      std::uint64_t mlp) {
   const AttentionForm form = shape.attention();
   const std::int64_t heads = std::max<std::int64_t>(rows / shape.block_size, 1) * form.n_head;
   const std::int64_t parts = runtime.deterministic ? (multiprocessors(runtime.device) + heads - 1) / heads : 1;
   const std::size_t element = c10::elementSize(runtime.dtype);
   const std::int64_t gradients = form.packed() + (form.group() > 1 ? 2 * form.queries() : 0);
-  return bytes_of(rows, gradients + 2 * shape.n_embd, element) +
-         std::max(bytes_of(rows, parts * form.queries() + form.n_head, sizeof(float)),
-                  bytes_of(rows, form.packed(), element));
+  const std::uint64_t smaller = bytes_of(rows, gradients + 2 * shape.n_embd, element);
+  const std::uint64_t sums = bytes_of(rows, parts * form.queries() + form.n_head, sizeof(float));
+  if (sums > bytes_of(rows, shape.widened(), element)) return sums + smaller - std::min(smaller, mlp);
+  const std::uint64_t all = smaller + std::max(sums, bytes_of(rows, form.packed(), element));
+  return all - std::min(all, mlp);
 }
 
 // And what the head does: logits in rows of a multiple of 128, of which the gradients take the place; then the input in
@@ -220,13 +223,13 @@ TrainingBytes Gpt::bytes_on_gpu(const GptShape& shape, const Runtime& runtime, s
   const bool attends = backend.attends(runtime.dtype, heads, has_positions);
   if (attends) {
     attention += bytes(heads.n_head, sizeof(float));
-    of_attention = held_by_flash_attention(shape, runtime, rows);
+    of_attention = held_by_flash_attention(shape, runtime, rows, mlp);
   } else {  // as above; and which scores are hidden
     const std::uint64_t scores = bytes(shape.block_size * heads.n_head, sizeof(float));
     attention += (training.dropout > 0 ? 2 : 1) * scores + bytes(3 * heads.queries(), sizeof(float)) -
                  bytes(heads.packed(), element) +
                  bytes_of(has_positions ? rows : shape.block_size, shape.block_size, 1);
-    of_attention = 4 * scores;  // of which LibTorch frees one, and finds no use for it
+    of_attention = 4 * scores - std::min(4 * scores, mlp);  // of which LibTorch frees one, and finds no use for it
   }
   const std::uint64_t block =
       bytes(2 * (kept_by_norm(channels) + kept_by_conv(shape)) + kept_by_linear(channels), element) +
@@ -235,7 +238,7 @@ TrainingBytes Gpt::bytes_on_gpu(const GptShape& shape, const Runtime& runtime, s
   const std::uint64_t of_mlp = bytes(3 * channels + shape.widened() + (is_gated(shape.activation) ? shape.inner() : 0) +
                                          (training.recompute == Recompute::gelu ? shape.inner() : 0),
                                      element);
-  const std::uint64_t work = std::max(of_mlp, of_attention - std::min(of_attention, mlp)) + (again ? block : 0);
+  const std::uint64_t work = std::max(of_mlp, of_attention) + (again ? block : 0);
   const std::uint64_t ends = bytes((shape.embedding_norm ? 3 : 2) * channels, element);  // first sum, last norm
   const std::uint64_t layers = static_cast<std::uint64_t>(shape.n_layer);
   return {.activations = ends + layers * (again ? bytes(2 * channels, element) : block),

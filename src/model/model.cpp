@@ -29,9 +29,10 @@ std::int64_t kept_by_reference(const GptShape& shape) {
   const AttentionForm form = shape.attention();
   const bool turns = has_rotation(shape.position), is_grouped = form.group() > 1;
   std::int64_t kept = 4 * shape.n_embd + form.packed() + form.queries() + shape.widened() + shape.inner();
-  if (shape.norm == NormKind::rmsnorm) kept += 2 * shape.n_embd;  // before the weights of the norms
+  const bool has_weights = shape.norm_weights;  // of norms: then what they multiply is kept too
+  if (shape.norm == NormKind::rmsnorm && has_weights) kept += 2 * shape.n_embd;
   if (is_gated(shape.activation)) kept += shape.inner();          // the gates
-  if (shape.qk_norm) kept += 2 * (form.queries() + form.keys());  // before and behind their weights
+  if (shape.qk_norm) kept += (has_weights ? 2 : 1) * (form.queries() + form.keys());
   // Of each position that a convolution sees, the shifted input and the product; and the sums.
   if (shape.conv > 0) kept += 2 * shape.n_embd * shape.conv;
   if (turns) kept += form.queries();
@@ -40,10 +41,10 @@ std::int64_t kept_by_reference(const GptShape& shape) {
   return kept;
 }
 
-// On a GPU, bytes of each logit: the logits and their softmax in float32, and backwards the gradients of both; and,
-// where that is not enough, in the model's dtype. What is freed of them serves again only for what is as large.
+// On a GPU, bytes of each logit: the logits, their softmax and its gradient in float32; and, where that is not enough,
+// the logits in the model's dtype. What is freed of them serves again.
 std::int64_t bytes_of_logit(const GptShape& shape, std::uint64_t element) {
-  const std::int64_t in_float32 = shape.logit_softcap > 0 ? 5 : 4;
+  const std::int64_t in_float32 = shape.logit_softcap > 0 ? 4 : 3;
   return in_float32 * static_cast<std::int64_t>(sizeof(float)) +
          (element < sizeof(float) ? static_cast<std::int64_t>(element) : 0);
 }
@@ -76,11 +77,15 @@ TrainingBytes reference_bytes(const GptShape& shape, const Runtime& runtime, std
     layers_step_by_step += masked || !pattern.is_full();
   }
   if (training.dropout > 0) {
-    const std::uint64_t numbers = bytes(shape.block_size * shape.n_head, 1), channels = bytes(shape.n_embd, 1);
-    layer += 2 * channels;
-    probabilities = 2 * scores + rounded + numbers + hidden;  // and their dropped copy, and what was dropped where
-    const std::uint64_t slice = static_cast<std::uint64_t>(dropout_slice(runtime.device));
-    of_attention = 3 * scores + 3 * sizeof(std::int64_t) * std::min(numbers, slice);  // to make random numbers
+    probabilities = 2 * scores + rounded + hidden;  // and their dropped copy
+    of_attention = 3 * scores;
+    if (choose_backend(runtime).dropout == nullptr) {  // what was dropped where is kept, and random numbers are made
+      const std::uint64_t numbers = bytes(shape.block_size * shape.n_head, 1);
+      layer += 2 * bytes(shape.n_embd, 1);
+      probabilities += numbers;
+      const std::uint64_t slice = static_cast<std::uint64_t>(dropout_slice(runtime.device));
+      of_attention += 3 * sizeof(std::int64_t) * std::min(numbers, slice);
+    }
   } else if (layers_step_by_step > 0) {
     probabilities = scores + rounded + hidden;
     of_attention = 3 * scores;
@@ -140,6 +145,10 @@ Runtime runtime_for(const GptShape& shape, const Runtime& runtime, bool has_posi
   Runtime composed = runtime;
   composed.kernels = Kernels::reference;
   return composed;
+}
+
+bool multiplies_itself(const GptShape& shape, const Runtime& runtime, bool has_positions) {
+  return !is_reference(runtime) && choose_backend(runtime).attends(runtime.dtype, shape.attention(), has_positions);
 }
 
 std::unique_ptr<ParameterArena> make_arena(const GptShape& shape, const Runtime& runtime, Use use) {

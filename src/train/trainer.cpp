@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -23,6 +25,13 @@ constexpr std::int64_t max_pending = 4096;  // results that wait on the device t
 
 at::Tensor zeros_on(const ParameterArena& arena, at::IntArrayRef shape, at::ScalarType dtype) {
   return at::zeros(shape, arena.values().options().dtype(dtype));
+}
+
+// On a GPU cuBLAS works in 32 MiB of its own for each thread, taken when that thread first multiplies. The thread that
+// computes backwards would take them from where the logits were, and nothing as large as logits fits there again.
+void multiply_in_both_threads(at::Device device) {
+  const at::Tensor one = at::ones({1, 1}, device).set_requires_grad(true);
+  at::mm(one, one).sum().backward();
 }
 
 }  // namespace
@@ -50,6 +59,8 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
       next_pass_(model_->backend(), recorded_family, [this] { pass(false); }),
       update_(model_->backend(), recorded_family, [this] { apply_gradients(); }),
       evaluation_(model_->backend(), recorded_family, [this] { evaluate_batch(); }) {
+  const bool multiplies_by_libtorch = !multiplies_itself(shape, runtime, separator.has_value());
+  if (runtime.device.is_cuda() && multiplies_by_libtorch) multiply_in_both_threads(runtime.device);
   if (config.training.ema > 0) average_.emplace(*arena_, config.training.ema);
   if (runtime.split == WorkSplit::batch) {
     leaves_ = std::make_unique<LeafPasses>(config_, shape, runtime, *arena_, separator);

@@ -122,16 +122,10 @@ class Counts(Programs):
         self.check(config, CHAR | REFERENCE, 900)
 
 
-
 # A step of 64 windows reserves about 1,540 MiB, of 32 about 860.
 ROOM = CHAR | {"training.max_steps": 4, "schedule.warmup_steps": 1, "evaluation.interval": 4, "sampling.interval": 0}
 AUTO = {"training.micro_batch_size": "auto"}
 COMES_DOWN = "training.micro_batch_size: auto is 32, because the GPU's memory is too small for 64"
-
-
-# Where the estimate still misses its aim (docs/notes.md).
-NOT_YET = {"llama_124m, reference", "llama_15m, mask", "shakespeare_char, reference", "shakespeare_fast, reference",
-           "long_context, fused", "long_context, mask", "long_context, reference"}
 
 
 class Memory(Programs):
@@ -184,8 +178,6 @@ class Estimates(Programs):
         share, least = MEMORY_TOLERANCE
         for config, rows in MEMORY_CONFIGS.items():
             for form, (kernels, settings) in MEMORY_FORMS.items():
-                if f"{config}, {form}" in NOT_YET:
-                    continue
                 settings = settings | {"runtime.kernels": kernels, "training.batch_size": rows, "training.micro_batch_size": rows}
                 with self.subTest(f"{config}, {form}"):
                     ended = self.done("bench-step", ROOT / f"configs/{config}.yaml", "--memory", "--json", *flags(settings), COMPUTES=0)
