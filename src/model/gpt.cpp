@@ -26,8 +26,8 @@ Rotation rotation_of_tokens(const GptShape& shape, const at::Tensor& tokens, con
 }
 
 // What FlashAttention's backward pass holds beyond `mlp`, the bytes that the MLP has freed: gradients of queries, keys
-// and values, side by side at the end, and before that those of queries in float32, which are deterministic as sums of so
-// many parts that all multiprocessors have work. These take new memory where no tensor of the MLP is as large.
+// and values, side by side at the end, and before that those of queries in float32, which are deterministic as sums of
+// so many parts that all multiprocessors have work. These take new memory where no tensor of the MLP is as large.
 std::uint64_t held_by_flash_attention(const GptShape& shape, const Runtime& runtime, std::int64_t rows,
                                       std::uint64_t mlp) {
   const AttentionForm form = shape.attention();

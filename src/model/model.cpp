@@ -31,7 +31,7 @@ std::int64_t kept_by_reference(const GptShape& shape) {
   std::int64_t kept = 4 * shape.n_embd + form.packed() + form.queries() + shape.widened() + shape.inner();
   const bool has_weights = shape.norm_weights;  // of norms: then what they multiply is kept too
   if (shape.norm == NormKind::rmsnorm && has_weights) kept += 2 * shape.n_embd;
-  if (is_gated(shape.activation)) kept += shape.inner();          // the gates
+  if (is_gated(shape.activation)) kept += shape.inner();  // the gates
   if (shape.qk_norm) kept += (has_weights ? 2 : 1) * (form.queries() + form.keys());
   // Of each position that a convolution sees, the shifted input and the product; and the sums.
   if (shape.conv > 0) kept += 2 * shape.n_embd * shape.conv;

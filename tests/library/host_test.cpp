@@ -18,6 +18,7 @@
 #include <locale>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/files.h"
@@ -158,6 +159,29 @@ TEST_F(Host, MayWriteNumbersAsItLikes) {
   std::locale::global(before);
   EXPECT_EQ(written, usual);
   EXPECT_NE(message.find("from 1 to 4096"), std::string::npos) << message;
+}
+
+// On the GPU in software alone, which runs what is queued as late as it may: where the order of two threads' work is
+// left to chance, it shows.
+TEST_F(Host, OnAGpuMayCallFromSeveralThreads) {
+  if (std::getenv("SOFTWARE_GPU") == nullptr)
+    GTEST_SKIP() << "this is not the GPU in software (tests/software_gpu/run)";
+  LoadOptions options;
+  options.device = "cuda";
+  const TextModel first = load(folder / "model", options), second = load(folder / "model", options);
+  SampleOptions sampling;
+  sampling.max_tokens = 12;
+  const auto texts = [&](const TextModel& model, std::uint64_t count) { return model.samples("a", count, sampling); };
+  const std::vector<std::string> wanted = texts(first, 3);
+  std::vector<std::vector<std::string>> found(4);
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < found.size(); ++i) {  // numbers of rows that are recorded anew
+    threads.emplace_back([&, i] { found[i] = texts(i % 2 == 0 ? first : second, i < 2 ? 3 : 2); });
+  }
+  threads.clear();
+  for (const std::vector<std::string>& each : found) {
+    for (std::size_t i = 0; i < each.size(); ++i) EXPECT_EQ(each[i], wanted[i]);
+  }
 }
 
 }  // namespace

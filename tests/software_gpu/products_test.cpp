@@ -26,7 +26,9 @@ struct Case {
   bool is_gelu_gradient() const { return has(64); }
   bool sums_operand() const { return is(CUBLASLT_EPILOGUE_BGRADA) || is(CUBLASLT_EPILOGUE_BGRADB); }
   bool sums_rows() const { return is(CUBLASLT_EPILOGUE_DGELU_BGRAD); }
-  bool is_missing_on_hopper() const { return is(CUBLASLT_EPILOGUE_BGRADB) || (is(CUBLASLT_EPILOGUE_BGRADA) && transpose_a); }
+  bool is_missing_on_hopper() const {
+    return is(CUBLASLT_EPILOGUE_BGRADB) || (is(CUBLASLT_EPILOGUE_BGRADA) && transpose_a);
+  }
   bool has_vector() const { return adds_bias() || sums_operand() || sums_rows(); }
   bool has_auxiliary() const { return has(128); }
 };

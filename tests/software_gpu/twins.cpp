@@ -154,8 +154,8 @@ bool call_instead(const std::string& name, torch::jit::Stack& stack) {
   if (name == "aten::_scaled_dot_product_cudnn_attention") {
     const Arguments in(stack);
     const auto [out, logsumexp, queries, keys, longest_query, longest_key, random, more_random, mask] =
-        at::_scaled_dot_product_flash_attention(in.tensor(0), in.tensor(1), in.tensor(2), in.number(5), in.flag(6), false,
-                                                in.scale(8));
+        at::_scaled_dot_product_flash_attention(in.tensor(0), in.tensor(1), in.tensor(2), in.number(5), in.flag(6),
+                                                false, in.scale(8));
     for (const at::Tensor& each : {out, logsumexp, queries, keys}) stack.emplace_back(each);
     stack.emplace_back(longest_query);
     stack.emplace_back(longest_key);
