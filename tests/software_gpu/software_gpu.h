@@ -4,11 +4,13 @@
 // environment, each with SOFTWARE_GPU_ in front:
 //
 //     REPORT=FILE        where to write what happened, as JSON (%p in it becomes the process)
-//     COMPUTES=0         only what has few elements is computed: other memory reads as zeros (for counts of large
-//     models) MEMORY_MIB=81080   of each GPU COUNT=1            how many GPUs CAPABILITY=90      compute capability:
-//     75, 80, 90, 120 HIDE=1             there is no driver LIMITS=FILE        what each of our kernels needs, as
-//     limits.py prints it; without it, launches are checked less FORGIVING=1        mistakes are reported, but do not
-//     become exit code 99
+//     COMPUTES=0         only what has few elements is computed, other memory reads as zeros: for large models
+//     MEMORY_MIB=81080   of each GPU
+//     COUNT=1            how many GPUs
+//     CAPABILITY=90      compute capability: 75, 80, 90, 120
+//     HIDE=1             there is no driver
+//     LIMITS=FILE        what each of our kernels needs, as limits.py prints it; without it, launches are checked less
+//     FORGIVING=1        mistakes are reported, but do not become exit code 99
 //
 // This header is what the parts of it share. What is not there of NVIDIA's libraries names itself and ends the process.
 #pragma once
