@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(os.environ.get("INKLING_BUILD", ROOT / "build")) / "bin"
 DESCRIPTION = ROOT / "archive.json"  # in an archive only
 PYTHON = os.environ.get("PYTHON", "python3")  # the one whose torch is compared with, and gives LibTorch
-EMULATED = os.environ.get("EMULATED", "0") not in ("", "0")  # on the GPU in software (tests/software_gpu), with small sizes
+EMULATED = "SOFTWARE_GPU" in os.environ  # started by tests/software_gpu/run: small sizes
 
 
 def output(*command, environment=None, limit=60):
@@ -128,7 +128,7 @@ def machine(variables):
     """What a result depends on and a reader wants to know."""
     processor = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     query = "name,driver_version,memory.total,clocks.max.sm,power.limit"
-    code, smi = output("nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader")
+    code, smi = (None, "") if EMULATED else output("nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader")
     names, _ = gpus(variables)
     return {"gpu": smi.splitlines()[0] if code == 0 and smi else ", ".join(names) or "none",
             "cpu": f"{processor.group(1) if processor else platform.machine()}, {os.cpu_count()} cores",

@@ -102,7 +102,7 @@ def sanitizer(stage):
     for name in places.description()["cuda_tests"].get(KERNEL_TESTS, []):
         suites[name.split(".")[0]].append(name)
     program = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    for tool in ["no tool"] if EMULATED else ["memcheck", "racecheck"]:
+    for tool in ["without a tool"] if EMULATED else ["memcheck", "racecheck"]:
         before = [] if EMULATED else [program, "--tool", tool, "--error-exitcode", "9"]
         for suite, names in suites.items():
             stage.step(f"{tool}: {suite}", run_under, stage, before, KERNEL_TESTS, names[:1] if EMULATED else names)

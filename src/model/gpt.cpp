@@ -36,9 +36,10 @@ std::uint64_t held_by_flash_attention(const GptShape& shape, const Runtime& runt
   const std::size_t element = c10::elementSize(runtime.dtype);
   const std::int64_t gradients = form.packed() + (form.group() > 1 ? 2 * form.queries() : 0);
   const std::uint64_t smaller = bytes_of(rows, gradients + 2 * shape.n_embd, element);
-  const std::uint64_t sums = bytes_of(rows, parts * form.queries() + form.n_head, sizeof(float));
+  const std::uint64_t sums = std::max(bytes_of(rows, parts * form.queries() + form.n_head, sizeof(float)),
+                                      bytes_of(rows, form.packed(), element));
   if (sums > bytes_of(rows, shape.widened(), element)) return sums + smaller - std::min(smaller, mlp);
-  const std::uint64_t all = smaller + std::max(sums, bytes_of(rows, form.packed(), element));
+  const std::uint64_t all = smaller + sums;
   return all - std::min(all, mlp);
 }
 
@@ -220,8 +221,7 @@ TrainingBytes Gpt::bytes_on_gpu(const GptShape& shape, const Runtime& runtime, s
       kept_by_mlp(shape, is_composed ? Recompute::none : training.recompute) + (is_gated_alone ? shape.inner() : 0),
       element);
   std::uint64_t attention = bytes(kept_by_attention(shape), element), of_attention = 0;
-  const bool attends = backend.attends(runtime.dtype, heads, has_positions);
-  if (attends) {
+  if (backend.attends(runtime.dtype, heads, has_positions)) {
     attention += bytes(heads.n_head, sizeof(float));
     of_attention = held_by_flash_attention(shape, runtime, rows, mlp);
   } else {  // as above; and which scores are hidden
@@ -244,8 +244,7 @@ TrainingBytes Gpt::bytes_on_gpu(const GptShape& shape, const Runtime& runtime, s
   return {.activations = ends + layers * (again ? bytes(2 * channels, element) : block),
           .at_work = work,
           // What a block that is computed again works in forwards is kept, in pieces too small for logits.
-          .logits = held_by_head(shape, rows, element) + (again ? bytes(held_by_mlp(shape), element) : 0),
-          .libraries = attends ? 0 : std::uint64_t{32} << 20};
+          .logits = held_by_head(shape, rows, element) + (again ? bytes(held_by_mlp(shape), element) : 0)};
 }
 
 }  // namespace inkling

@@ -16,9 +16,9 @@ namespace inkling {
 
 namespace {
 
-// On a GPU: 32 MiB that cublasLt or cuBLAS works in, and as much again for pieces of memory that LibTorch takes for
-// small tensors, 2 or 20 MiB at a time.
-constexpr std::uint64_t bytes_beside_tensors = std::uint64_t{64} << 20;
+// On a GPU: what cublasLt or cuBLAS works in, and as much again for pieces of memory that LibTorch takes for small
+// tensors, 2 or 20 MiB at a time. cuBLAS works in its own for each thread.
+constexpr std::uint64_t bytes_of_library = std::uint64_t{32} << 20;
 
 bool is_reference(const Runtime& runtime) { return runtime.kernels == Kernels::reference; }
 
@@ -192,7 +192,7 @@ TrainingBytes training_bytes(const GptShape& shape, const Runtime& runtime, std:
                : Gpt::bytes_on_gpu(shape, runtime, rows, training, has_positions);
   if (!on_cpu) {
     (bytes.logits > bytes.at_work ? bytes.at_work : bytes.logits) = 0;
-    bytes.libraries += bytes_beside_tensors;
+    bytes.libraries = (multiplies_itself(shape, runtime, has_positions) ? 2 : 3) * bytes_of_library;
   }
   bytes.weights = weights * (2 * sizeof(float) + (runtime.dtype == at::kFloat ? 0 : copies * element));
   return bytes;

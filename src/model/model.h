@@ -88,8 +88,8 @@ class Model {
 // training_bytes().
 Runtime runtime_for(const GptShape& shape, const Runtime& runtime, bool has_positions = false);
 
-// Whether all products are the backend's own; else the reference model's, or those of attention that the backend
-// declines, are LibTorch's.
+// Whether all products are the backend's own, but for those that a GPU's cublasLt lacks; else the reference model's, or
+// those of attention that the backend declines, are LibTorch's.
 bool multiplies_itself(const GptShape& shape, const Runtime& runtime, bool has_positions);
 
 // Make the arena of a model, with gradients if it is to be trained, and the model over it, which the arena must

@@ -175,12 +175,12 @@ TEST_F(Host, OnAGpuMayCallFromSeveralThreads) {
   const std::vector<std::string> wanted = texts(first, 3);
   std::vector<std::vector<std::string>> found(4);
   std::vector<std::jthread> threads;
-  for (std::size_t i = 0; i < found.size(); ++i) {  // numbers of rows that are recorded anew
+  for (std::size_t i = 0; i < found.size(); ++i) {  // two texts need recordings of their own, made while others run
     threads.emplace_back([&, i] { found[i] = texts(i % 2 == 0 ? first : second, i < 2 ? 3 : 2); });
   }
   threads.clear();
-  for (const std::vector<std::string>& each : found) {
-    for (std::size_t i = 0; i < each.size(); ++i) EXPECT_EQ(each[i], wanted[i]);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i], std::vector<std::string>(wanted.begin(), wanted.end() - (i < 2 ? 0 : 1)));
   }
 }
 

@@ -271,7 +271,6 @@ void multiply_item(const Product& product, std::int64_t item, double alpha, doub
   }
   ending.store_row_sums();
   if (product.finish.sums_first()) sum_rows(a, rows, depth, view(product.finish.vector, item));
-  if (product.finish.sums_second()) sum_rows(b, columns, depth, view(product.finish.vector, item));
 }
 
 }  // namespace

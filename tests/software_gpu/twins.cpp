@@ -153,6 +153,7 @@ bool compute_twin(const std::string& name, torch::jit::Stack& stack) {
 bool call_instead(const std::string& name, torch::jit::Stack& stack) {
   if (name == "aten::_scaled_dot_product_cudnn_attention") {
     const Arguments in(stack);
+    if (in.has_tensor(3)) complain("cuDNN's attention with a bias");
     const auto [out, logsumexp, queries, keys, longest_query, longest_key, random, more_random, mask] =
         at::_scaled_dot_product_flash_attention(in.tensor(0), in.tensor(1), in.tensor(2), in.number(5), in.flag(6),
                                                 false, in.scale(8));

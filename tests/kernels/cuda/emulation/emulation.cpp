@@ -16,7 +16,7 @@ dim3 blockDim, gridDim;
 namespace emulation {
 namespace {
 
-constexpr std::size_t stack_bytes = 128 * 1024;
+constexpr std::size_t stack_bytes = 128 * 1024;  // of which a thread has half at least
 constexpr std::size_t shift =
     17 * 64;  // from one stack's place to the next: else all would use the same lines of a cache
 constexpr unsigned warp_size = 32;
