@@ -15,7 +15,13 @@ inline bool gpu_is_expected() {
   return expected != nullptr && std::string_view(expected) == "1";
 }
 
+// The GPU in software (tests/software_gpu/run).
+inline bool is_on_software_gpu() { return std::getenv("SOFTWARE_GPU") != nullptr; }
+
 }  // namespace inkling
+
+#define INKLING_NEEDS_SOFTWARE_GPU() \
+  if (!::inkling::is_on_software_gpu()) GTEST_SKIP() << "this is not the GPU in software (tests/software_gpu/run)"
 
 // In a test or its SetUp(). `why_not`: why no GPU can be used, empty where one can.
 #define INKLING_NEEDS_GPU(why_not)                                                      \

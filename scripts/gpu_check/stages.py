@@ -110,7 +110,7 @@ def sanitizer(stage):
         stage.step("tests of the kernels", some_ran, collections.Counter())
 
 
-# Seconds that each may take: together 27 minutes. Four commands of at most ten minutes have room for smoke and tests;
+# Seconds that each may take: together 30 minutes. Four commands of at most ten minutes have room for smoke and tests;
 # steps, character and decode; peer; sanitizer.
 STAGES = {"smoke": (smoke, 90), "tests": (tests, 360), "steps": (steps, 180), "memory": (memory, 180),
           "character": (character, 140), "decode": (decode, 120), "peer": (peer, 420), "sanitizer": (sanitizer, 280)}

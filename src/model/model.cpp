@@ -147,8 +147,8 @@ Runtime runtime_for(const GptShape& shape, const Runtime& runtime, bool has_posi
   return composed;
 }
 
-bool multiplies_itself(const GptShape& shape, const Runtime& runtime, bool has_positions) {
-  return !is_reference(runtime) && choose_backend(runtime).attends(runtime.dtype, shape.attention(), has_positions);
+bool multiplies_by_libtorch(const GptShape& shape, const Runtime& runtime, bool has_positions) {
+  return is_reference(runtime) || !choose_backend(runtime).attends(runtime.dtype, shape.attention(), has_positions);
 }
 
 std::unique_ptr<ParameterArena> make_arena(const GptShape& shape, const Runtime& runtime, Use use) {
@@ -192,7 +192,7 @@ TrainingBytes training_bytes(const GptShape& shape, const Runtime& runtime, std:
                : Gpt::bytes_on_gpu(shape, runtime, rows, training, has_positions);
   if (!on_cpu) {
     (bytes.logits > bytes.at_work ? bytes.at_work : bytes.logits) = 0;
-    bytes.libraries = (multiplies_itself(shape, runtime, has_positions) ? 2 : 3) * bytes_of_library;
+    bytes.libraries = (multiplies_by_libtorch(shape, runtime, has_positions) ? 3 : 2) * bytes_of_library;
   }
   bytes.weights = weights * (2 * sizeof(float) + (runtime.dtype == at::kFloat ? 0 : copies * element));
   return bytes;

@@ -88,9 +88,9 @@ class Model {
 // training_bytes().
 Runtime runtime_for(const GptShape& shape, const Runtime& runtime, bool has_positions = false);
 
-// Whether all products are the backend's own, but for those that a GPU's cublasLt lacks; else the reference model's, or
-// those of attention that the backend declines, are LibTorch's.
-bool multiplies_itself(const GptShape& shape, const Runtime& runtime, bool has_positions);
+// Whether products are LibTorch's: those of the reference model, and those of attention that the backend declines. (And
+// on a GPU those that cublasLt lacks, which is not known before.)
+bool multiplies_by_libtorch(const GptShape& shape, const Runtime& runtime, bool has_positions);
 
 // Make the arena of a model, with gradients if it is to be trained, and the model over it, which the arena must
 // outlive. `runtime` decides here between fused and reference; make_reference() is in model/reference.cpp.

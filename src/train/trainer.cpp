@@ -59,8 +59,9 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
       next_pass_(model_->backend(), recorded_family, [this] { pass(false); }),
       update_(model_->backend(), recorded_family, [this] { apply_gradients(); }),
       evaluation_(model_->backend(), recorded_family, [this] { evaluate_batch(); }) {
-  const bool by_libtorch = !multiplies_itself(shape, runtime, separator.has_value());
-  if (by_libtorch && !computes_with_threads(runtime.device)) multiply_in_both_threads(runtime.device);
+  if (!computes_with_threads(runtime.device) && multiplies_by_libtorch(shape, runtime, separator.has_value())) {
+    multiply_in_both_threads(runtime.device);
+  }
   if (config.training.ema > 0) average_.emplace(*arena_, config.training.ema);
   if (runtime.split == WorkSplit::batch) {
     leaves_ = std::make_unique<LeafPasses>(config_, shape, runtime, *arena_, separator);

@@ -26,6 +26,7 @@
 #include "data/dataset.h"
 #include "library/inkling.h"
 #include "tests/model/small_model.h"
+#include "tests/needs_gpu.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling {
@@ -164,8 +165,7 @@ TEST_F(Host, MayWriteNumbersAsItLikes) {
 // On the GPU in software alone, which runs what is queued as late as it may: where the order of two threads' work is
 // left to chance, it shows.
 TEST_F(Host, OnAGpuMayCallFromSeveralThreads) {
-  if (std::getenv("SOFTWARE_GPU") == nullptr)
-    GTEST_SKIP() << "this is not the GPU in software (tests/software_gpu/run)";
+  INKLING_NEEDS_SOFTWARE_GPU();
   LoadOptions options;
   options.device = "cuda";
   const TextModel first = load(folder / "model", options), second = load(folder / "model", options);

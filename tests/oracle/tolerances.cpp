@@ -3,7 +3,6 @@
 
 #include "runtime/device.h"
 #include "tests/cuda_first.h"
-#include "tests/needs_gpu.h"
 #include "tests/oracle/tensors.h"
 
 namespace inkling::oracle {

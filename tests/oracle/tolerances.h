@@ -15,6 +15,7 @@
 
 #include "model/model.h"
 #include "model/operations.h"
+#include "tests/needs_gpu.h"
 #include "tests/oracle/emulated_library.h"
 #include "tests/oracle/rounding.h"
 
@@ -88,9 +89,7 @@ class OnEverySetting : public testing::TestWithParam<Setting> {
   bool fused() const { return is_fused(setting()); }
   bool on_gpu() const { return options().device().is_cuda() || is_emulated(setting()); }
   // Whether a GPU's threads take turns on the CPU, which takes its time: emulated kernels, and the GPU in software.
-  bool threads_take_turns() const {
-    return is_emulated(setting()) || (on_gpu() && std::getenv("SOFTWARE_GPU") != nullptr);
-  }
+  bool threads_take_turns() const { return is_emulated(setting()) || (on_gpu() && is_on_software_gpu()); }
   bool numbers_are_ours() const { return oracle::numbers_are_ours(setting()); }
 
  private:

@@ -83,12 +83,11 @@ Product product_of(const Request& from) {
                      .batch = from.d->get(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1)};
   Finish& finish = product.finish;
   finish.epilogue = described.get(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
-  const std::int64_t length = product.d.rows;
   finish.vector = {.data = described.get<const void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr),
                    .type = type_of(described, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, product.d),
-                   .rows = length,
+                   .rows = product.d.rows,
                    .columns = 1,
-                   .leading = length,
+                   .leading = product.d.rows,
                    .batch_stride = described.get(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, std::int64_t{0})};
   finish.auxiliary = {.data = described.get<const void*>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr),
                       .type = type_of(described, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, product.d),

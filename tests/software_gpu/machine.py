@@ -24,12 +24,11 @@ class Ended:
         return self.report["launches"] + self.report["replayed"]
 
 
-def run(program, *arguments, variables={}, limit=600, **settings):
+def run(program, *arguments, limit=600, **settings):
     """Runs one of our programs; each setting becomes SOFTWARE_GPU_…"""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "SOFTWARE_GPU_REPORT": str(report),
-                       "SOFTWARE_GPU_LIMITS": str(BUILD / "limits"), **variables,
+        environment = {**os.environ, "SOFTWARE_GPU_REPORT": str(report),
                        **{f"SOFTWARE_GPU_{name}": str(value) for name, value in settings.items()}}
         process = subprocess.run([RUN, BUILD / "bin" / program, *map(str, arguments)], env=environment, text=True,
                                  capture_output=True, errors="replace", timeout=limit)

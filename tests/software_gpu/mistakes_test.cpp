@@ -11,16 +11,14 @@
 #include <vector>
 
 #include "runtime_objects.h"
+#include "tests/needs_gpu.h"
 
 namespace inkling {
 namespace {
 
 class SoftwareGpu : public testing::Test {
  protected:
-  void SetUp() override {
-    if (std::getenv("SOFTWARE_GPU") == nullptr)
-      GTEST_SKIP() << "this is not the GPU in software (tests/software_gpu/run)";
-  }
+  void SetUp() override { INKLING_NEEDS_SOFTWARE_GPU(); }
   static constexpr int mistake = 99;
 };
 

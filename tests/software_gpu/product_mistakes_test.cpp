@@ -19,7 +19,7 @@ class ProductMistakes : public OnGpu<> {
   void SetUp() override {
     OnGpu::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    if (!is_on_software_gpu()) GTEST_SKIP() << "this is not the GPU in software (tests/software_gpu/run)";
+    INKLING_NEEDS_SOFTWARE_GPU();
     memory = std::make_unique<Memory>();
     operands = {&one, memory->a.data, memory->b.data, &zero, memory->d.data, memory->d.data};
   }

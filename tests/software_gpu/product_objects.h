@@ -8,7 +8,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <string>
 #include <vector>
@@ -17,8 +16,6 @@
 #include "tests/needs_gpu.h"
 
 namespace inkling {
-
-inline bool is_on_software_gpu() { return std::getenv("SOFTWARE_GPU") != nullptr; }
 
 struct DeviceBytes {
   explicit DeviceBytes(std::size_t bytes) { EXPECT_EQ(cudaMalloc(&data, bytes), cudaSuccess); }

@@ -17,8 +17,7 @@ namespace emulation {
 namespace {
 
 constexpr std::size_t stack_bytes = 128 * 1024;  // of which a thread has half at least
-constexpr std::size_t shift =
-    17 * 64;  // from one stack's place to the next: else all would use the same lines of a cache
+constexpr std::size_t shift = 17 * 64;  // each stack begins so much lower than the last, or all share lines of a cache
 constexpr unsigned warp_size = 32;
 constexpr std::uint64_t far = 7919;  // a prime: from one block to the next that runs, in no order that a GPU promises
 
