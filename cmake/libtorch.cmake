@@ -14,3 +14,34 @@ target_compile_options(libtorch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
 target_link_libraries(libtorch INTERFACE ${INKLING_TORCH}/lib/libtorch_cpu.so ${INKLING_TORCH}/lib/libc10.so
                       ${INKLING_TORCH}/lib/libgomp.so.1)
 target_link_options(libtorch INTERFACE -Wl,--unresolved-symbols=ignore-in-shared-libs)
+
+# The headers of c10d's group over gloo include five of gloo's, which LibTorch does not bring. They name these types only
+# to point to them, so it is enough that there are such names; gloo itself is in libtorch_cpu.so.
+function(gloo_header name content)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/gloo_headers/gloo/${name} CONTENT "#pragma once\n${content}" @ONLY)
+endfunction()
+gloo_header(algorithm.h "")
+gloo_header(common/error.h "")
+gloo_header(transport/device.h "namespace gloo::transport {\nclass Device;\nclass UnboundBuffer;\n}\n")
+gloo_header(context.h "#include <chrono>
+namespace gloo {
+class Context {
+ public:
+  void setTimeout(std::chrono::milliseconds timeout);
+};
+}\n")
+gloo_header(rendezvous/store.h "#include <chrono>
+#include <string>
+#include <vector>
+namespace gloo::rendezvous {
+class Store {
+ public:
+  virtual ~Store();
+  virtual void set(const std::string& key, const std::vector<char>& value) = 0;
+  virtual std::vector<char> get(const std::string& key) = 0;
+  virtual void wait(const std::vector<std::string>& keys) = 0;
+  virtual void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) = 0;
+};
+}\n")
+target_include_directories(libtorch SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/gloo_headers)
+target_compile_definitions(libtorch INTERFACE USE_C10D_GLOO)

@@ -9,8 +9,10 @@
 #include <spdlog/sinks/ansicolor_sink.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace inkling {
@@ -45,9 +47,13 @@ spdlog::logger make_logger() {
   return logger;
 }
 
+std::string error_prefix;
+std::atomic<bool> errors_alone = false;
+
 void log(spdlog::level::level_enum level, std::string_view message) {
   static spdlog::logger logger = make_logger();
-  logger.log(level, spdlog::string_view_t(message.data(), message.size()));
+  if (!errors_alone) return logger.log(level, spdlog::string_view_t(message.data(), message.size()));
+  if (level == spdlog::level::err) logger.log(level, error_prefix + std::string(message));
 }
 
 }  // namespace
@@ -55,6 +61,11 @@ void log(spdlog::level::level_enum level, std::string_view message) {
 void log_info(std::string_view message) { log(spdlog::level::info, message); }
 void log_warning(std::string_view message) { log(spdlog::level::warn, message); }
 void log_error(std::string_view message) { log(spdlog::level::err, message); }
+
+void log_errors_alone(std::string_view prefix) {
+  error_prefix = prefix;
+  errors_alone = true;
+}
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 

@@ -220,16 +220,16 @@ void remove_leftovers(const fs::path& checkpoints) {
 }
 
 // Refuses to write what could not be loaded.
-void check_run(const ParameterArena& arena, const Optimizer& optimizer, const TrainingState& state) {
+void check_run(const ParameterArena& arena, const OptimizerStates& optimizer, const TrainingState& state) {
   if (const auto name = tensor_not_finite(arena)) {
     throw Error(ErrorKind::diverged,
                 str("training has diverged: after step ", state.step, " tensor ", quote(*name),
                     " of the weights is not finite, so nothing was saved; earlier checkpoints are untouched. ",
                     diverged_advice));
   }
-  if (optimizer.steps() != state.step - state.skipped_steps) {
+  if (optimizer.steps != state.step - state.skipped_steps) {
     throw Error::internal(str("a run of ", state.step, " steps, ", state.skipped_steps,
-                              " of them without an update, has made ", optimizer.steps(), " updates"));
+                              " of them without an update, has made ", optimizer.steps, " updates"));
   }
 }
 
@@ -300,7 +300,7 @@ void prune_checkpoints(const fs::path& run, const TrainingState& state, std::int
 // save_checkpoint of checkpoint.h.
 
 void save_checkpoint(const fs::path& folder, const Config& config, const GptShape& shape, const ParameterArena& arena,
-                     const Optimizer& optimizer, const TrainingState& state, const Tokenizer* tokenizer,
+                     const OptimizerStates& optimizer, const TrainingState& state, const Tokenizer* tokenizer,
                      const at::Tensor& average, const KeptConfig& kept) {
   check_run(arena, optimizer, state);
   create_folders(folder.parent_path());

@@ -71,7 +71,7 @@ bool note_validation_loss(TrainingState& state, double loss);
 // that are not finite. tokenizer may be null (ready token files). average: that of the weights, [arena.size()], or
 // undefined where training keeps none. kept: of the folder that the run started from.
 void save_checkpoint(const std::filesystem::path& folder, const Config& config, const GptShape& shape,
-                     const ParameterArena& arena, const Optimizer& optimizer, const TrainingState& state,
+                     const ParameterArena& arena, const OptimizerStates& optimizer, const TrainingState& state,
                      const Tokenizer* tokenizer, const at::Tensor& average = {}, const KeptConfig& kept = {});
 
 // Replaces the state in a checkpoint that save_checkpoint() has written of the same step, in one step, and leaves its

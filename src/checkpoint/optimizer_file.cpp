@@ -89,17 +89,17 @@ void check_tensors(const SafetensorsFile& file, const ParameterLayout& layout) {
 
 }  // namespace
 
-void write_optimizer(const fs::path& path, const Optimizer& optimizer) {
-  std::vector<OptimizerState> on_host = optimizer.states();  // until they are written
+void write_optimizer(const fs::path& path, const OptimizerStates& optimizer) {
+  std::vector<OptimizerState> on_host = optimizer.all;  // until they are written
   std::vector<TensorToWrite> tensors;
   for (OptimizerState& state : on_host) {
     state.value = state.value.cpu();
     tensors.push_back(tensor_to_write(tensor_name(state, format_version), state.value));
   }
   write_safetensors(path, std::move(tensors),
-                    {{"format", format_mark(optimizer.name())},
+                    {{"format", format_mark(optimizer.name)},
                      {"version", std::string(format_version)},
-                     {"steps", str(optimizer.steps())}});
+                     {"steps", str(optimizer.steps)}});
 }
 
 std::int64_t optimizer_steps(const fs::path& folder) {
@@ -113,7 +113,10 @@ void load_optimizer(const fs::path& folder, const ParameterArena& arena, Optimiz
   std::size_t begun = 0, taken = 0;
   for (const OptimizerState& state : optimizer.states()) {
     const TensorEntry* const entry = file.find(tensor_name(state, version_of(file)));
-    if (entry != nullptr) state.value.copy_(read_tensor(file, *entry));
+    if (entry != nullptr && !state.kept.empty()) {
+      const at::Tensor whole = read_tensor(file, *entry).flatten();
+      for (const auto& [elements, values] : state.kept) values.copy_(whole.slice(0, elements.begin, elements.end));
+    }
     ++(entry == nullptr ? begun : taken);
   }
   if (const OptimizerName writer = writer_of(file); writer != optimizer.name()) {

@@ -159,6 +159,12 @@ struct RuntimeConfig {
   bool deterministic = true;
 };
 
+// Several processes that train one model together.
+struct RanksConfig {
+  double timeout = 120;         // seconds
+  bool shard_optimizer = true;  // ZeRO-1 (Rajbhandari et al. 2020)
+};
+
 // Where each setting stands that the person wrote ("file:line:column" or "--set section.key=value").
 struct WrittenPlaces {
   std::string name;                          // the file, for what is not written anywhere
@@ -180,6 +186,7 @@ struct Config {
   LoggingConfig logging;
   SamplingConfig sampling;
   RuntimeConfig runtime;
+  RanksConfig ranks;
   WrittenPlaces written;
 };
 

@@ -276,6 +276,11 @@ void runtime_fields(Fields& f, Runtime& c) {
 
 void fields(Fields& f, RuntimeConfig& c) { runtime_fields(f, c); }
 
+void fields(Fields& f, RanksConfig& c) {
+  f.add("timeout", c.timeout, above(0, 100'000), free, "Seconds after which a rank that is silent counts as lost; the others then end with exit code 3. One whose process is gone is noticed at once.");
+  f.add("shard_optimizer", c.shard_optimizer, TrueOrFalse{}, free, "Whether each rank updates a share of the weights, and keeps what the optimizer and the average of the weights need for it alone (ZeRO-1). `false` keeps all of it in every rank. The numbers are the same.");
+}
+
 void fields(Fields& f, Config& c) {
   f.section("data", c.data, "What to learn from.");
   f.section("model", c.model, "The transformer's shape. Its vocabulary comes from the tokenizer.");
@@ -287,6 +292,7 @@ void fields(Fields& f, Config& c) {
   f.section("logging", c.logging, "What is reported while training.");
   f.section("sampling", c.sampling, "Reading what the model writes while it trains, as `inkling-sample` would show it.");
   f.section("runtime", c.runtime, "The machine's part.");
+  f.section("ranks", c.ranks, "Several processes that train one model together, started by torchrun, mpirun or srun.");
 }
 // clang-format on
 

@@ -99,16 +99,19 @@ void PassageScorer::add(Passage passage, std::size_t together) {
   }
   scored_.push_back({0, passage.scored()});
   batches_.back().push_back(std::move(passage));
-  const std::size_t at_once = workers_ ? static_cast<std::size_t>(workers_->count()) : 1;
+  const std::size_t at_once = static_cast<std::size_t>(runtime_.ranks.count() * (workers_ ? workers_->count() : 1));
   if (batches_.size() == at_once && batches_.back().size() >= together_) compute();
 }
 
 void PassageScorer::compute() {
-  leave_if_stopped();
+  if (runtime_.ranks.is_alone()) leave_if_stopped();
+  is_stopped_ = is_stopped_ || stop_requested();
   const std::size_t before = nats_.size();
-  nats_.resize(before + batches_.size());
-  for_each(workers_, static_cast<std::int64_t>(batches_.size()), [&](std::int64_t i, int) {
-    const auto batch = static_cast<std::size_t>(i);
+  for (const std::vector<Passage>& batch : batches_) nats_.push_back(at::zeros({std::ssize(batch)}, nats_[0].options()));
+  const auto ranks = static_cast<std::size_t>(runtime_.ranks.count()), rank = static_cast<std::size_t>(runtime_.ranks.rank());
+  const std::size_t own = rank < batches_.size() ? (batches_.size() - rank - 1) / ranks + 1 : 0;
+  for_each(workers_, is_stopped_ ? 0 : static_cast<std::int64_t>(own), [&](std::int64_t i, int) {
+    const std::size_t batch = rank + static_cast<std::size_t>(i) * ranks;
     nats_[before + batch] = score_batch(model_, runtime_, batches_[batch]);
   });
   batches_.clear();
@@ -118,7 +121,14 @@ void PassageScorer::compute() {
 std::vector<ScoredPiece> PassageScorer::finish() {
   if (!batches_.empty()) compute();
   const at::Tensor nats = at::cat(nats_).to(at::kCPU);
-  for (std::size_t i = 0; i < scored_.size(); ++i) scored_[i].nats = nats.const_data_ptr<double>()[i];
+  const double* const first = nats.const_data_ptr<double>();
+  std::vector<double> numbers(first, first + scored_.size());
+  numbers.resize(scored_.size() + static_cast<std::size_t>(runtime_.ranks.count()));  // and whether each has stopped
+  const auto stops = numbers.begin() + std::ssize(scored_);
+  if (is_stopped_) stops[runtime_.ranks.rank()] = 1.0;
+  runtime_.ranks.add(numbers);
+  if (std::any_of(stops, numbers.end(), [](double stop) { return stop > 0; })) throw Stopped();
+  for (std::size_t i = 0; i < scored_.size(); ++i) scored_[i].nats = numbers[i];
   return std::move(scored_);
 }
 

@@ -44,7 +44,8 @@ std::size_t tokens_of_pool(const Model& model, const Runtime& runtime);
 
 // Scores passages batch by batch, in the order in which they come. On the CPU each thread takes whole batches, so that
 // the numbers do not depend on how many threads there are; but where a batch takes much memory, all threads compute it
-// together. Throws Stopped (base/stop_signals.h) in front of batches, once a stop was requested.
+// together. Ranks take whole batches in turn, and all have all the numbers. Throws Stopped (base/stop_signals.h) in front of batches, once a stop was requested, or
+// in finish(), where it was requested in any rank.
 class PassageScorer {
  public:
   PassageScorer(const Model& model, const Runtime& runtime);
@@ -61,6 +62,7 @@ class PassageScorer {
   const Runtime& runtime_;
   std::optional<Workers> workers_;             // none where batches are computed one after the other
   std::vector<std::vector<Passage>> batches_;  // to be computed; the last one may not be whole
+  bool is_stopped_ = false;                    // where other ranks have to be told
   std::size_t together_ = 1;
   std::vector<at::Tensor> nats_;  // of each batch, on the model's device
   std::vector<ScoredPiece> scored_;

@@ -4,10 +4,12 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/accumulate.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "runtime/parallel.h"
 
 namespace inkling {
 
@@ -16,6 +18,42 @@ constexpr std::int64_t alignment = 16;
 std::string_view group_name(ParameterGroup group) {
   constexpr std::array<std::string_view, all_parameter_groups.size()> names = {"embedding", "matrix", "head", "vector"};
   return names[static_cast<std::size_t>(group)];
+}
+
+std::int64_t ParameterRanges::count() const {
+  std::int64_t count = 0;
+  for (const ParameterRange& range : ranges) count += range.count();
+  return count;
+}
+
+void ParameterRanges::add(const ParameterRange& next) {
+  if (!ranges.empty() && ranges.back().end == next.begin) {
+    ranges.back().end = next.end;
+  } else {
+    ranges.push_back(next);
+  }
+}
+
+ParameterRanges ParameterRanges::within(const ParameterRange& of) const {
+  ParameterRanges found;
+  for (const ParameterRange& range : ranges) {
+    const ParameterRange part = {std::max(range.begin, of.begin), std::min(range.end, of.end)};
+    if (part.begin < part.end) found.ranges.push_back(part);
+  }
+  return found;
+}
+
+std::int64_t ParameterRanges::place_of(std::int64_t element) const {
+  std::int64_t before = 0;
+  for (const ParameterRange& range : ranges) {
+    if (element < range.end) return before + element - range.begin;
+    before += range.count();
+  }
+  return before;
+}
+
+at::Tensor ParameterRanges::part_of(const at::Tensor& kept, const ParameterRange& part) const {
+  return kept.narrow(0, place_of(part.begin), part.count());
 }
 
 ParameterLayout::ParameterLayout(const std::vector<ParameterSpec>& specs) {
@@ -71,6 +109,29 @@ std::int64_t ParameterLayout::parameter_count() const {
   std::int64_t count = 0;
   for (const Parameter& parameter : parameters_) count += parameter.count;
   return count;
+}
+
+std::int64_t ParameterLayout::end_of(std::size_t parameter) const {
+  return parameter + 1 < parameters_.size() ? parameters_[parameter + 1].offset : size_;
+}
+
+std::vector<ParameterRange> ParameterLayout::blocks() const {
+  std::vector<ParameterRange> all;
+  const auto cut = [&](std::int64_t begin, std::int64_t end) {
+    for (; begin < end; begin += elements_of_block) all.push_back({begin, std::min(end, begin + elements_of_block)});
+  };
+  for (const ParameterGroup group : all_parameter_groups) {
+    const auto [begin, end] = range(group);
+    if (group != ParameterGroup::matrix) {
+      cut(begin, end);
+      continue;
+    }
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].spec.group != group) continue;
+      cut(parameters_[i].offset, end_of(i));
+    }
+  }
+  return all;
 }
 
 Weight ParameterArena::weight(std::string_view name) const {

@@ -49,6 +49,20 @@ struct Parameter {
 // Elements [begin, end) of the arena.
 struct ParameterRange {
   std::int64_t begin = 0, end = 0;
+
+  std::int64_t count() const { return end - begin; }
+};
+
+// Elements of the arena that a rank keeps something for: ascending ranges. What it keeps is flat, one range behind the
+// other, without what lies between them.
+struct ParameterRanges {
+  std::vector<ParameterRange> ranges;
+
+  std::int64_t count() const;
+  void add(const ParameterRange& next);                          // behind all others; joins the last if nothing is between
+  ParameterRanges within(const ParameterRange& of) const;        // what of them lies there
+  std::int64_t place_of(std::int64_t element) const;             // of one of them, in what is kept
+  at::Tensor part_of(const at::Tensor& kept, const ParameterRange& part) const;  // `part`: of one range
 };
 
 // Where each parameter lies. Those of a group stand together, in the order of `specs`, so that each group is one
@@ -62,6 +76,10 @@ class ParameterLayout {
   std::int64_t parameter_count() const;                     // elements, gaps not counted
   std::int64_t size() const { return size_; }               // elements, gaps counted
   ParameterRange range(ParameterGroup group) const { return ranges_[static_cast<std::size_t>(group)]; }
+  std::int64_t end_of(std::size_t parameter) const;  // where the next one begins
+  // Returns the arena in pieces of elements_of_block (runtime/parallel.h): what norms are summed over and updates are
+  // shared out by. The last piece of a group, and of each hidden matrix, is shorter.
+  std::vector<ParameterRange> blocks() const;
 
  private:
   std::vector<Parameter> parameters_;

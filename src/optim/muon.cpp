@@ -69,16 +69,18 @@ struct MuonPart {
   std::vector<MuonMatrices> matrices;  // relative to its beginning
 };
 
-// Returns the parts of an update: a parameter each, or one of all where it is not shared out.
-std::vector<MuonPart> muon_parts(const ParameterLayout& layout, bool is_shared_out) {
-  const ParameterRange whole = layout.range(ParameterGroup::matrix);
-  if (whole.begin == whole.end) return {};
-  if (!is_shared_out) return {{whole, muon_matrices(layout)}};
+// Returns the parts of an update of what is owned: a parameter each, or a range of them where it is not shared out. A
+// parameter ends where the next one begins.
+std::vector<MuonPart> muon_parts(const ParameterLayout& layout, const ParameterRanges& owned, bool is_shared_out) {
   std::vector<MuonPart> parts;
-  for (const Parameter& parameter : layout.parameters()) {
-    if (parameter.spec.group != ParameterGroup::matrix) continue;
-    add_matrices(parts.emplace_back(MuonPart{{parameter.offset, parameter.offset + parameter.count}, {}}).matrices,
-                 parameter, 0);
+  for (const ParameterRange& range : owned.ranges) {
+    if (!is_shared_out) parts.push_back({range, {}});
+    for (std::size_t i = 0; i < layout.parameters().size(); ++i) {
+      const Parameter& parameter = layout.parameters()[i];
+      if (parameter.offset < range.begin || parameter.offset >= range.end) continue;
+      if (is_shared_out) parts.push_back({{parameter.offset, layout.end_of(i)}, {}});
+      add_matrices(parts.back().matrices, parameter, parameter.offset - parts.back().range.begin);
+    }
   }
   return parts;
 }
@@ -124,16 +126,16 @@ class Muon final : public UpdateRule {
   std::vector<ParameterGroup> groups() const override { return {ParameterGroup::matrix}; }
 
   std::vector<OptimizerState> states() const override {
-    return list_flat_state("momentum", layout_, groups(), momentum_);
+    return list_flat_state("momentum", layout_, groups(), momentum_, owned_);
   }
 
-  std::uint64_t bytes(at::ScalarType compute_dtype, int workers) const override {
+  std::uint64_t bytes(at::ScalarType compute_dtype, int workers, int ranks) const override {
     std::int64_t works_in = 0;  // of a part
-    for (const MuonPart& part : muon_parts(layout_, workers > 0)) {
+    for (const MuonPart& part : muon_parts(layout_, {{range()}}, workers > 0)) {
       const MemorySizes sizes = memory_sizes(part.matrices, part.range.end - part.range.begin);
       works_in = std::max(works_in, sizes.update + 2 * sizes.matrices + 2 * sizes.squares);
     }
-    return static_cast<std::uint64_t>(range().end - range().begin) * sizeof(float) +
+    return static_cast<std::uint64_t>(range().count() / ranks) * sizeof(float) +
            static_cast<std::uint64_t>(std::max(workers, 1) * works_in) * c10::elementSize(compute_dtype);
   }
 
@@ -147,12 +149,21 @@ class Muon final : public UpdateRule {
     return {0.0, config_.muon.momentum, config_.muon.weight_decay, config_.grad_clip};
   }
 
+  std::vector<UpdatePart> pieces() const override {
+    std::vector<UpdatePart> all;
+    for (const MuonPart& part : muon_parts(layout_, {{range()}}, true)) {
+      all.push_back({.range = part.range, .flops = flops_of(part.matrices), .update = {}});
+    }
+    return all;
+  }
+
   std::vector<UpdatePart> begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings,
-                                bool is_shared_out) override {
-    momentum_ = at::zeros({range().end - range().begin}, arena.values().options());
+                                const ParameterRanges& owned, bool is_shared_out) override {
+    owned_ = owned.within(range());
+    momentum_ = at::zeros({owned_.count()}, arena.values().options());
     const at::TensorOptions computed = arena.compute_values().options();
     std::vector<UpdatePart> parts;
-    for (MuonPart& part : muon_parts(layout_, is_shared_out)) {
+    for (MuonPart& part : muon_parts(layout_, owned_, is_shared_out)) {
       const std::int64_t count = part.range.end - part.range.begin;
       const double flops = flops_of(part.matrices);
       MuonRange muon = range_of(part.range, arena, std::move(part.matrices));
@@ -176,13 +187,11 @@ class Muon final : public UpdateRule {
 
   MuonRange range_of(const ParameterRange& part, const ParameterArena& arena,
                      std::vector<MuonMatrices> matrices) const {
-    const auto part_of = [&](const at::Tensor& flat, std::int64_t begin = 0) {
-      return flat.slice(0, part.begin - begin, part.end - begin);
-    };
+    const auto part_of = [&](const at::Tensor& flat) { return flat.slice(0, part.begin, part.end); };
     const at::Tensor compute = arena.compute_values();
     return {.value = part_of(arena.values()),
             .gradient = part_of(arena.gradients()),
-            .momentum = part_of(momentum_, range().begin),
+            .momentum = owned_.part_of(momentum_, part),
             .compute = compute.is_same(arena.values()) ? at::Tensor() : part_of(compute),
             .settings = {},
             .matrices = std::move(matrices),
@@ -192,7 +201,8 @@ class Muon final : public UpdateRule {
 
   const OptimizerConfig config_;
   const ParameterLayout& layout_;
-  at::Tensor momentum_;  // float32, flat, of range()
+  ParameterRanges owned_;  // of range()
+  at::Tensor momentum_;    // float32, of these
 };
 
 }  // namespace

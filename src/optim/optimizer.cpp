@@ -47,14 +47,14 @@ class AdamW final : public UpdateRule {
   std::vector<ParameterGroup> groups() const override { return groups_; }
 
   std::vector<OptimizerState> states() const override {
-    std::vector<OptimizerState> all = list_flat_state("moment1", layout_, groups_, moment1_);
-    for (OptimizerState& state : list_flat_state("moment2", layout_, groups_, moment2_))
+    std::vector<OptimizerState> all = list_flat_state("moment1", layout_, groups_, moment1_, owned_);
+    for (OptimizerState& state : list_flat_state("moment2", layout_, groups_, moment2_, owned_))
       all.push_back(std::move(state));
     return all;
   }
 
-  std::uint64_t bytes(at::ScalarType /*compute_dtype*/, int /*workers*/) const override {
-    return 2 * static_cast<std::uint64_t>(range().end - range().begin) * sizeof(float);
+  std::uint64_t bytes(at::ScalarType /*compute_dtype*/, int /*workers*/, int ranks) const override {
+    return 2 * static_cast<std::uint64_t>(range().count() / ranks) * sizeof(float);
   }
 
   double flops() const override { return 0.0; }
@@ -66,19 +66,31 @@ class AdamW final : public UpdateRule {
     return {0.0, config_.beta1, config_.beta2, config_.epsilon, decay, config_.grad_clip, 0.0, 0.0};
   }
 
+  std::vector<UpdatePart> pieces() const override {
+    std::vector<UpdatePart> all;
+    for (const ParameterRange& block : layout_.blocks()) {
+      if (range().begin <= block.begin && block.end <= range().end) all.push_back({.range = block, .update = {}});
+    }
+    return all;
+  }
+
   std::vector<UpdatePart> begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings,
-                                bool is_shared_out) override {
-    moment1_ = at::zeros({range().end - range().begin}, arena.values().options());
+                                const ParameterRanges& owned, bool is_shared_out) override {
+    owned_ = owned.within(range());
+    moment1_ = at::zeros({owned_.count()}, arena.values().options());
     moment2_ = at::zeros_like(moment1_);
     std::vector<UpdatePart> parts;
     for (const ParameterGroup group : groups_) {
-      const auto [begin, end] = layout_.range(group);
-      const std::int64_t length = is_shared_out ? elements_of_block : end - begin;
-      for (std::int64_t first = begin; first < end; first += length) {
-        const ParameterRange part = {first, std::min(end, first + length)};
-        const auto update = [range = range_of(part, arena, settings.select(0, static_cast<std::int64_t>(group))),
-                             &backend](const at::Tensor& norm_squared) { backend.adamw(range, norm_squared); };
-        parts.push_back({.range = part, .update = update});
+      const at::Tensor row = settings.select(0, static_cast<std::int64_t>(group));
+      for (const auto& [begin, end] : owned_.within(layout_.range(group)).ranges) {
+        const std::int64_t length = is_shared_out ? elements_of_block : end - begin;
+        for (std::int64_t first = begin; first < end; first += length) {
+          const ParameterRange part = {first, std::min(end, first + length)};
+          const auto update = [range = range_of(part, arena, row), &backend](const at::Tensor& norm_squared) {
+            backend.adamw(range, norm_squared);
+          };
+          parts.push_back({.range = part, .update = update});
+        }
       }
     }
     return parts;
@@ -88,14 +100,12 @@ class AdamW final : public UpdateRule {
   ParameterRange range() const { return {layout_.range(groups_.front()).begin, layout_.range(groups_.back()).end}; }
 
   AdamWRange range_of(const ParameterRange& part, const ParameterArena& arena, const at::Tensor& settings) const {
-    const auto part_of = [&](const at::Tensor& flat, std::int64_t begin = 0) {
-      return flat.slice(0, part.begin - begin, part.end - begin);
-    };
+    const auto part_of = [&](const at::Tensor& flat) { return flat.slice(0, part.begin, part.end); };
     const at::Tensor values = arena.values(), compute = arena.compute_values();
     return {.value = part_of(values),
             .gradient = part_of(arena.gradients()),
-            .moment1 = part_of(moment1_, range().begin),
-            .moment2 = part_of(moment2_, range().begin),
+            .moment1 = owned_.part_of(moment1_, part),
+            .moment2 = owned_.part_of(moment2_, part),
             .compute = compute.is_same(values) ? at::Tensor() : part_of(compute),
             .settings = settings};
   }
@@ -103,7 +113,8 @@ class AdamW final : public UpdateRule {
   const OptimizerConfig config_;
   const ParameterLayout& layout_;
   const std::vector<ParameterGroup> groups_;
-  at::Tensor moment1_, moment2_;  // float32, flat, of range()
+  ParameterRanges owned_;         // of range()
+  at::Tensor moment1_, moment2_;  // float32, of these
 };
 
 at::Tensor settings_of(const std::vector<std::unique_ptr<UpdateRule>>& rules) {
@@ -135,13 +146,19 @@ void append_states(std::vector<OptimizerState>& all, const UpdateRule& rule) {
 }  // namespace
 
 std::vector<OptimizerState> list_flat_state(const std::string& name, const ParameterLayout& layout,
-                                            std::span<const ParameterGroup> groups, const at::Tensor& flat) {
-  const std::int64_t begin = layout.range(groups.front()).begin;
+                                            std::span<const ParameterGroup> groups, const at::Tensor& kept,
+                                            const ParameterRanges& owned) {
   std::vector<OptimizerState> all;
   for (const Parameter& parameter : layout.parameters()) {
     if (std::find(groups.begin(), groups.end(), parameter.spec.group) == groups.end()) continue;
-    all.push_back({name, parameter.spec.name, parameter.spec.shape,
-                   flat.defined() ? parameter.part_of(flat, begin) : at::Tensor()});
+    OptimizerState& state = all.emplace_back(OptimizerState{name, parameter.spec.name, parameter.spec.shape});
+    if (!kept.defined()) continue;
+    const ParameterRange whole = {parameter.offset, parameter.offset + parameter.count};
+    for (const ParameterRange& part : owned.within(whole).ranges) {
+      const at::Tensor values = owned.part_of(kept, part);
+      if (part.count() == parameter.count) state.value = values.view(parameter.spec.shape);
+      state.kept.push_back({{part.begin - whole.begin, part.end - whole.begin}, values});
+    }
   }
   return all;
 }
@@ -170,9 +187,9 @@ std::vector<OptimizerState> optimizer_states(const OptimizerConfig& config, cons
 }
 
 std::uint64_t optimizer_bytes(const OptimizerConfig& config, const ParameterLayout& layout,
-                              at::ScalarType compute_dtype, int workers) {
+                              at::ScalarType compute_dtype, int workers, int ranks) {
   std::uint64_t bytes = 0;
-  for (const auto& rule : update_rules(config, layout)) bytes += rule->bytes(compute_dtype, workers);
+  for (const auto& rule : update_rules(config, layout)) bytes += rule->bytes(compute_dtype, workers, ranks);
   return bytes;
 }
 
@@ -197,7 +214,41 @@ std::string describe_optimizer(const OptimizerConfig& config, const ParameterLay
   return words;
 }
 
-Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend, bool is_shared_out)
+std::vector<ParameterRanges> divide_update(const OptimizerConfig& config, const ParameterLayout& layout, int ranks) {
+  std::vector<UpdatePart> pieces;
+  for (const auto& rule : update_rules(config, layout)) {
+    for (UpdatePart& piece : rule->pieces()) pieces.push_back(std::move(piece));
+  }
+  const auto count = static_cast<std::size_t>(ranks);
+  std::vector<double> flops(count);
+  std::vector<std::int64_t> elements(count);
+  std::vector<std::size_t> owner(pieces.size()), heavy;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].flops > 0) heavy.push_back(i);
+  }
+  // The heaviest first, to whoever has least.
+  std::stable_sort(heavy.begin(), heavy.end(),
+                   [&](std::size_t a, std::size_t b) { return pieces[a].flops > pieces[b].flops; });
+  for (const std::size_t i : heavy) {
+    owner[i] = static_cast<std::size_t>(std::min_element(flops.begin(), flops.end()) - flops.begin());
+    flops[owner[i]] += pieces[i].flops;
+    elements[owner[i]] += pieces[i].range.count();
+  }
+  std::size_t rank = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].flops > 0) continue;
+    const std::int64_t size = pieces[i].range.count();
+    while (rank + 1 < count && (elements[rank] + size / 2) * ranks > layout.size()) ++rank;
+    owner[i] = rank;
+    elements[rank] += size;
+  }
+  std::vector<ParameterRanges> owned(count);
+  for (std::size_t i = 0; i < pieces.size(); ++i) owned[owner[i]].add(pieces[i].range);
+  return owned;
+}
+
+Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend, bool is_shared_out,
+                     std::optional<ParameterRanges> owned)
     : arena_(arena),
       config_(settings),
       backend_(backend),
@@ -207,8 +258,11 @@ Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, con
       steps_(at::zeros({1}, arena.values().options().dtype(at::kDouble))),
       betas_(at::tensor({settings.beta1, settings.beta2}, at::kDouble).to(arena.values().device())),
       norm_squared_(at::zeros_like(steps_)) {
+  if (!owned) owned.emplace().add({0, arena.size()});
   for (const auto& rule : rules_) {
-    for (UpdatePart& part : rule->begin(arena_, backend_, settings_, is_shared_out)) parts_.push_back(std::move(part));
+    for (UpdatePart& part : rule->begin(arena_, backend_, settings_, *owned, is_shared_out)) {
+      parts_.push_back(std::move(part));
+    }
   }
   if (!is_shared_out) return;
   std::stable_sort(parts_.begin(), parts_.end(), [](const auto& a, const auto& b) { return a.flops > b.flops; });
@@ -235,12 +289,15 @@ void Optimizer::begin_update(const at::Tensor& norm_squared) {
   settings_.narrow(1, corrections_column, 2).copy_(corrections.expand({settings_.size(0), 2}));
 }
 
-void Optimizer::update() {
+void Optimizer::update(at::Tensor norm_squared) {
   RECORD_FUNCTION(word_of(config_.name).data(), std::vector<c10::IValue>());
-  const at::Tensor norm_squared = backend_.sum_of_squares(arena_.gradients());
+  if (!norm_squared.defined()) norm_squared = backend_.sum_of_squares(arena_.gradients());
   begin_update(norm_squared);
   for (const UpdatePart& part : parts_) part.update(norm_squared);
 }
+
+OptimizerStates::OptimizerStates(const Optimizer& optimizer)
+    : name(optimizer.name()), steps(optimizer.steps()), all(optimizer.states()) {}
 
 double learning_rate(std::int64_t step, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
                      std::int64_t max_steps) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +23,14 @@ struct OptimizerState {
   std::string name;       // "moment1"
   std::string parameter;  // as the arena calls it
   std::vector<std::int64_t> shape;
-  at::Tensor value = {};  // float32, on the arena's device; undefined before begin()
+  at::Tensor value = {};  // float32, on the arena's device; undefined before begin(), and where a part of it is elsewhere
+
+  // What of it this rank keeps: elements, counted from the parameter's first, in flat memory.
+  struct Kept {
+    ParameterRange elements;
+    at::Tensor values;
+  };
+  std::vector<Kept> kept = {};
 };
 
 // A part of an update, which changes the values and states of this range alone: parts may run at the same time.
@@ -40,25 +48,30 @@ class UpdateRule {
 
   virtual std::vector<ParameterGroup> groups() const = 0;  // in the order of the arena, none left out between them
   virtual std::vector<OptimizerState> states() const = 0;
-  // Of the states, and of what a step works in. compute_dtype: that of the arena. workers: 0 where the update is not
-  // shared out.
-  virtual std::uint64_t bytes(at::ScalarType compute_dtype, int workers) const = 0;
+  // Of the states, where so many ranks share them, and of what a step works in. compute_dtype: that of the arena.
+  // workers: 0 where the update is not shared out.
+  virtual std::uint64_t bytes(at::ScalarType compute_dtype, int workers, int ranks) const = 0;
   virtual double flops() const = 0;  // of an update's products
   // The rate at the schedule's peak, and the numbers that the update finds in its settings, the rate in front.
   virtual double peak(ParameterGroup group) const = 0;
   virtual std::vector<double> numbers(ParameterGroup group) const = 0;
 
-  // Takes memory, with states of zero, and returns the update. settings: float64 [groups, 8] on the device, a row for
-  // each ParameterGroup. is_shared_out: in parts of about elements_of_block, instead of as few as there can be. The
-  // arena must outlive the rule.
+  // Returns the smallest parts, without their updates, that different ranks can make: in the order of the arena, no
+  // element left out. Their products are as many as those of the parts of an update that is shared out.
+  virtual std::vector<UpdatePart> pieces() const = 0;
+
+  // Takes memory for what is `owned`, some of these pieces, with states of zero, and returns their update. settings:
+  // float64 [groups, 8] on the device, a row for each ParameterGroup. is_shared_out: in parts of about
+  // elements_of_block, instead of as few as there can be. The arena must outlive the rule.
   virtual std::vector<UpdatePart> begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings,
-                                        bool is_shared_out) = 0;
+                                        const ParameterRanges& owned, bool is_shared_out) = 0;
 };
 
-// Lists a state that is kept for every element of these groups, as a rule's states(). flat: its memory from the first
-// group's beginning on, or undefined.
+// Lists a state that is kept for every element of these groups, as a rule's states(). kept: what of it this rank keeps,
+// for `owned`, or undefined.
 std::vector<OptimizerState> list_flat_state(const std::string& name, const ParameterLayout& layout,
-                                            std::span<const ParameterGroup> groups, const at::Tensor& flat);
+                                            std::span<const ParameterGroup> groups, const at::Tensor& kept,
+                                            const ParameterRanges& owned);
 
 // Returns the rules that make up an optimizer, in the order of the arena: the one place that knows what each consists
 // of. The layout must outlive them.
@@ -67,22 +80,28 @@ std::vector<std::unique_ptr<UpdateRule>> update_rules(const OptimizerConfig& con
 // Return what these rules keep and take together.
 std::vector<OptimizerState> optimizer_states(const OptimizerConfig& config, const ParameterLayout& layout);
 std::uint64_t optimizer_bytes(const OptimizerConfig& config, const ParameterLayout& layout,
-                              at::ScalarType compute_dtype, int workers = 0);
+                              at::ScalarType compute_dtype, int workers = 0, int ranks = 1);
 double optimizer_flops(const OptimizerConfig& config, const ParameterLayout& layout);
 // Returns "muon, 0.02 for hidden matrices; adamw, 0.004, for embeddings 0.01": the peaks of the learning rate.
 std::string describe_optimizer(const OptimizerConfig& config, const ParameterLayout& layout);
 
+// Returns what each of so many ranks updates: pieces of the rules, whole matrices of Muon with about as many products for
+// each rank, and the rest such that each has about as many elements.
+std::vector<ParameterRanges> divide_update(const OptimizerConfig& config, const ParameterLayout& layout, int ranks);
+
 class Optimizer {
  public:
   // States start at zero, on the arena's device. The arena must outlive the optimizer and have gradients.
-  // is_shared_out: the update is made by begin_update() and parts().
-  Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend, bool is_shared_out = false);
+  // is_shared_out: the update is made by begin_update() and parts(). owned: what it updates, of divide_update(); none:
+  // all.
+  Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend, bool is_shared_out = false,
+            std::optional<ParameterRanges> owned = {});
 
   // The host sets the schedule's rate, which each group follows up to a peak of its own. update() can be recorded,
   // because nothing in it depends on the host: it changes values and states from gradients, and leaves both as they are
-  // if a gradient is not finite.
+  // if a gradient is not finite. norm_squared: of the whole gradient, which it computes where that is not given.
   void set_learning_rate(double learning_rate);
-  void update();
+  void update(at::Tensor norm_squared = {});
 
   // The same for workers: begin_update() is told the gradient's norm, and then each part is called once with it, in
   // any thread. The parts with most to do come first.
@@ -109,6 +128,15 @@ class Optimizer {
   at::Tensor steps_;         // float64 [1]
   at::Tensor betas_;         // float64 [2], of the moments
   at::Tensor norm_squared_;  // float64 [1]
+};
+
+// What a checkpoint keeps of an optimizer. Where ranks share the update, each of the states has its value in rank 0.
+struct OptimizerStates {
+  OptimizerName name = OptimizerName::adamw;
+  std::int64_t steps = 0;
+  std::vector<OptimizerState> all;
+
+  OptimizerStates(const Optimizer& optimizer);  // NOLINT(google-explicit-constructor): that of one without others
 };
 
 // Returns the rate of a step (from 0). It rises along a line to learning_rate over warmup_steps. Then `cosine` falls

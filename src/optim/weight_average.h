@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "model/arena.h"
 
@@ -13,7 +14,8 @@ namespace inkling {
 class WeightAverage {
  public:
   // Takes memory for the average of the arena's values, on its device. The arena must outlive it. beta: training.ema.
-  WeightAverage(ParameterArena& arena, double beta);
+  // owned: the elements whose average it keeps; none: all.
+  WeightAverage(ParameterArena& arena, double beta, std::optional<ParameterRanges> owned = {});
 
   // Makes it a copy of the weights as they are. To be called before the first step.
   void begin();
@@ -21,29 +23,19 @@ class WeightAverage {
   // average = beta * average + (1 - beta) * weights. To be called after every step; can be recorded. A step that was
   // skipped counts with the weights that it left as they were.
   void update();
-  void update(const ParameterRange& part);  // of these elements alone
+  void update(const ParameterRange& part);  // of these elements alone, of one range that it keeps
 
-  // Lets weights and average change places, bit for bit, and refreshes what the math reads.
+  // Lets weights and average change places, bit for bit, and refreshes what the math reads. Of weights whose average
+  // other ranks keep, these tell.
   void exchange();
 
-  at::Tensor values() const { return values_; }  // [arena.size()] float32
+  at::Tensor values() const { return values_; }  // float32, flat, of what it keeps: [arena.size()] where that is all
 
  private:
   ParameterArena& arena_;
   double beta_;
+  ParameterRanges owned_;
   at::Tensor values_, slice_;  // room for what changes places, so that exchange() takes no memory
-};
-
-// While it lives, the model computes with the average, and the weights wait in its place.
-class AveragedWeights {
- public:
-  explicit AveragedWeights(WeightAverage& average) : average_(average) { average_.exchange(); }
-  ~AveragedWeights() { average_.exchange(); }
-  AveragedWeights(const AveragedWeights&) = delete;
-  AveragedWeights& operator=(const AveragedWeights&) = delete;
-
- private:
-  WeightAverage& average_;
 };
 
 }  // namespace inkling

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "config/config.h"
 #include "config/resume_policy.h"
+#include "runtime/ranks.h"
 
 namespace inkling {
 
@@ -28,6 +29,7 @@ struct Runtime {
   WorkSplit split = WorkSplit::products;  // what of a training step is shared out over the threads
   std::string thread_limit = {};  // what lets `auto` take no more (base/thread_choice.h), where they compute; or ""
   bool deterministic = true;
+  Ranks ranks = {};  // that train together, of which this is one
 
   std::string device_name() const;  // "cpu, 2 threads", "cuda:0"
   std::string dtype_name() const;   // "float32", "bfloat16"

@@ -16,28 +16,6 @@ namespace {
 
 constexpr int spins = 2000;  // some 40 to 80 us: longer than what one thread does between two waits of a step
 
-// While it lives, LibTorch and MKL compute with one thread when this thread calls them.
-class OneThread {
- public:
-  OneThread() {
-    // Each thread's first use of LibTorch sets both numbers to that of the process, and once more its first use of
-    // LibTorch's headers, which remember it in a variable of our own binary.
-    at::internal::lazy_init_num_threads();
-    before_ = at::get_num_threads();
-    omp_set_num_threads(1);
-    mkl_before_ = MKL_Set_Num_Threads_Local(1);
-  }
-  ~OneThread() {
-    omp_set_num_threads(before_);
-    MKL_Set_Num_Threads_Local(mkl_before_);
-  }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int before_ = 1, mkl_before_ = 0;
-};
-
 // Returns when the number is another one.
 template <typename Number>
 void wait_for_another(const std::atomic<Number>& number, Number old) {
@@ -49,6 +27,20 @@ void wait_for_another(const std::atomic<Number>& number, Number old) {
 }
 
 }  // namespace
+
+OneThread::OneThread() {
+  // Each thread's first use of LibTorch sets both numbers to that of the process, and once more its first use of
+  // LibTorch's headers, which remember it in a variable of our own binary.
+  at::internal::lazy_init_num_threads();
+  before_ = at::get_num_threads();
+  omp_set_num_threads(1);
+  mkl_before_ = MKL_Set_Num_Threads_Local(1);
+}
+
+OneThread::~OneThread() {
+  omp_set_num_threads(before_);
+  MKL_Set_Num_Threads_Local(mkl_before_);
+}
 
 struct Workers::Shared {
   std::atomic<std::uint32_t> round = 0;            // of work; a new one begins when it changes

@@ -83,6 +83,18 @@ void add_over_parts(std::int64_t rows, std::initializer_list<float*> targets, st
   }
 }
 
+// While it lives, LibTorch and MKL compute with one thread when this thread calls them.
+class OneThread {
+ public:
+  OneThread();
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_ = 1, mkl_before_ = 0;
+};
+
 // Threads that wait for each other only where all have done their part, for pieces of work of which each computes with
 // one thread: LibTorch and MKL split nothing further in them. They spin a little and then sleep when there is nothing
 // to do, so that a thread that the system does not run holds up nobody but at the end.

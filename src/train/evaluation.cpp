@@ -77,13 +77,25 @@ Evaluator::Evaluator(const RunPlan& plan, const TokenSequence& training, Trainer
 Evaluator::Losses Evaluator::evaluate() {
   give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
   Losses losses{.validation = validation_loss()};
-  if (WeightAverage* const average = trainer_.average()) {
-    const AveragedWeights averaged(*average);
-    losses.validation.of_average = validation_loss().loss;
-  }
+  if (trainer_.average() != nullptr) losses.validation.of_average = loss_of_average();
   losses.training = trainer_.estimate_loss(training_);
   give_back_cpu_memory();
   return losses;
+}
+
+// The weights come back where a stop cuts the evaluation off, too.
+double Evaluator::loss_of_average() {
+  std::exception_ptr stopped;
+  double loss = 0;
+  trainer_.exchange_average();
+  try {
+    loss = validation_loss().loss;
+  } catch (const Stopped&) {
+    stopped = std::current_exception();
+  }
+  trainer_.exchange_average();
+  if (stopped) std::rethrow_exception(stopped);
+  return loss;
 }
 
 // On as many stories or windows as evaluation.batches batches hold: on whole stories, whose best possible loss is

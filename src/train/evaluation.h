@@ -56,6 +56,7 @@ class Evaluator {
 
  private:
   ValidationLoss validation_loss();
+  double loss_of_average();
 
   const RunPlan& plan_;
   const TokenSequence& training_;

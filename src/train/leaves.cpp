@@ -123,6 +123,18 @@ std::vector<LeafSum> sums_of_worker(std::int64_t leaves, int worker, int workers
   return sums;
 }
 
+Range leaves_of_rank(std::int64_t leaves, const Ranks& ranks) { return part_of(leaves, ranks.rank(), ranks.count()); }
+
+std::int64_t most_leaves_of_rank(std::int64_t leaves, const Ranks& ranks) {
+  return part_of(leaves, 0, ranks.count()).end;
+}
+
+int ranks_with_leaves(std::int64_t leaves, int ranks) {
+  int count = 0;
+  while (count < ranks && part_of(leaves, count, ranks).begin < leaves) ++count;
+  return count;
+}
+
 std::int64_t gradients_held(std::int64_t leaves, int workers) {
   std::int64_t all = 0;
   for (int worker = 0; worker < workers; ++worker) all += slots_for(sums_of_worker(leaves, worker, workers));
@@ -131,8 +143,14 @@ std::int64_t gradients_held(std::int64_t leaves, int workers) {
 
 LeafPasses::LeafPasses(const Config& config, const GptShape& shape, const Runtime& runtime, ParameterArena& arena,
                        std::optional<Token> separator)
-    : config_(config), arena_(arena), separator_(separator), threads_(runtime.threads) {
-  const std::int64_t rows = config.training.micro_batch_size.value(), leaves = config.training.batch_size / rows;
+    : config_(config),
+      ranks_(runtime.ranks),
+      arena_(arena),
+      separator_(separator),
+      blocks_(arena.blocks()),
+      own_(leaves_of_rank(config.training.batch_size / config.training.micro_batch_size.value(), runtime.ranks)),
+      threads_(runtime.threads) {
+  const std::int64_t rows = config.training.micro_batch_size.value(), leaves = own_.end - own_.begin;
   workers_.resize(static_cast<std::size_t>(threads_.count()));
   // In its own thread, so that the memory is where the thread that works in it runs.
   threads_.run([&](int number) {
@@ -148,9 +166,9 @@ LeafPasses::LeafPasses(const Config& config, const GptShape& shape, const Runtim
       slot.model = make_model(shape, *slot.arena, runtime);
     }
   });
-  losses_.resize(static_cast<std::size_t>(leaves));
-  squares_.resize(static_cast<std::size_t>((arena.size() + elements_of_block - 1) / elements_of_block));
-  plan_additions({0, leaves});
+  losses_.resize(static_cast<std::size_t>(config.training.batch_size / rows));
+  squares_.resize(blocks_.size());
+  if (leaves > 0) plan_additions({0, leaves});
 }
 
 // Returns where the sum is, once what is added to the list is done.
@@ -171,7 +189,8 @@ std::span<const Row> LeafPasses::rows_of(std::span<const Row> rows, std::int64_t
   return rows.subspan(first, std::min(together, rows.size() - first));
 }
 
-void LeafPasses::pass(Worker& worker, std::int64_t leaf, Slot& slot) {
+void LeafPasses::pass(Worker& worker, std::int64_t number, Slot& slot) {
+  const std::int64_t leaf = own_.begin + number;
   const std::span<const Row> rows = rows_of(batch_, leaf);
   fill_batch(worker.batch, *tokens_, rows, separator_);
   worker.dropout_key.data_ptr<std::int64_t>()[1] = leaf * config_.training.micro_batch_size.value();
@@ -196,31 +215,56 @@ void LeafPasses::add_up(Worker& worker, const LeafSum& leaves, std::size_t slot)
                     worker.slots[slot + 1].arena->gradients().data_ptr<float>(), arena_.size());
 }
 
-LeafPasses::Sums LeafPasses::accumulate(const TokenSequence& tokens, std::span<const Row> batch,
-                                        std::uint64_t dropout_key) {
+StepSums LeafPasses::accumulate(const TokenSequence& tokens, std::span<const Row> batch, std::uint64_t dropout_key,
+                                RankExchange* exchange) {
   tokens_ = &tokens;
   batch_ = batch;
   scored_ = static_cast<double>(scored_targets(batch));
+  std::fill(losses_.begin(), losses_.end(), 0.0);
   threads_.run([&](int number) {
     Worker& worker = workers_[static_cast<std::size_t>(number)];
     worker.dropout_key.data_ptr<std::int64_t>()[0] = static_cast<std::int64_t>(dropout_key);
     for (std::size_t i = 0; i < worker.sums.size(); ++i) add_up(worker, worker.sums[i], i);
   });
-  return {.loss = std::accumulate(losses_.begin(), losses_.end(), 0.0), .norm_squared = reduce()};
+  if (exchange == nullptr) {
+    each_block([&](std::size_t block) { add_workers(block), square(block); });
+  } else {
+    each_block([&](std::size_t block) { add_workers(block); });
+    exchange->add_up(arena_.gradients(), ranks_with_leaves(std::ssize(losses_), ranks_.count()));
+    const std::span<const std::size_t> own = exchange->own_blocks();
+    std::fill(squares_.begin(), squares_.end(), 0.0);
+    threads_.each(std::ssize(own), [&](std::int64_t i, int) { square(own[static_cast<std::size_t>(i)]); });
+  }
+  return agree(ranks_, losses_, squares_);
 }
 
-// Adds the workers' sums up block by block, and the squares while a block is in the cache.
-at::Tensor LeafPasses::reduce() {
+void LeafPasses::each_block(const std::function<void(std::size_t)>& work) {
+  threads_.each(std::ssize(blocks_), [&](std::int64_t block, int) { work(static_cast<std::size_t>(block)); });
+}
+
+void LeafPasses::add_workers(std::size_t block) {
+  const auto [begin, end] = blocks_[block];
+  for (const Addition& addition : additions_) cpu_kernels().add(addition.to + begin, addition.from + begin, end - begin);
+}
+
+void LeafPasses::square(std::size_t block) {
+  const auto [begin, end] = blocks_[block];
   const Backend& backend = workers_[0].slots[0].model->backend();
-  const at::Tensor gradients = arena_.gradients();
-  threads_.each(static_cast<std::int64_t>(squares_.size()), [&](std::int64_t block, int) {
-    const std::int64_t begin = block * elements_of_block, count = std::min(elements_of_block, arena_.size() - begin);
-    for (const Addition& addition : additions_) cpu_kernels().add(addition.to + begin, addition.from + begin, count);
-    squares_[static_cast<std::size_t>(block)] =
-        backend.sum_of_squares(gradients.narrow(0, begin, count)).item<double>();
-  });
-  const double total = std::accumulate(squares_.begin(), squares_.end(), 0.0);
-  return at::scalar_tensor(total, at::kDouble).view({1});
+  squares_[block] = backend.sum_of_squares(arena_.gradients().slice(0, begin, end)).item<double>();
+}
+
+StepSums agree(const Ranks& ranks, std::span<const double> losses, std::span<const double> squares) {
+  std::vector<double> numbers(losses.begin(), losses.end());
+  numbers.insert(numbers.end(), squares.begin(), squares.end());
+  // One number for each rank, so that at most one has another than 0.
+  numbers.resize(numbers.size() + static_cast<std::size_t>(ranks.count()));
+  const auto stops = numbers.end() - ranks.count();
+  if (stop_requested()) stops[ranks.rank()] = 1.0;
+  ranks.add(numbers);
+  const auto begin = numbers.begin(), end_of_losses = begin + std::ssize(losses);
+  return {.loss = std::accumulate(begin, end_of_losses, 0.0),
+          .norm_squared = at::scalar_tensor(std::accumulate(end_of_losses, stops, 0.0), at::kDouble).view({1}),
+          .stops = std::any_of(stops, numbers.end(), [](double stop) { return stop > 0; })};
 }
 
 void LeafPasses::update(Optimizer& optimizer, const at::Tensor& norm_squared, WeightAverage* average) {
@@ -237,18 +281,21 @@ void LeafPasses::update(Optimizer& optimizer, const at::Tensor& norm_squared, We
 double LeafPasses::evaluate(const TokenSequence& tokens, std::span<const Row> rows) {
   const at::NoGradGuard no_gradient;
   const std::int64_t together = config_.training.micro_batch_size.value();
-  const std::int64_t leaves = (static_cast<std::int64_t>(rows.size()) + together - 1) / together;
+  const std::int64_t leaves = (std::ssize(rows) + together - 1) / together;
+  const auto [begin, end] = leaves_of_rank(leaves, ranks_);
   std::vector<double> losses(static_cast<std::size_t>(leaves));
-  threads_.each(leaves, [&](std::int64_t leaf, int number) {
-    leave_if_stopped();
+  threads_.each(end - begin, [&](std::int64_t i, int number) {
+    if (stop_requested()) return;
     const Worker& worker = workers_[static_cast<std::size_t>(number)];
-    const std::span<const Row> own = rows_of(rows, leaf);
+    const std::span<const Row> own = rows_of(rows, begin + i);
     fill_batch(worker.batch, tokens, own, separator_);
-    const Batch batch = worker.batch.first_rows(static_cast<std::int64_t>(own.size()));
+    const Batch batch = worker.batch.first_rows(std::ssize(own));
     const at::Tensor loss = worker.slots[0].model->loss(batch.tokens, batch.targets, {.positions = batch.positions});
-    losses[static_cast<std::size_t>(leaf)] = static_cast<double>(loss.item<float>()) * static_cast<double>(own.size());
+    losses[static_cast<std::size_t>(begin + i)] = static_cast<double>(loss.item<float>()) * static_cast<double>(own.size());
   });
-  return std::accumulate(losses.begin(), losses.end(), 0.0);
+  const StepSums sums = agree(ranks_, losses, {});
+  if (sums.stops) throw Stopped();
+  return sums.loss;
 }
 
 }  // namespace inkling

@@ -5,7 +5,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +20,7 @@
 #include "optim/optimizer.h"
 #include "optim/weight_average.h"
 #include "runtime/parallel.h"
+#include "train/exchange.h"
 
 namespace inkling {
 
@@ -70,28 +73,45 @@ struct LeafSum {
 // own.
 std::vector<LeafSum> sums_of_worker(std::int64_t leaves, int worker, int workers);
 
+// Returns the leaves of a rank, whose gradients it adds up by itself: part_of(), so that the last ranks may have none.
+Range leaves_of_rank(std::int64_t leaves, const Ranks& ranks);
+
+std::int64_t most_leaves_of_rank(std::int64_t leaves, const Ranks& ranks);
+
+// Returns how many ranks have any.
+int ranks_with_leaves(std::int64_t leaves, int ranks);
+
 // Returns how many gradients of the whole model the workers hold together.
 std::int64_t gradients_held(std::int64_t leaves, int workers);
 
-// The passes and updates of a Trainer whose batch is shared out over workers.
+// What the ranks agree on in a step.
+struct StepSums {
+  double loss = 0;          // nats per token, mean over the scored targets of the batch
+  at::Tensor norm_squared;  // float64 [1], of the gradient
+  bool stops = false;       // whether a stop was requested in any of them (base/stop_signals.h)
+};
+
+// Returns the sums, in order, of what the ranks have: each loss and each square in one of them, and 0 in the others.
+StepSums agree(const Ranks& ranks, std::span<const double> losses, std::span<const double> squares);
+
+// The passes and updates of a Trainer whose batch is shared out over workers, and over ranks.
 class LeafPasses {
  public:
-  // config.training.micro_batch_size must be a number. `arena` must outlive it, and gets the sum of all gradients.
+  // config.training.micro_batch_size must be a number. `arena` must outlive it, and gets the sum of all gradients, or
+  // what of it this rank owns.
   LeafPasses(const Config& config, const GptShape& shape, const Runtime& runtime, ParameterArena& arena,
              std::optional<Token> separator);
 
-  // Takes this batch of training through forward and backward, and adds up. dropout_key: that of the step.
-  struct Sums {
-    double loss = 0;          // nats per token, mean over the scored targets of the batch
-    at::Tensor norm_squared;  // float64 [1], of the gradient
-  };
-  Sums accumulate(const TokenSequence& tokens, std::span<const Row> batch, std::uint64_t dropout_key);
+  // Takes this batch of training through forward and backward, and adds up. dropout_key: that of the step. exchange:
+  // null where there are no other ranks.
+  StepSums accumulate(const TokenSequence& tokens, std::span<const Row> batch, std::uint64_t dropout_key,
+                      RankExchange* exchange);
 
   // Updates the weights, and their average unless it is null.
   void update(Optimizer& optimizer, const at::Tensor& norm_squared, WeightAverage* average);
 
-  // Returns the sum of the rows' mean losses, without dropout. Throws Stopped (base/stop_signals.h) between two leaves,
-  // once a stop was requested.
+  // Returns the sum of the rows' mean losses, without dropout. Throws Stopped (base/stop_signals.h) once a stop was
+  // requested, in all ranks.
   double evaluate(const TokenSequence& tokens, std::span<const Row> rows);
 
  private:
@@ -116,12 +136,17 @@ class LeafPasses {
   void add_up(Worker& worker, const LeafSum& leaves, std::size_t slot);
   void pass(Worker& worker, std::int64_t leaf, Slot& slot);
   float* plan_additions(const LeafSum& sum);
-  at::Tensor reduce();
+  void each_block(const std::function<void(std::size_t block)>& work);
+  void add_workers(std::size_t block);  // their sums, of these elements
+  void square(std::size_t block);
   std::span<const Row> rows_of(std::span<const Row> rows, std::int64_t leaf) const;
 
   const Config& config_;
+  const Ranks ranks_;
   ParameterArena& arena_;
   std::optional<Token> separator_;
+  std::vector<ParameterRange> blocks_;
+  Range own_;  // of the batch's leaves
   Workers threads_;
   std::vector<Worker> workers_;
   std::vector<Addition> additions_;  // of the workers' sums, in order

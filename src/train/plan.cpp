@@ -242,7 +242,8 @@ DiskNeed find_disk_need(const RunPlan& plan, const fs::path& run) {
 
 }  // namespace
 
-std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& options, const fs::path& run) {
+std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& options, const fs::path& run,
+                                const Ranks& ranks) {
   Config asked = written;
   std::optional<Resume> resume = find_resume(run, asked, options.accept_changes);
   if (resume && is_finished(*resume, asked.training)) return std::nullopt;
@@ -250,6 +251,7 @@ std::optional<RunPlan> plan_run(const Config& written, const TrainOptions& optio
   RunPlan plan = resume                  ? plan_resumed_run(*std::move(resume), asked, options, run)
                  : asked.model.init_from ? plan_from_weights(asked, options)
                                          : plan_new_run(asked, options);
+  plan.runtime.ranks = ranks;
   check_texts(plan, options);
   reuse_cpu_memory();
   // Refuses where the GPU's library is missing.

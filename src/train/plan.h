@@ -28,7 +28,12 @@ struct RunPlan {
 // Prepares the data and plans the run in folder `run`. Returns none, after saying so, if all its steps are done. Errors
 // of find_resume(), resolve_runtime(), prepare_dataset(), check_recompute() and split_batch();
 // Error input for data.documents other than join where the data has no known separator, or is one document.
-std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run);
+std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run,
+                                const Ranks& ranks = {});
+
+// Throws Error input in all ranks where one of them was to do something else than rank 0, naming it and what differs. All
+// call it; plan: null where the run is finished.
+void require_same_plan(const Ranks& ranks, const Config& asked, const RunPlan* plan);
 
 // Makes training.micro_batch_size the largest divisor of the batch that is at most half of what it is. Returns false,
 // and changes nothing, where there is none or the person wrote the number.

@@ -73,6 +73,7 @@ Report::Report(const std::filesystem::path& log, std::int64_t steps_done, std::i
       peak_flops_(peak_flops),
       board_(board),
       since_(std::chrono::steady_clock::now()) {
+  if (path_.empty()) return;
   drop_lines_after(log, steps_done, true);
   log_ = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (log_ < 0) throw_write_error("write", log, errno);
@@ -82,7 +83,7 @@ Report::Report(const std::filesystem::path& log, std::int64_t steps_done, std::i
 }
 
 Report::~Report() {
-  ::close(log_);
+  if (log_ >= 0) ::close(log_);
   if (bar_) bar_->clear();
 }
 
@@ -92,6 +93,7 @@ void Report::say(const std::string& line) {
 }
 
 void Report::append(const std::string& json_line) {
+  if (path_.empty()) return;
   const std::string line = json_line + "\n";
   for (std::size_t written = 0; written < line.size();) {
     const ssize_t count = ::write(log_, line.data() + written, line.size() - written);

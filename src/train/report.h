@@ -47,7 +47,7 @@ class Report {
 
   // Appends to `log`, from which lines after `steps_done` are dropped first: a run that was cut off after its last
   // checkpoint makes those steps again. flops_per_token and peak_flops give the MFU; with a peak of 0 there is none.
-  // board: may be null, and must outlive it.
+  // board: may be null, and must outlive it. log: "" for a rank that leaves it to rank 0, which writes nothing.
   Report(const std::filesystem::path& log, std::int64_t steps_done, std::int64_t max_steps, double flops_per_token,
          double peak_flops, Board* board = nullptr);
   ~Report();

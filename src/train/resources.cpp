@@ -71,12 +71,13 @@ bool can_share_out(const TrainingConfig& training, const GptShape& shape, std::i
 
 BatchSplit choose_on_cpu(const Config& config, const GptShape& shape, const Runtime& runtime) {
   const std::optional<std::int64_t>& asked = config.training.micro_batch_size;
-  const std::int64_t rows = asked.value_or(shared_out(config, shape, runtime, runtime.threads));
-  const bool can = can_share_out(config.training, shape, rows, runtime.threads);
+  const int workers = runtime.threads * runtime.ranks.count();
+  const std::int64_t rows = asked.value_or(shared_out(config, shape, runtime, workers));
+  const bool can = can_share_out(config.training, shape, rows, workers);
   const WorkSplit split = config.runtime.split.value_or(can ? WorkSplit::batch : WorkSplit::products);
   // The batch of a person who asks for it is shared out as far as it goes.
   if (split == WorkSplit::batch && rows > 0) return {.micro_batch_size = rows, .split = split};
-  return {.micro_batch_size = asked.value_or(shared_out(config, shape, runtime, 1)), .split = split};
+  return {.micro_batch_size = asked.value_or(std::max<std::int64_t>(shared_out(config, shape, runtime, runtime.ranks.count()), 1)), .split = split};
 }
 
 }  // namespace
@@ -88,7 +89,7 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
   int workers = 0;
   if (runtime.split == WorkSplit::batch) {
     workers = runtime.threads;
-    const std::int64_t leaves = config.training.batch_size / micro_batch_size;
+    const std::int64_t leaves = most_leaves_of_rank(config.training.batch_size / micro_batch_size, runtime.ranks);
     const auto at_once = static_cast<std::uint64_t>(std::min<std::int64_t>(leaves, workers));
     for (std::uint64_t* of_a_pass : {&bytes.activations, &bytes.at_work, &bytes.logits}) *of_a_pass *= at_once;
     const auto more = static_cast<std::uint64_t>((gradients_held(leaves, workers) - 1) * layout.size());
@@ -96,8 +97,10 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
     bytes.weights += more * (sizeof(float) + (has_copies ? c10::elementSize(runtime.dtype) : 0));
   }
   const bool in_memory = choose_backend(runtime).muon_works_in_its_memory;  // else what it makes is float32
-  bytes.weights += optimizer_bytes(config.optimizer, layout, in_memory ? runtime.dtype : at::kFloat, workers);
-  if (config.training.ema > 0) bytes.weights += static_cast<std::uint64_t>(layout.size()) * sizeof(float);
+  const int owners = config.ranks.shard_optimizer ? runtime.ranks.count() : 1;
+  bytes.weights += optimizer_bytes(config.optimizer, layout, in_memory ? runtime.dtype : at::kFloat, workers, owners);
+  const auto averages = static_cast<std::uint64_t>((layout.size() + owners - 1) / owners);
+  if (config.training.ema > 0) bytes.weights += averages * sizeof(float);
   return bytes;
 }
 

@@ -50,6 +50,7 @@ class Run {
   Run(const RunPlan& plan, const RunFolder& folder, Trainer& trainer, Clock::time_point begun)
       : plan_(plan),
         config_(plan.config),
+        ranks_(plan.runtime.ranks),
         folder_(folder),
         begun_(begun),
         train_tokens_(plan.dataset.train.shards, plan.dataset.vocab_size, plan.dataset.train.layout),
@@ -75,11 +76,21 @@ class Run {
     state_.resolved = resolved_from(plan.runtime);
     state_.resolved.micro_batch_size = config_.training.micro_batch_size.value();
     // Files change from here on, because all that could be wrong with a checkpoint has been looked for.
-    write_file(folder.path() / "config.yaml", print_config(plan.asked));
-    if (state_.reports_due) drop_reports_from_log(folder.path() / "log.jsonl", state_.step);
-    open_board();
-    report_.emplace(folder.path() / "log.jsonl", state_.step, config_.training.max_steps, flops_per_token(plan.shape),
+    ranks_.first_alone([&] {
+      write_file(folder.path() / "config.yaml", print_config(plan.asked));
+      if (state_.reports_due) drop_reports_from_log(folder.path() / "log.jsonl", state_.step);
+      open_board();
+    });
+    report_.emplace(ranks_.is_first() ? folder.path() / "log.jsonl" : fs::path(), state_.step,
+                    config_.training.max_steps, flops_per_token(plan.shape),
                     peak_flops(plan.runtime.device, plan.runtime.dtype), board_ ? &*board_ : nullptr);
+  }
+
+  // Returns "step 41; the last checkpoint is …", which is where a run that ends here will go on.
+  std::string whereabouts() const {
+    return str("step ", state_.step + 1, "; ",
+               last_saved_ < 0 ? std::string("there is no checkpoint yet")
+                               : str("the last checkpoint is ", checkpoint_folder(folder_.path(), last_saved_).string()));
   }
 
   // Returns the exit code. Signals are answered in order from then on, also when this has returned.
@@ -89,7 +100,7 @@ class Run {
       report_->say(str("saved the model as it is initialised in ", folder_.path().string()));
       return 0;
     }
-    in_order.emplace("finishing the step and saving; Ctrl-C again ends at once");
+    in_order.emplace(ranks_.is_first() ? "finishing the step and saving; Ctrl-C again ends at once" : "");
     const auto seconds = [before = state_.seconds, start = Clock::now()] {  // of training, in all parts of the run
       return before + std::chrono::duration<double>(Clock::now() - start).count();
     };
@@ -126,7 +137,8 @@ class Run {
   Next finish_step(bool is_saved) {
     const bool evaluates = is_last() || is_due(config_.evaluation.interval);
     const bool samples = config_.sampling.interval > 0 && (is_last() || is_due(config_.sampling.interval));
-    const bool stopping = stop_requested();  // asked once, so that what is said is what was done
+    // Asked once, so that what is said is what was done; and before the step was complete, so that all ranks know it.
+    const bool stopping = ranks_.is_alone() ? stop_requested() : trainer_.stops();
     const bool saves = !is_saved && (stopping || is_last() || is_due(config_.checkpoint.interval));
     if (is_saved && !evaluates && !samples) {  // by other settings nothing is due; the checkpoint goes on saying so
       state_.reports_due = false;
@@ -168,6 +180,7 @@ class Run {
 
   std::string why_stopped() const {
     if (stop_signal() != 0) return "stopped by a signal";
+    if (!stop_requested()) return "stopped by a signal to another rank";
     return str("stopped by training.max_hours (", format_shortest(config_.training.max_hours), ")");
   }
 
@@ -185,6 +198,7 @@ class Run {
     load(SavedWeights::plain);
     load_optimizer(resume.checkpoint, trainer_.arena(), trainer_.optimizer());
     kept_ = read_kept_config(resume.checkpoint);
+    last_saved_ = state_.step;
     log_info(str("goes on from ", resume.checkpoint.string()));
     if (average == nullptr || has_average) return;
     average->begin();
@@ -205,9 +219,10 @@ class Run {
   void report_step(bool last) {
     const bool logged = state_.step == 1 || last || is_due(config_.logging.interval);
     if (logged || !trainer_.runs_ahead()) read_results(logged);
-    if (!board_ || !is_due(config_.logging.histograms)) return;
+    if (!config_.logging.tensorboard || !is_due(config_.logging.histograms)) return;
     const Report::Pause pause = pause_of_pace();
-    board_->show_histograms(state_.step, trainer_.arena());
+    trainer_.complete_gradients();
+    if (board_) board_->show_histograms(state_.step, trainer_.arena());
   }
 
   void read_results(bool logged) {
@@ -219,6 +234,7 @@ class Run {
     }
     if (!logged) return;
     const Pace pace = report_->log_step(state_.step, results.back(), state_.seconds);
+    if (config_.logging.tensorboard) trainer_.complete_gradients();
     if (!board_) return;
     board_->show_step(state_.step, results.back(), pace,
                       {.process = peak_resident_bytes(), .training = held_bytes(plan_.runtime.device)});
@@ -261,12 +277,23 @@ class Run {
   void sample() {
     const SamplingConfig& sampling = config_.sampling;
     if (sampling.interval == 0) return;
-    leave_if_stopped();
     const Report::Pause pause = pause_of_pace();
-    const ModelWithTokenizer model = {
-        .model = trainer_.model(), .runtime = plan_.runtime, .tokenizer = *plan_.dataset.tokenizer};
-    report_->log_samples(state_.step, draw_samples(sampling, model), sampling.seed);
+    bool is_stopped = false;
+    ranks_.first_alone([&] {
+      const ModelWithTokenizer model = {
+          .model = trainer_.model(), .runtime = plan_.runtime, .tokenizer = *plan_.dataset.tokenizer};
+      try {
+        leave_if_stopped();
+        report_->log_samples(state_.step, draw_samples(sampling, model), sampling.seed);
+      } catch (const Stopped&) {
+        is_stopped = true;
+      }
+    });
+    if (first_says(is_stopped)) throw Stopped();
   }
+
+  // What rank 0 has found out, in all ranks.
+  bool first_says(bool answer) const { return ranks_.gather(answer ? "yes" : "no").front() == "yes"; }
 
   std::string best_so_far() const {
     if (!state_.best_val_loss) return "no validation loss was finite";
@@ -275,25 +302,32 @@ class Run {
 
   void save() {
     const Report::Pause pause = pause_of_pace();
-    report_->sync();
-    save_checkpoint(checkpoint_folder(folder_.path(), state_.step), plan_.asked, plan_.shape, trainer_.arena(),
-                    trainer_.optimizer(), state_, plan_.dataset.tokenizer.get(),
-                    trainer_.average() != nullptr ? trainer_.average()->values() : at::Tensor(), kept_);
-    prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
+    const OptimizerStates optimizer = trainer_.whole_optimizer();
+    const at::Tensor average = trainer_.whole_average();
+    ranks_.first_alone([&] {
+      report_->sync();
+      save_checkpoint(checkpoint_folder(folder_.path(), state_.step), plan_.asked, plan_.shape, trainer_.arena(),
+                      optimizer, state_, plan_.dataset.tokenizer.get(), average, kept_);
+      prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
+    });
+    last_saved_ = state_.step;
   }
 
   // What the reports of a step have changed, in the checkpoint of that step.
   void save_state_alone() {
     const fs::path checkpoint = checkpoint_folder(folder_.path(), state_.step);
-    if (!is_there(checkpoint / "state.json")) return save();  // somebody has moved it away meanwhile
+    if (!first_says(is_there(checkpoint / "state.json"))) return save();  // somebody has moved it away meanwhile
     const Report::Pause pause = pause_of_pace();
-    report_->sync();
-    save_state(checkpoint, state_);
-    prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
+    ranks_.first_alone([&] {
+      report_->sync();
+      save_state(checkpoint, state_);
+      prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
+    });
   }
 
   const RunPlan& plan_;
   const Config& config_;
+  const Ranks ranks_;
   const RunFolder& folder_;
   const Clock::time_point begun_;
   TokenSequence train_tokens_;
@@ -301,6 +335,7 @@ class Run {
   Trainer& trainer_;
   Evaluator evaluator_;
   TrainingState state_;
+  std::int64_t last_saved_ = -1;  // step
   KeptConfig kept_;  // of what the run started from, which may be gone when a checkpoint is saved
   std::optional<Board> board_;
   std::optional<Report> report_;  // on the board too
@@ -332,31 +367,21 @@ std::unique_ptr<Trainer> make_trainer(RunPlan& plan) {
   }
 }
 
-}  // namespace
-
-int train(const Config& asked, const TrainOptions& options) {
-  const Clock::time_point begun = Clock::now();
-  // Outlives the run and its lock: a SIGHUP that comes twice must not change the exit code while these are put away.
-  std::optional<StopInOrder> in_order;
-  const RunFolder folder(choose_run_folder(options), options.dry_run);
-  std::optional<RunPlan> plan = plan_run(asked, options, folder.path());
-  if (!plan) return 0;
-  log_plan(*plan, folder.path());
-  const std::string lack = describe_lack_of_room(plan->disk, plan->config.checkpoint.keep);
-  if (options.dry_run) {
-    if (!lack.empty()) throw Error::environment(str("dry run: nothing was written; ", lack));
-    log_info("dry run: all is well, nothing was written");
-    return 0;
-  }
-  if (!lack.empty()) log_warning(lack);
-  Profile profile(options.profile, plan->runtime);
+int train_run(RunPlan& plan, const RunFolder& folder, const TrainOptions& options, Clock::time_point begun,
+              std::optional<StopInOrder>& in_order) {
+  Profile profile(plan.runtime.ranks.is_first() ? options.profile : fs::path(), plan.runtime);
   const auto need = [&] {
-    return describe_need(plan->config, plan->shape, plan->runtime, plan->config.training.micro_batch_size.value(),
-                         memory_limit(plan->config.runtime, plan->runtime.device));
+    return describe_need(plan.config, plan.shape, plan.runtime, plan.config.training.micro_batch_size.value(),
+                         memory_limit(plan.config.runtime, plan.runtime.device));
   };
   try {
-    const std::unique_ptr<Trainer> trainer = make_trainer(*plan);
-    return Run(*plan, folder, *trainer, begun).loop(profile, in_order);
+    const std::unique_ptr<Trainer> trainer = make_trainer(plan);
+    Run run(plan, folder, *trainer, begun);
+    try {
+      return run.loop(profile, in_order);
+    } catch (const LostContact& error) {
+      throw LostContact(str(error.message(), " in ", run.whereabouts()));
+    }
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(error.kind(), str(error.message(), ": ", need()));
   } catch (const std::bad_alloc&) {
@@ -365,6 +390,34 @@ int train(const Config& asked, const TrainOptions& options) {
     if (!is_lack_of_memory(error)) throw;
     throw OutOfMemory(ErrorKind::environment, str("the GPU's memory is too small: ", need()));
   }
+}
+
+}  // namespace
+
+int train(const Config& asked, const TrainOptions& options) {
+  const Clock::time_point begun = Clock::now();
+  // Outlives the run and its lock: a SIGHUP that comes twice must not change the exit code while these are put away.
+  std::optional<StopInOrder> in_order;
+  const RankPlace place = find_rank_place();
+  if (place.rank > 0) log_errors_alone(str("rank ", place.rank, ": "));
+  const Ranks ranks(place, std::chrono::milliseconds(static_cast<std::int64_t>(1000 * asked.ranks.timeout)));
+  std::optional<RunFolder> folder;
+  ranks.first_alone([&] { folder.emplace(choose_run_folder(options), options.dry_run); });
+  const std::string path = ranks.gather(folder ? folder->path().string() : "").front();
+  if (!folder) folder.emplace(path, true);
+  std::optional<RunPlan> plan;
+  ranks.first_then_others([&] { plan = plan_run(asked, options, path, ranks); });
+  require_same_plan(ranks, asked, plan ? &*plan : nullptr);
+  if (!plan) return 0;
+  log_plan(*plan, path);
+  const std::string lack = describe_lack_of_room(plan->disk, plan->config.checkpoint.keep);
+  if (options.dry_run) {
+    if (!lack.empty()) throw Error::environment(str("dry run: nothing was written; ", lack));
+    log_info("dry run: all is well, nothing was written");
+    return 0;
+  }
+  if (!lack.empty()) log_warning(lack);
+  return train_run(*plan, *folder, options, begun, in_order);
 }
 
 }  // namespace inkling

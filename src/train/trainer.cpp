@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
@@ -36,6 +37,22 @@ void multiply_in_both_threads(at::Device device) {
 
 }  // namespace
 
+namespace {
+
+std::optional<RankExchange> exchange_of(const OptimizerConfig& optimizer, const ParameterLayout& layout,
+                                        const Ranks& ranks) {
+  if (ranks.is_alone()) return std::nullopt;
+  return RankExchange(ranks, layout, divide_update(optimizer, layout, ranks.count()));
+}
+
+Range rows_of_rank(const TrainingConfig& training, const Ranks& ranks) {
+  const std::int64_t together = training.micro_batch_size.value();
+  const auto [begin, end] = leaves_of_rank(training.batch_size / together, ranks);
+  return {begin * together, end * together};
+}
+
+}  // namespace
+
 std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t first) {
   const std::uint64_t of_step = random_key(seed, Purpose::dropout, static_cast<std::uint64_t>(step));
   return random_bits(of_step, static_cast<std::uint64_t>(first));
@@ -43,9 +60,14 @@ std::uint64_t dropout_key(std::uint64_t seed, std::int64_t step, std::int64_t fi
 
 Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& runtime, std::optional<Token> separator)
     : config_(config),
+      ranks_(runtime.ranks),
+      own_(rows_of_rank(config.training, runtime.ranks)),
       arena_(make_arena(shape, runtime, Use::training)),
+      exchange_(exchange_of(config.optimizer, *arena_, runtime.ranks)),
+      is_sharded_(exchange_ && config.ranks.shard_optimizer),
       model_(make_model(shape, *arena_, runtime)),
-      optimizer_(*arena_, config.optimizer, model_->backend(), runtime.split == WorkSplit::batch),
+      optimizer_(*arena_, config.optimizer, model_->backend(), runtime.split == WorkSplit::batch,
+                 is_sharded_ ? std::optional(exchange_->owned()) : std::nullopt),
       separator_(separator),
       batch_(empty_batch(config.training.micro_batch_size.value(), shape.block_size, runtime.device,
                          separator.has_value())),
@@ -62,7 +84,9 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
   if (!computes_with_threads(runtime.device) && multiplies_by_libtorch(shape, runtime, separator.has_value())) {
     multiply_in_both_threads(runtime.device);
   }
-  if (config.training.ema > 0) average_.emplace(*arena_, config.training.ema);
+  if (config.training.ema > 0) {
+    average_.emplace(*arena_, config.training.ema, is_sharded_ ? std::optional(exchange_->owned()) : std::nullopt);
+  }
   if (runtime.split == WorkSplit::batch) {
     leaves_ = std::make_unique<LeafPasses>(config_, shape, runtime, *arena_, separator);
   }
@@ -105,19 +129,67 @@ void Trainer::accumulate(const TokenSequence& tokens, std::span<const Row> rows,
     dropout_key_.select(0, 1).fill_(first);
     seed_generator(dropout_key_.device(), dropout_key(seed, step, first));
   }
-  (first == 0 ? first_pass_ : next_pass_)();
+  (first == own_.begin ? first_pass_ : next_pass_)();
 }
 
-void Trainer::reduce() { arena_->zero_unwritten_gradients(); }
+at::Tensor Trainer::reduce() {
+  arena_->zero_unwritten_gradients();
+  if (!exchange_) return {};
+  const std::int64_t leaves = config_.training.batch_size / config_.training.micro_batch_size.value();
+  exchange_->add_up(arena_->gradients(), ranks_with_leaves(leaves, ranks_.count()));
+  std::vector<double> losses(static_cast<std::size_t>(ranks_.count())), squares(exchange_->blocks().size());
+  losses[static_cast<std::size_t>(ranks_.rank())] = loss_.item<double>();
+  for (const std::size_t block : exchange_->own_blocks()) {
+    const auto [begin, end] = exchange_->blocks()[block];
+    squares[block] = model_->backend().sum_of_squares(arena_->gradients().slice(0, begin, end)).item<double>();
+  }
+  const StepSums sums = agree(ranks_, losses, squares);
+  loss_.fill_(sums.loss);
+  stops_ = sums.stops;
+  return sums.norm_squared;
+}
+
+void Trainer::complete_gradients() {
+  if (is_sharded_) exchange_->hand_round(arena_->gradients());
+}
+
+OptimizerStates Trainer::whole_optimizer() const {
+  OptimizerStates states(optimizer_);
+  if (!is_sharded_) return states;
+  for (OptimizerState& state : states.all) {
+    const Parameter& parameter = arena_->parameter(state.parameter);
+    std::vector<at::Tensor> mine = {at::empty({0}, arena_->values().options())};
+    for (const OptimizerState::Kept& kept : state.kept) mine.push_back(kept.values);
+    const at::Tensor all = exchange_->collect(at::cat(mine), {parameter.offset, parameter.offset + parameter.count});
+    state.value = all.defined() ? all.view(state.shape) : all;
+  }
+  return states;
+}
+
+at::Tensor Trainer::whole_average() const {
+  if (!average_) return {};
+  return is_sharded_ ? exchange_->collect(average_->values(), {0, arena_->size()}) : average_->values();
+}
+
+void Trainer::exchange_average() {
+  average_->exchange();
+  if (is_sharded_) exchange_->hand_round(arena_->values());
+  arena_->refresh_compute();
+}
 
 void Trainer::apply_gradients() {
   optimizer_.update();
   if (average_) average_->update();
 }
 
-void Trainer::update(double learning_rate) {
+void Trainer::update(double learning_rate, const at::Tensor& norm_squared) {
   optimizer_.set_learning_rate(learning_rate);
-  update_();
+  if (norm_squared.defined()) {
+    optimizer_.update(norm_squared);
+    if (average_) average_->update();
+  } else {
+    update_();
+  }
   note_result(learning_rate);
 }
 
@@ -145,19 +217,27 @@ void Trainer::step(std::int64_t step, const TrainingWindows& windows) {
   const std::vector<Row> batch = training_rows(windows, step, training.batch_size);
   const double rate = learning_rate(step, config_.optimizer, config_.schedule, training.max_steps);
   if (leaves_) {
-    const auto [loss, norm_squared] = leaves_->accumulate(windows.tokens(), batch, dropout_key(training.seed, step));
-    loss_.fill_(loss);
+    const StepSums sums = leaves_->accumulate(windows.tokens(), batch, dropout_key(training.seed, step),
+                                              exchange_ ? &*exchange_ : nullptr);
+    loss_.fill_(sums.loss);
+    stops_ = sums.stops;
+    if (exchange_ && !is_sharded_) exchange_->hand_round(arena_->gradients());
     optimizer_.set_learning_rate(rate);
-    leaves_->update(optimizer_, norm_squared, average());
+    leaves_->update(optimizer_, sums.norm_squared, average());
+    if (is_sharded_) exchange_->hand_round(arena_->values());
     return note_result(rate);
   }
   const auto scored = static_cast<double>(scored_targets(batch));
-  for (std::int64_t first = 0; first < training.batch_size; first += together) {
+  if (own_.begin == own_.end) loss_.zero_();
+  for (std::int64_t first = own_.begin; first < own_.end; first += together) {
     const auto rows = std::span(batch).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(together));
     accumulate(windows.tokens(), rows, static_cast<double>(scored_targets(rows)) / scored, step, first);
   }
-  reduce();
-  update(rate);
+  const at::Tensor norm_squared = reduce();
+  if (exchange_ && !is_sharded_) exchange_->hand_round(arena_->gradients());
+  update(rate, norm_squared);
+  if (is_sharded_) exchange_->hand_round(arena_->values());
+  if (is_sharded_) arena_->refresh_compute();
 }
 
 std::vector<StepResult> Trainer::results() {
@@ -208,9 +288,12 @@ double Trainer::estimate_loss(const TokenSequence& tokens) {
   const std::vector<Row> all = evaluation_rows(tokens.count(), config_.model.block_size,
                                                config_.evaluation.batches * config_.training.batch_size);
   if (leaves_) return leaves_->evaluate(tokens, all) / static_cast<double>(all.size());
-  const at::Tensor total = zeros_on(*arena_, {}, at::kDouble);  // where the model is: a GPU is waited for once
-  for (std::size_t first = 0; first < all.size(); first += rows) {
-    leave_if_stopped();
+  // Where the model is, so that a GPU is waited for once.
+  const auto batches = static_cast<std::int64_t>((all.size() + rows - 1) / rows);
+  const at::Tensor totals = zeros_on(*arena_, {batches}, at::kDouble);
+  const auto [begin, end] = leaves_of_rank(batches, ranks_);
+  for (std::int64_t batch = begin; batch < end && !stop_requested(); ++batch) {
+    const std::size_t first = static_cast<std::size_t>(batch) * rows;
     const auto windows = std::span(all).subspan(first, std::min(rows, all.size() - first));
     const auto count = static_cast<std::int64_t>(windows.size());
     load(tokens, windows);
@@ -219,9 +302,12 @@ double Trainer::estimate_loss(const TokenSequence& tokens) {
     } else {
       evaluated_.copy_(loss_of(batch_.first_rows(count)));
     }
-    total.add_(evaluated_.to(at::kDouble), count);
+    totals.select(0, batch).add_(evaluated_.to(at::kDouble), count);
   }
-  return total.item<double>() / static_cast<double>(all.size());
+  const at::Tensor on_host = totals.cpu();
+  const StepSums sums = agree(ranks_, {on_host.const_data_ptr<double>(), static_cast<std::size_t>(batches)}, {});
+  if (sums.stops) throw Stopped();
+  return sums.loss / static_cast<double>(all.size());
 }
 
 }  // namespace inkling

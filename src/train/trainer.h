@@ -19,6 +19,7 @@
 #include "optim/optimizer.h"
 #include "optim/weight_average.h"
 #include "runtime/transfer.h"
+#include "train/exchange.h"
 #include "train/leaves.h"
 
 namespace inkling {
@@ -60,6 +61,17 @@ class Trainer {
   // the optimizer's memory, which stay. Throws what lack of memory throws.
   void rehearse();
 
+  // Whether a stop was requested in any rank before the last step was complete.
+  bool stops() const { return stops_; }
+
+  // Where ranks share the update: makes every rank's gradients whole, as they are in one that has no others.
+  void complete_gradients();
+  // The weights and their average change places, in all ranks.
+  void exchange_average();
+  // What a checkpoint keeps beside the weights, in rank 0: all that the ranks have of it. All call it.
+  OptimizerStates whole_optimizer() const;
+  at::Tensor whole_average() const;  // [arena]; undefined without training.ema
+
   // Whether steps are only queued, so that asking for results means waiting.
   bool runs_ahead() const { return model_->backend().queues; }
 
@@ -85,8 +97,9 @@ class Trainer {
   // all that differs from step to step from tensors, so that it can be recorded.
   void accumulate(const TokenSequence& tokens, std::span<const Row> rows, double share, std::int64_t step,
                   std::int64_t first);
-  void reduce();  // sets unwritten gradients to zero; several ranks would add up theirs here
-  void update(double learning_rate);
+  // Adds up the ranks' gradients. Returns the norm's square, undefined where it is left to the update.
+  at::Tensor reduce();
+  void update(double learning_rate, const at::Tensor& norm_squared);
   void note_result(double learning_rate);
 
   void pass(bool first);  // forward and backward; `first` of the step
@@ -96,7 +109,11 @@ class Trainer {
   at::Tensor loss_of(const Batch& batch) const;                       // without dropout
 
   Config config_;
+  const Ranks ranks_;
+  const Range own_;  // rows of a batch
   std::unique_ptr<ParameterArena> arena_;
+  std::optional<RankExchange> exchange_;  // none where there are no other ranks
+  const bool is_sharded_;
   std::unique_ptr<Model> model_;
   Optimizer optimizer_;
   std::optional<WeightAverage> average_;
@@ -110,6 +127,7 @@ class Trainer {
   at::Tensor evaluated_;                // float32 [], of the last batch that was evaluated
   at::Tensor results_;                  // float64 [pending steps, 2]: loss, squared norm
   std::vector<double> learning_rates_;  // of the pending steps
+  bool stops_ = false;
   std::vector<StepResult> read_;        // read from the device already, but not asked for
   RecordedWork first_pass_, next_pass_, update_, evaluation_;
   std::unique_ptr<LeafPasses> leaves_;  // which make all of that where runtime.split is batch; null elsewhere

@@ -26,7 +26,7 @@ TEST(UnknownKey, NamesTheNearestKnownOne) {
             "norm_epsilon, norm_weights, embedding_norm, conv, initialization)");
   EXPECT_EQ(message_of(data_section + "modl: {n_layer: 4}\n"),
             "run.yaml:2:1: there is no setting \"modl\"; did you mean model? (sections: data, model, optimizer, "
-            "schedule, training, evaluation, checkpoint, logging, sampling, runtime)");
+            "schedule, training, evaluation, checkpoint, logging, sampling, runtime, ranks)");
 }
 
 TEST(UnknownKey, IsSentToTheSectionItBelongsTo) {
@@ -35,7 +35,7 @@ TEST(UnknownKey, IsSentToTheSectionItBelongsTo) {
             "(logging has: interval, tensorboard, histograms)");
   EXPECT_EQ(message_of(data_section + "seed: 3\n"),
             "run.yaml:2:1: there is no setting \"seed\"; did you mean training.seed? (sections: data, model, "
-            "optimizer, schedule, training, evaluation, checkpoint, logging, sampling, runtime)");
+            "optimizer, schedule, training, evaluation, checkpoint, logging, sampling, runtime, ranks)");
 }
 
 TEST(UnknownKey, OfTheSameWordsIsSentToThem) {
@@ -280,7 +280,7 @@ TEST(Flag, ThatNamesNoSettingIsRefused) {
             "(logging has: interval, tensorboard, histograms)");
   EXPECT_EQ(message_of(data_section, {"loging.every=1"}),
             "--set loging.every=1: there is no setting \"loging.every\"; did you mean logging? (sections: data, model, "
-            "optimizer, schedule, training, evaluation, checkpoint, logging, sampling, runtime)");
+            "optimizer, schedule, training, evaluation, checkpoint, logging, sampling, runtime, ranks)");
 }
 
 }  // namespace

@@ -1,0 +1,73 @@
+// What the ranks that train one model together tell each other, by LibTorch's c10d: a store in which they find each
+// other, and gloo between them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/rank_place.h"
+
+namespace inkling {
+
+// Another rank has gone, hangs or cannot be reached: "lost contact with rank 2 (host, process 4711)".
+class LostContact : public Error {
+ public:
+  explicit LostContact(std::string message) : Error(ErrorKind::environment, std::move(message)) {}
+};
+
+// A transfer that goes on while others work; to be waited for in the order in which they were begun. Throws LostContact.
+using Transfer = std::function<void()>;
+
+// The ranks, as one of them sees them: a handle, of which copies mean the same. All of them call the same functions in
+// the same order. Each function throws LostContact once another rank cannot be reached, or is silent for the timeout.
+class Ranks {
+ public:
+  Ranks() = default;  // this process alone, which need not be told anything
+
+  // Returns when all of them are there. Throws Error environment naming those that have not come within the timeout,
+  // or what keeps this one from reaching rank 0.
+  Ranks(const RankPlace& place, std::chrono::milliseconds timeout);
+
+  int rank() const { return place_.rank; }
+  int count() const { return place_.ranks; }
+  bool is_first() const { return place_.rank == 0; }
+  bool is_alone() const { return group_ == nullptr; }
+  const RankPlace& place() const { return place_; }
+
+  // Returns "rank 2 (host, process 4711)".
+  std::string name_of(int rank) const;
+
+  // Sends counts_in[k] elements of `in`, one part behind the other, to rank k, and writes what comes from rank j,
+  // counts_out[j] elements, one behind the other into `out`. Both are flat, on the CPU, of one dtype, and must stay.
+  Transfer exchange(at::Tensor out, std::vector<std::int64_t> counts_out, at::Tensor in,
+                    std::vector<std::int64_t> counts_in) const;
+
+  // Each number becomes the sum over all ranks, of which at most one has another than 0: so it has that one's bits.
+  void add(std::span<double> numbers) const;
+
+  // Returns what each rank has said, in order.
+  std::vector<std::string> gather(const std::string& said) const;
+
+  // Rank 0 works, however long it takes, while the others wait: for it to be done, or with LostContact for one that is
+  // gone. Where it throws, the others throw an Error of the same kind. They are told nothing of this meanwhile.
+  void first_alone(const std::function<void()>& work) const;
+
+  // The same for work that all have to do, the others once rank 0 has done it. Where one throws an Error, it throws that
+  // itself, and the others one of the same kind that names it.
+  void first_then_others(const std::function<void()>& work) const;
+
+ private:
+  struct Group;
+  RankPlace place_;
+  std::shared_ptr<Group> group_;
+};
+
+}  // namespace inkling

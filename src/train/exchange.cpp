@@ -1,0 +1,162 @@
+#include "train/exchange.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "runtime/parallel.h"
+
+namespace inkling {
+namespace {
+
+constexpr std::int64_t elements_of_chunk = std::int64_t{1} << 20;  // of all ranks together: 4 MiB of float32
+
+// Copies elements [first, first + count) of what `owned` keeps from `flat` to `packed`, or back.
+void copy_owned(const at::Tensor& flat, const ParameterRanges& owned, std::int64_t first, const at::Tensor& packed,
+                bool back) {
+  std::int64_t begin = 0, done = 0;  // of a range, in what is kept
+  for (const ParameterRange& range : owned.ranges) {
+    const std::int64_t from = std::max(begin, first), to = std::min(begin + range.count(), first + packed.numel());
+    if (from < to) {
+      const at::Tensor part = flat.narrow(0, range.begin + from - begin, to - from);
+      const at::Tensor beside = packed.narrow(0, done, to - from);
+      back ? part.copy_(beside) : beside.copy_(part);
+      done += to - from;
+    }
+    begin += range.count();
+  }
+}
+
+}  // namespace
+
+RankExchange::RankExchange(Ranks ranks, const ParameterLayout& layout, std::vector<ParameterRanges> owned)
+    : ranks_(std::move(ranks)), owned_(std::move(owned)), blocks_(layout.blocks()) {
+  const ParameterRanges& mine = this->owned();
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    if (mine.within(blocks_[i]).count() > 0) own_blocks_.push_back(i);
+  }
+  std::int64_t most = 0;
+  for (const ParameterRanges& of_rank : owned_) most = std::max(most, of_rank.count());
+  const std::int64_t length = std::max<std::int64_t>(elements_of_chunk / ranks_.count(), 1);
+  for (std::int64_t first = 0; first < most; first += length) {
+    Chunk& chunk = chunks_.emplace_back(Chunk{first, {}});
+    for (const ParameterRanges& of_rank : owned_) {
+      chunk.counts.push_back(std::clamp<std::int64_t>(of_rank.count() - first, 0, length));
+    }
+  }
+}
+
+RankExchange::Parcel RankExchange::send_gradients(const at::Tensor& flat, const Chunk& chunk, int senders) {
+  const auto me = static_cast<std::size_t>(ranks_.rank());
+  const bool sends = ranks_.rank() < senders;
+  std::vector<std::int64_t> out(owned_.size()), in(owned_.size());
+  std::int64_t sent = 0, received = 0;
+  for (std::size_t rank = 0; rank < owned_.size(); ++rank) {
+    if (rank == me) continue;
+    if (sends) sent += in[rank] = chunk.counts[rank];
+    if (rank < static_cast<std::size_t>(senders)) received += out[rank] = chunk.counts[me];
+  }
+  Parcel parcel = {.sent = at::empty({sent}, flat.options()), .received = at::empty({received}, flat.options())};
+  for (std::int64_t rank = 0, begin = 0; rank < ranks_.count(); ++rank) {
+    const std::int64_t count = in[static_cast<std::size_t>(rank)];
+    copy_owned(flat, owned_[static_cast<std::size_t>(rank)], chunk.first, parcel.sent.narrow(0, begin, count), false);
+    begin += count;
+  }
+  parcel.transfer = ranks_.exchange(parcel.received, std::move(out), parcel.sent, std::move(in));
+  return parcel;
+}
+
+void RankExchange::add(const at::Tensor& flat, const Chunk& chunk, int senders, const Parcel& parcel) {
+  const std::int64_t count = chunk.counts[static_cast<std::size_t>(ranks_.rank())];
+  std::vector<at::Tensor> parts;  // of the senders, in order
+  for (std::int64_t rank = 0, begin = 0; rank < senders; ++rank) {
+    if (rank == ranks_.rank()) {
+      copy_owned(flat, owned(), chunk.first, parts.emplace_back(at::empty({count}, flat.options())), false);
+    } else {
+      parts.push_back(parcel.received.narrow(0, begin, count));
+      begin += count;
+    }
+  }
+  for (std::size_t apart = 1; apart < parts.size(); apart *= 2) {
+    for (std::size_t i = 0; i + apart < parts.size(); i += 2 * apart) parts[i].add_(parts[i + apart]);
+  }
+  copy_owned(flat, owned(), chunk.first, parts[0], true);
+}
+
+void RankExchange::add_up(const at::Tensor& flat, int senders) {
+  const OneThread alone;
+  std::vector<Parcel> parcels;
+  for (std::size_t i = 0; i < chunks_.size() + 1; ++i) {
+    if (i < chunks_.size()) parcels.push_back(send_gradients(flat, chunks_[i], senders));
+    if (i == 0) continue;
+    parcels[i - 1].transfer();
+    add(flat, chunks_[i - 1], senders, parcels[i - 1]);
+    parcels[i - 1] = {};
+  }
+}
+
+RankExchange::Parcel RankExchange::send_own(const at::Tensor& flat, const Chunk& chunk) {
+  const auto me = static_cast<std::size_t>(ranks_.rank());
+  const std::int64_t mine = chunk.counts[me];
+  std::vector<std::int64_t> out = chunk.counts, in(owned_.size(), mine);
+  out[me] = in[me] = 0;
+  std::int64_t received = 0;
+  for (const std::int64_t count : out) received += count;
+  Parcel parcel = {.sent = at::empty({mine * (ranks_.count() - 1)}, flat.options()),
+                   .received = at::empty({received}, flat.options())};
+  const at::Tensor copies = parcel.sent.view({ranks_.count() - 1, mine});
+  copy_owned(flat, owned(), chunk.first, copies.select(0, 0), false);
+  for (int i = 1; i < ranks_.count() - 1; ++i) copies.select(0, i).copy_(copies.select(0, 0));
+  parcel.transfer = ranks_.exchange(parcel.received, std::move(out), parcel.sent, std::move(in));
+  return parcel;
+}
+
+void RankExchange::take(const at::Tensor& flat, const Chunk& chunk, const Parcel& parcel) {
+  for (std::int64_t rank = 0, begin = 0; rank < ranks_.count(); ++rank) {
+    if (rank == ranks_.rank()) continue;
+    const std::int64_t count = chunk.counts[static_cast<std::size_t>(rank)];
+    copy_owned(flat, owned_[static_cast<std::size_t>(rank)], chunk.first, parcel.received.narrow(0, begin, count), true);
+    begin += count;
+  }
+}
+
+void RankExchange::hand_round(const at::Tensor& flat) {
+  const OneThread alone;
+  std::vector<Parcel> parcels;
+  for (std::size_t i = 0; i < chunks_.size() + 1; ++i) {
+    if (i < chunks_.size()) parcels.push_back(send_own(flat, chunks_[i]));
+    if (i == 0) continue;
+    parcels[i - 1].transfer();
+    take(flat, chunks_[i - 1], parcels[i - 1]);
+    parcels[i - 1] = {};
+  }
+}
+
+at::Tensor RankExchange::collect(const at::Tensor& mine, const ParameterRange& elements) const {
+  std::vector<std::int64_t> out(owned_.size()), in(owned_.size());
+  in[0] = mine.numel();
+  if (!ranks_.is_first()) {
+    ranks_.exchange(at::empty({0}, mine.options()), std::move(out), mine, std::move(in))();
+    return {};
+  }
+  for (std::size_t rank = 0; rank < owned_.size(); ++rank) out[rank] = owned_[rank].within(elements).count();
+  const at::Tensor received = at::empty({elements.count()}, mine.options()), all = at::empty_like(received);
+  ranks_.exchange(received, std::move(out), mine, std::move(in))();
+  std::int64_t done = 0;
+  for (const ParameterRanges& of_rank : owned_) {
+    for (const ParameterRange& range : of_rank.within(elements).ranges) {
+      all.narrow(0, range.begin - elements.begin, range.count()).copy_(received.narrow(0, done, range.count()));
+      done += range.count();
+    }
+  }
+  return all;
+}
+
+bool keeps_order(std::int64_t leaves, int ranks) {
+  return ranks == 1 || std::has_single_bit(static_cast<std::uint64_t>((leaves + ranks - 1) / ranks));
+}
+
+}  // namespace inkling
