@@ -26,7 +26,6 @@ constexpr Names launchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    // A script of sbatch has SLURM_PROCID and SLURM_NTASKS too, and is one process.
     {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"},
 };
 
@@ -41,7 +40,7 @@ int number_of(const Environment& variable, const char* name, std::int64_t least,
   if (number && *number >= least && *number < below) return static_cast<int>(*number);
   throw Error::input(str(name, text.empty() ? " is not set" : str(" is ", quote(text)),
                          ", and must be a whole number from ", least, " to ", below - 1,
-                         "; start the ranks by torchrun, mpirun or srun, or unset RANK and WORLD_SIZE"));
+                         "; start the ranks by torchrun, mpirun or srun"));
 }
 
 // Of "node[03-07,9],other": "node03".
@@ -83,8 +82,8 @@ std::string address_of(const Environment& variable, const RankPlace& place) {
 RankPlace find_rank_place(const Environment& variable) {
   for (const Names& names : launchers) {
     const bool has_rank = variable(names.rank) != nullptr, has_ranks = variable(names.ranks) != nullptr;
-    const bool is_srun = names.launcher == "srun";
-    if (is_srun ? !has_ranks : !has_rank && !(has_ranks && names.launcher == "torchrun")) continue;
+    const bool is_srun = names.launcher == "srun";  // plain sbatch gives a rank and no SLURM_STEP_NUM_TASKS
+    if (!has_rank || !has_ranks) continue;
     RankPlace place;
     place.launcher = names.launcher;
     place.ranks = number_of(variable, names.ranks, 1, most_ranks);

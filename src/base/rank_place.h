@@ -18,6 +18,8 @@ struct RankPlace {
   std::string attempt = {};             // differs each time the launcher starts these ranks again with the same store
 
   bool is_alone() const { return ranks == 1; }
+  // Whether the launcher may give each rank processors of its own, by the affinity mask.
+  bool may_be_bound() const { return launcher == "mpirun" || launcher == "mpiexec" || launcher == "srun"; }
 };
 
 // Reads a variable: null where it is not set.
@@ -25,8 +27,8 @@ using Environment = std::function<const char*(const char* name)>;
 
 // Reads what torchrun (RANK …), Open MPI's mpirun (OMPI_COMM_WORLD_RANK …), MPICH's and Intel's (PMI_RANK …) and srun
 // (SLURM_STEP_NUM_TASKS …) tell each process, in this order; alone where none of them does. MASTER_ADDR and MASTER_PORT
-// go before what a launcher other than torchrun gives. Throws Error input naming the variable that is missing or is no
-// such number.
+// go before what a launcher other than torchrun gives. A script of sbatch is one
+// process. Throws Error input naming the variable that is missing or is no such number.
 RankPlace find_rank_place(const Environment& variable);
 RankPlace find_rank_place();  // of this process
 

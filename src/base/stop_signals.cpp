@@ -21,6 +21,7 @@ constexpr Clock::rep never = INT64_MAX;
 // A signal handler can reach nothing but globals, and may run in two threads at once.
 std::atomic<int> received = 0;
 std::atomic<bool> in_order = false;
+std::atomic<bool> has_launcher = false;
 std::atomic<int> asked_by = 0;         // the first SIGINT or SIGTERM that came
 std::atomic<Clock::rep> asked_at = 0;  // when
 std::atomic<const char*> what_to_say = nullptr;
@@ -37,7 +38,7 @@ void set_action(int signal, void (*handler)(int)) {
 
 // timeout(1) sends its signal to its child and then to the group that both are in; so does who passes Ctrl-C on. So one
 // that comes again at once is the same request.
-constexpr std::chrono::milliseconds same_request{200};
+constexpr std::chrono::milliseconds same_request{200}, same_request_of_launcher{2000};
 
 // Whether a SIGINT or SIGTERM is a second one, which insists.
 bool insists(int signal) {
@@ -46,6 +47,9 @@ bool insists(int signal) {
   if (asked_at.compare_exchange_strong(first, now)) {
     asked_by = signal;
     return false;
+  }
+  if (has_launcher) {
+    return signal == SIGINT && asked_by == SIGINT && now - first >= Clock::duration(same_request_of_launcher).count();
   }
   return asked_by != signal || now - first >= Clock::duration(same_request).count();
 }
@@ -73,16 +77,17 @@ void answer_stop_signals() {
   }
 }
 
-StopInOrder::StopInOrder(std::string_view notice)
+StopInOrder::StopInOrder(std::string_view notice, bool of_launcher)
     : notice_(notice.empty() ? "" : str(stderr_is_terminal() ? "\r\033[K" : "", notice, "\n")) {
   sigaction(SIGPIPE, nullptr, &before_);
   set_action(SIGPIPE, SIG_IGN);
   what_to_say = notice_.empty() ? nullptr : notice_.c_str();
+  has_launcher = of_launcher;
   in_order = true;
 }
 
 StopInOrder::~StopInOrder() {
-  in_order = false;
+  in_order = has_launcher = false;
   what_to_say = nullptr;
   deadline = never;
   sigaction(SIGPIPE, &before_, nullptr);

@@ -25,8 +25,10 @@ void answer_stop_signals();
 // meanwhile, because a Ctrl-C that asks us ends the reader of our messages (`| tee`). There is one at a time.
 class StopInOrder {
  public:
-  // notice: a line for the person, written when the first signal comes; "" for none.
-  explicit StopInOrder(std::string_view notice = "");
+  // notice: a line for the person, written when the first signal comes; "" for none. has_launcher: another program
+  // started this one, which passes signals on that have come already and sends SIGTERM again: then only a second SIGINT
+  // two seconds behind the first ends the program at once.
+  explicit StopInOrder(std::string_view notice = "", bool has_launcher = false);
   ~StopInOrder();
   StopInOrder(const StopInOrder&) = delete;
   StopInOrder& operator=(const StopInOrder&) = delete;

@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "base/rank_place.h"
 #include "base/strings.h"
 
 namespace inkling {
@@ -107,9 +108,14 @@ ThreadLimits find_thread_limits(const SystemFiles& files) {
   limits.cores = std::max(1, count_cores(files, allowed));
   limits.of_machine = std::max(limits.processors, count_listed(files.line("sys/devices/system/cpu/online")));
   limits.quota = find_cpu_quota(files);
+  const RankPlace place = find_rank_place();
+  const bool is_bound = place.may_be_bound() && limits.processors < limits.of_machine;
+  if (!is_bound) limits.ranks = place.local_ranks;
   for (const std::string_view name : thread_variables) {
     const char* const value = std::getenv(name.data());
-    if (value != nullptr && *value != '\0') limits.variables.emplace_back(name, value);
+    if (value == nullptr || *value == '\0') continue;
+    const bool is_torchruns = place.launcher == "torchrun" && place.local_ranks > 1 && name == thread_variables[0];
+    if (!is_torchruns || value != std::string_view("1")) limits.variables.emplace_back(name, value);
   }
   return limits;
 }
@@ -124,8 +130,10 @@ ThreadChoice choose_threads(ThreadUse use, const ThreadLimits& limits) {
     choice.threads = threads;
     choice.limit = limit;
   };
+  const int ranks = use == ThreadUse::arithmetic ? limits.ranks : 1;
+  if (ranks > 1) lower(std::max(1, choice.threads / ranks), str(ranks, " ranks share this machine"));
   if (limits.quota) {
-    const double whole = std::clamp(std::floor(*limits.quota), 1.0, static_cast<double>(most_threads));
+    const double whole = std::clamp(std::floor(*limits.quota / ranks), 1.0, static_cast<double>(most_threads));
     lower(static_cast<int>(whole),
           str("a control group allows ", format_fixed(*limits.quota, 1), " cores' worth of time"));
   }

@@ -16,11 +16,12 @@ struct ThreadLimits {
   int processors = 1;                // that this process may run on, hyper-threads counted: its affinity mask
   int cores = 1;                     // physical ones among them
   int of_machine = 1;                // processors that are switched on, hyper-threads counted
+  int ranks = 1;                     // that share all of it for arithmetic (base/rank_place.h)
   std::optional<double> quota = {};  // cores' worth of time that its control groups allow; none: all
   std::vector<std::pair<std::string, std::string>> variables = {};  // those below that are set, and their values
 };
 
-// OMP_NUM_THREADS may be a list, of which the first number counts: the others are for threads inside threads.
+// torchrun sets OMP_NUM_THREADS to 1 where nobody has set it, which does not count. OMP_NUM_THREADS may be a list, of which the first number counts: the others are for threads inside threads.
 inline constexpr std::string_view thread_variables[] = {"OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "SLURM_CPUS_PER_TASK"};
 
 // Takes the affinity mask and the variables from this process, the rest from `files`. What a machine does not say

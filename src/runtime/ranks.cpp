@@ -220,6 +220,8 @@ void Ranks::Group::report_loss(const std::string& why) const {
 Ranks::Ranks(const RankPlace& place, milliseconds timeout) : place_(place) {
   if (place.is_alone()) return;
   std::signal(SIGPIPE, SIG_IGN);  // gloo writes to ranks that are gone
+  // c10d tells of each connection that fails, with its stack; we do so in a line.
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
   group_ = std::make_shared<Group>();
   group_->place = place;
   group_->timeout = timeout;

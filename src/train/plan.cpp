@@ -15,6 +15,7 @@
 #include "runtime/cpu_memory.h"
 #include "text/build_tokenizer.h"
 #include "train/evaluation.h"
+#include "train/leaves.h"
 #include "train/report.h"
 #include "train/resources.h"
 
@@ -98,10 +99,21 @@ void settle_batch(RunPlan& plan) {
   }
 }
 
+// Returns "1, 2, 4 or 8": the numbers of ranks that add up so many leaves as one does.
+std::string list_orderly_ranks(std::int64_t leaves) {
+  std::vector<std::string> numbers;
+  for (std::int64_t ranks = 1; ranks < leaves && numbers.size() < 8; ++ranks) {
+    const int count = static_cast<int>(ranks);
+    if (keeps_order(leaves, count) && ranks_with_leaves(leaves, count) == count) numbers.push_back(str(ranks));
+  }
+  return numbers.empty() ? str(leaves) : str(join(numbers, ", "), " or ", leaves);
+}
+
 // Returns "a batch is 2 times 6 windows, shared out over the threads: …", or how else it is computed. What it says of
 // bits is of this run, which keeps its micro-batches; one that begins with other threads may have others.
 std::string describe_split(const RunPlan& plan) {
   const std::int64_t rows = plan.config.training.micro_batch_size.value(), batch = plan.config.training.batch_size;
+  const Ranks& ranks = plan.runtime.ranks;
   const std::string sizes =
       rows == batch ? str("a batch is ", batch) : str("a batch is ", batch / rows, " times ", rows);
   std::string windows = str(sizes, rows == 1 ? " window" : " windows");
@@ -109,12 +121,22 @@ std::string describe_split(const RunPlan& plan) {
   if (plan.runtime.split == WorkSplit::products) {
     return str(windows, "; each product is split over the threads: another number of them goes on with other bits");
   }
-  const std::int64_t idle = plan.runtime.threads - batch / rows;
-  return str(windows, ", shared out over the threads: any number of them goes on with the same bits",
-             idle > 0 ? str("; ", idle, " of ", plan.runtime.threads, idle == 1 ? " has" : " have",
-                            " nothing to do: training.",
-                            rows == 1 ? "batch_size is too small" : "micro_batch_size is too large", " for so many")
-                      : "");
+  const std::int64_t leaves = batch / rows, workers = ranks.count() * plan.runtime.threads, idle = workers - leaves;
+  const bool is_alone = ranks.is_alone();
+  std::string words = str(windows, ", shared out over ", is_alone ? "the threads" : str(ranks.count(), " ranks and their threads"),
+                          ": any number of threads");
+  if (is_alone) {
+    words += " goes on with the same bits";
+  } else if (keeps_order(leaves, ranks.count())) {
+    words += str(", and ", list_orderly_ranks(leaves), " ranks, go on with the same bits");
+  } else {
+    words += str(" goes on with the same bits, and another number of ranks with others: only ", list_orderly_ranks(leaves),
+                 " add up so many micro-batches in one order");
+  }
+  if (idle <= 0) return words;
+  return str(words, "; ", idle, " of ", workers, is_alone ? "" : " threads", idle == 1 ? " has" : " have",
+             " nothing to do: training.", rows == 1 ? "batch_size is too small" : "micro_batch_size is too large",
+             " for so many");
 }
 
 // Returns "full, local 128 in turn", and what of it a person may not have meant; nothing where all layers are full.

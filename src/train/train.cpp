@@ -100,7 +100,8 @@ class Run {
       report_->say(str("saved the model as it is initialised in ", folder_.path().string()));
       return 0;
     }
-    in_order.emplace(ranks_.is_first() ? "finishing the step and saving; Ctrl-C again ends at once" : "");
+    in_order.emplace(ranks_.is_first() ? "finishing the step and saving; Ctrl-C again ends at once" : "",
+                     !ranks_.is_alone());
     const auto seconds = [before = state_.seconds, start = Clock::now()] {  // of training, in all parts of the run
       return before + std::chrono::duration<double>(Clock::now() - start).count();
     };

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""inkling-train as several ranks on this machine's CPU: the same bits as one, and what it does when one is lost."""
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(os.environ.get("INKLING_BUILD", ROOT / "build")) / "bin"
+# Everything that a rank could get wrong is at work: Muon, dropout, averages, documents kept apart, 8 leaves a step.
+RUN = """
+data: {source: stories.jsonl, val_fraction: 0.1, tokenizer: {kind: char}, documents: align}
+model: {n_layer: 2, n_head: 2, n_embd: 32, block_size: 32, dropout: 0.1, tie_embeddings: false}
+optimizer: {name: muon, learning_rate: 1e-3}
+schedule: {warmup_steps: 2, decay_steps: 20}
+training: {max_steps: 12, batch_size: 8, micro_batch_size: 1, ema: 0.9}
+evaluation: {interval: 6, batches: 2}
+checkpoint: {interval: 4}
+logging: {interval: 1}
+sampling: {interval: 6, max_tokens: 20}
+runtime: {device: cpu, threads: 1}
+"""
+ENDLESS = {"training.max_steps": 1_000_000, "checkpoint.interval": 5, "evaluation.interval": 1_000_000,
+           "sampling.interval": 0, "logging.interval": 1000}
+LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC", "OMPI_", "PMI_", "PMIX_", "MPI_", "SLURM_")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Group:
+    """Ranks of one run, as processes that were started with torchrun's variables."""
+
+    def __init__(self, folder, ranks, *arguments, port=None, missing=(), of_rank=None, **variables):
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+        port = port or free_port()
+        self.folder, self.processes = folder, {}
+        for rank in set(range(ranks)) - set(missing):
+            own = {"RANK": rank, "WORLD_SIZE": ranks, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": ranks,
+                   "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} | variables
+            with open(folder / f"said-{rank}", "w", encoding="utf-8") as said:
+                self.processes[rank] = subprocess.Popen(
+                    [BIN / "inkling-train", "run.yaml", *arguments, *(of_rank or {}).get(rank, ())], cwd=folder,
+                    stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                    env=clean | {name: str(value) for name, value in own.items()})
+
+    def said(self, rank):
+        return (self.folder / f"said-{rank}").read_text(encoding="utf-8")
+
+    def everything(self):
+        return "\n".join(f"rank {rank}: {self.said(rank)[-2000:]}" for rank in self.processes)
+
+    def wait(self, seconds=60):
+        """Returns the exit codes; a rank that a signal ended has its number, negative."""
+        until = time.monotonic() + seconds
+        try:
+            return [process.wait(max(until - time.monotonic(), 0.01)) for process in self.processes.values()]
+        finally:
+            self.end()
+
+    def end(self):
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+class Ranks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "run.yaml").write_text(RUN)
+        stories = (f"The {'old' if i % 3 else 'sly'} fox number {i} went home{' and slept' * (i % 4)}.\n" for i in range(900))
+        (self.folder / "stories.jsonl").write_text("".join(json.dumps({"text": story}) + "\n" for story in stories))
+
+    def start(self, ranks, out, settings=None, **machine):
+        arguments = ["--out", out]
+        for key, value in (settings or {}).items():
+            arguments += ["--set", f"{key}={value}"]
+        group = Group(self.folder, ranks, *arguments, *machine.pop("flags", ()), **machine)
+        self.addCleanup(group.end)
+        return group
+
+    def train(self, ranks, out, settings=None, code=0, **machine):
+        group = self.start(ranks, out, settings, **machine)
+        self.assertEqual(group.wait(), [code] * len(group.processes), group.everything())
+        return group
+
+    def wait_until(self, condition, group, what, seconds=60):
+        until = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), until, what + group.everything())
+            time.sleep(0.005)
+
+    def checkpoints(self, out):
+        folder = self.folder / out / "checkpoints"
+        return sorted(path for path in folder.glob("step-*")) if folder.exists() else []
+
+    def is_training(self, out):
+        return lambda: bool(self.checkpoints(out))
+
+    def log(self, out):
+        lines = map(json.loads, (self.folder / out / "log.jsonl").read_text().splitlines())
+        return [{key: value for key, value in line.items() if key not in ("seconds", "tokens_per_second")} for line in lines]
+
+    def expect_same(self, one, other, of_log="step"):
+        """The weights, states and averages, and the lines of the log that have this key."""
+        ours, theirs = ([line for line in self.log(out) if of_log in line] for out in (one, other))
+        self.assertEqual(ours, theirs, other)
+        newest = self.checkpoints(one)[-1]
+        for name in ("model.safetensors", "optimizer.safetensors", "ema.safetensors"):
+            if (newest / name).exists():
+                theirs = self.folder / other / "checkpoints" / newest.name / name
+                self.assertEqual((newest / name).read_bytes(), theirs.read_bytes(), f"{other}: {name}")
+
+
+class Bits(Ranks):
+    def test_any_ranks_and_threads_give_those_of_one(self):
+        self.train(1, "one")
+        for ranks, threads, shares in ((1, 2, "true"), (2, 1, "true"), (2, 2, "false"), (4, 1, "false"), (4, 2, "true")):
+            out = f"{ranks}-{threads}-{shares}"
+            self.train(ranks, out, {"runtime.threads": threads, "ranks.shard_optimizer": shares})
+            self.expect_same("one", out)
+
+    def test_with_adamw_too(self):
+        settings = {"optimizer.name": "adamw", "data.documents": "join", "data.order": "epoch"}
+        self.train(1, "one", settings)
+        for ranks in (2, 4):
+            self.train(ranks, f"{ranks}", settings)
+            self.expect_same("one", f"{ranks}")
+
+    def test_a_run_goes_on_with_other_ranks(self):
+        self.train(1, "whole")
+        for ranks, steps in ((4, 5), (2, 9), (1, 12)):
+            self.train(ranks, "parts", {"training.max_steps": steps})
+        self.expect_same("whole", "parts", of_log="loss")
+
+    def test_three_ranks_learn_the_same_to_five_digits(self):
+        settings = {"training.max_steps": 200, "sampling.interval": 0, "evaluation.interval": 200, "model.dropout": 0}
+        self.train(1, "one", settings)
+        group = self.train(3, "three", settings)
+        self.assertIn("another number of ranks with others: only 1, 2, 4 or 8 add up", group.said(0))
+        for ours, theirs in zip(self.log("one"), self.log("three")):
+            if "loss" in ours:
+                self.assertAlmostEqual(ours["loss"], theirs["loss"], delta=1e-5 * ours["loss"])
+
+
+class Losses(Ranks):
+    def lose(self, ranks, victim, deed=signal.SIGKILL, seconds=2.0, settings=None):
+        group = self.start(ranks, "run", ENDLESS | (settings or {}))
+        self.wait_until(self.is_training("run"), group, "no checkpoint")
+        begun = time.monotonic()
+        group.processes[victim].send_signal(deed)
+        for rank, process in group.processes.items():
+            if rank != victim:
+                self.assertEqual(process.wait(60), 3, group.everything())
+        self.assertLess(time.monotonic() - begun, seconds, group.everything())
+        group.end()
+        for rank in set(group.processes) - {victim}:
+            self.assertRegex(group.said(rank), rf"lost contact with rank {victim} \(.+, process \d+\) in step \d+; "
+                                               r"the last checkpoint is run/checkpoints/step-\d+", group.everything())
+            self.assertNotIn("frame #", group.said(rank))
+
+    def test_a_killed_rank_is_named_at_once(self):
+        for victim in (0, 1, 2):
+            with self.subTest(victim=victim):
+                shutil.rmtree(self.folder / "run", ignore_errors=True)
+                self.lose(3, victim)
+
+    def test_a_rank_that_hangs_is_named_after_the_timeout(self):
+        for victim in (0, 1):
+            with self.subTest(victim=victim):
+                shutil.rmtree(self.folder / "run", ignore_errors=True)
+                self.lose(2, victim, signal.SIGSTOP, 3 + 2.5, {"ranks.timeout": 3})
+
+    def test_a_stop_signal_to_any_rank_saves_once_and_ends_all(self):
+        for victim in (0, 1):
+            with self.subTest(victim=victim):
+                out = f"run{victim}"
+                group = self.start(2, out, ENDLESS)
+                self.wait_until(self.is_training(out), group, "no checkpoint")
+                for _ in range(3):  # as launchers repeat it
+                    group.processes[victim].send_signal(signal.SIGTERM)
+                    time.sleep(0.01)
+                self.assertEqual(group.wait(), [75, 75], group.everything())
+                step = int(re.search(r"after step (\d+) and saved", group.said(0)).group(1))
+                self.assertEqual(self.checkpoints(out)[-1].name, f"step-{step:06}")
+                self.assertEqual(group.said(1), "")
+
+
+class Start(Ranks):
+    def test_a_missing_rank_is_named(self):
+        group = self.start(3, "run", {"ranks.timeout": 2}, missing=[2])
+        begun = time.monotonic()
+        self.assertEqual(group.wait(), [3, 3], group.everything())
+        self.assertLess(time.monotonic() - begun, 3 * 2)
+        self.assertIn("rank 2 of 3 has not come within 2 s", group.said(0))
+
+    def test_without_rank_0_the_others_say_where_they_looked(self):
+        group = self.start(2, "run", {"ranks.timeout": 2}, missing=[0])
+        begun = time.monotonic()
+        self.assertEqual(group.wait(), [3], group.everything())
+        self.assertLess(time.monotonic() - begun, 3 * 2)
+        self.assertIn("rank 1 has not reached rank 0 at 127.0.0.1, port", group.said(1))
+
+    def test_a_port_that_is_taken_is_said(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            group = self.start(2, "run", {"ranks.timeout": 2}, port=taken.getsockname()[1])
+            self.assertEqual(group.wait(), [3, 3], group.everything())
+        self.assertIn("set MASTER_PORT to a free port", group.said(0))
+
+    def test_another_setting_in_one_rank_is_named(self):
+        group = self.start(2, "run", of_rank={1: ["--set", "training.seed=7"]})
+        self.assertEqual(group.wait(), [2, 2], group.everything())
+        for rank in (0, 1):
+            self.assertRegex(group.said(rank), r"rank 1 \(.+\) would do something else than rank 0: training.seed is 7 "
+                                               r"there, and \d+ in rank 0")
+
+    def test_what_rank_0_refuses_ends_all(self):
+        group = self.start(2, "run", {"data.source": "nothing.txt"})
+        self.assertEqual(group.wait(), [2, 2], group.everything())
+        self.assertIn("nothing.txt", group.said(0))
+        self.assertRegex(group.said(1), r"rank 0 \(.+\) could not go on: .*nothing.txt")
+
+    def test_torchruns_single_thread_is_not_taken_for_a_wish(self):
+        group = self.train(2, "run", {"runtime.threads": "auto", "training.max_steps": 1, "schedule.warmup_steps": 0},
+                           OMP_NUM_THREADS=1, TORCHELASTIC_RUN_ID="none")
+        self.assertNotIn("OMP_NUM_THREADS is 1", group.said(0))
+
+
+if __name__ == "__main__":
+    unittest.main()
