@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 // Survivors of a lost rank notice it within half a second of each other.
-constexpr milliseconds roll_call{1000}, between_looks{20};
+constexpr milliseconds roll_call{1000}, between_looks{20}, slack{500};
 constexpr int beats_per_timeout = 4;
 
 std::string this_process() {
@@ -65,33 +65,52 @@ std::string address_towards(const std::string& host, std::uint16_t port) {
   return address;
 }
 
+std::string seconds_of(milliseconds time) {
+  return str(format_shortest(static_cast<double>(time.count()) / 1000), " s");
+}
+
 std::string first_line(const std::exception& error) {
   const std::string_view what = error.what();
   return std::string(what.substr(0, what.find('\n')));
 }
 
+// Returns what `ask` returns, or throws what it throws; none if it has not come to an end by then. A store that is asked
+// waits for ever for one that is stopped, or for a program that is no store.
+template <typename Ask>
+auto within(milliseconds limit, Ask ask) -> std::optional<decltype(ask())> {
+  std::packaged_task<decltype(ask())()> task(std::move(ask));
+  auto answer = task.get_future();
+  std::thread(std::move(task)).detach();
+  if (answer.wait_for(limit) != std::future_status::ready) return std::nullopt;
+  return answer.get();
+}
+
 std::vector<std::uint8_t> bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 
 c10::intrusive_ptr<c10d::Store> open_store(const RankPlace& place, milliseconds timeout) {
+  using Opened = c10::intrusive_ptr<c10d::Store>;
   c10d::TCPStoreOptions options;
   options.port = place.port;
   options.isServer = place.rank == 0 && !place.has_store;
   options.waitWorkers = false;
   options.timeout = timeout;
+  std::string why = "what is there does not answer";
   try {
-    auto store = c10::make_intrusive<c10d::TCPStore>(place.address, options);
-    return c10::make_intrusive<c10d::PrefixStore>(str("inkling/", place.attempt), std::move(store));
+    const auto store = within(timeout + slack, [address = place.address, options]() -> Opened {
+      return c10::make_intrusive<c10d::TCPStore>(address, options);
+    });
+    if (store) return c10::make_intrusive<c10d::PrefixStore>(str("inkling/", place.attempt), *store);
   } catch (const std::exception& error) {
-    const std::string where = str(place.address, ", port ", place.port);
-    const std::string why = first_line(error);
-    if (options.isServer) {
-      throw Error::environment(str("rank 0 cannot open ", where, ", where the others look for it: ", why,
-                                   "; another run may be there: set MASTER_PORT to a free port"));
-    }
-    throw Error::environment(str("rank ", place.rank, " has not reached rank 0 at ", where, " within ",
-                                 format_fixed(static_cast<double>(timeout.count()) / 1000, 0), " s: ", why,
-                                 "; see to it that rank 0 runs and that MASTER_ADDR and MASTER_PORT name it"));
+    why = first_line(error);
   }
+  const std::string where = str(place.address, ", port ", place.port);
+  if (options.isServer) {
+    throw Error::environment(str("rank 0 cannot open ", where, ", where the others look for it: ", why,
+                                 "; another run may be there: set MASTER_PORT to a free port"));
+  }
+  throw Error::environment(str("rank ", place.rank, " has not reached rank 0 at ", where, " within ",
+                               seconds_of(timeout), ": ", why,
+                               "; see to it that rank 0 runs and that MASTER_ADDR and MASTER_PORT name it"));
 }
 
 // What rank 0 tells those that wait for it.
@@ -155,7 +174,7 @@ void Ranks::Group::join_others() {
   if (const std::vector<int> absent = missing("name", until); !absent.empty()) {
     throw Error::environment(str(list(absent), absent.size() == 1 ? " of " : ": of ", place.ranks,
                                  absent.size() == 1 ? " has not come within " : " ranks these have not come within ",
-                                 timeout.count() / 1000, " s (ranks.timeout); see what that process has said, or ",
+                                 seconds_of(timeout), " (ranks.timeout); see what that process has said, or ",
                                  "start as many as ", place.ranks));
   }
   for (int rank = 0; rank < place.ranks; ++rank) {
@@ -201,18 +220,11 @@ std::vector<int> Ranks::Group::call_roll() const {
 }
 
 void Ranks::Group::report_loss(const std::string& why) const {
-  std::promise<std::vector<int>> answer;
-  std::future<std::vector<int>> lost = answer.get_future();
-  // A rank 0 that is stopped takes what the store is asked, and never answers.
-  std::thread([this, answer = std::move(answer)]() mutable {
-    try {
-      answer.set_value(call_roll());
-    } catch (const std::exception&) {
-      answer.set_value({0});
-    }
-  }).detach();
-  const bool is_answered = lost.wait_for(roll_call + 15 * between_looks) == std::future_status::ready;
-  std::vector<int> ranks = is_answered ? lost.get() : std::vector<int>{0};
+  std::vector<int> ranks = {0};
+  try {
+    ranks = within(roll_call + slack, [this] { return call_roll(); }).value_or(ranks);
+  } catch (const std::exception&) {  // the store has gone with rank 0
+  }
   std::erase(ranks, place.rank);
   throw LostContact(str("lost contact with ", ranks.empty() ? str("another rank (", why, ")") : list(ranks)));
 }
@@ -227,7 +239,8 @@ Ranks::Ranks(const RankPlace& place, milliseconds timeout) : place_(place) {
   group_->timeout = timeout;
   group_->store = open_store(place, timeout);
   try {
-    group_->join_others();
+    const auto joined = within(2 * timeout + slack, [group = group_] { return group->join_others(), true; });
+    if (!joined) group_->report_loss("it does not answer");
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
