@@ -1,5 +1,6 @@
 // inkling-eval RUN_OR_CHECKPOINT: how well a model predicts its validation split, any text, or the right one of several
 // endings.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -232,7 +233,8 @@ void warn_of_other_data(const LoadedModel& model, const Dataset& dataset) {
 }
 
 void evaluate_split(const LoadedModel& model, const Config& config, const Flags& flags, const PrintSettings& settings) {
-  const Dataset dataset = prepare_dataset(config.data, {});
+  Dataset dataset;
+  model.runtime.ranks.first_then_others([&] { dataset = prepare_dataset(config.data, {}); });
   check_tokenizer(model, dataset);
   warn_of_other_data(model, dataset);
   if (const auto reason = why_no_bound(dataset, model.model->shape().block_size)) log_warning(*reason);
@@ -256,6 +258,20 @@ void check_flags(const Flags& flags) {
   if (flags.each && !choices && flags.texts.empty()) throw Error::input("--each goes with --text or --choices");
 }
 
+// Several ranks share out what is scored, and all of them have all the numbers.
+void require_same_flags(const Ranks& ranks, const std::vector<std::string>& words) {
+  if (ranks.is_alone()) return;
+  const bool reads_input = std::find(words.begin(), words.end(), "-") != words.end();
+  if (reads_input) throw Error::input("--text -: standard input comes to one rank alone; give a file");
+  const std::vector<std::string> all = ranks.gather(join(words, " "));
+  for (int rank = 1; rank < ranks.count(); ++rank) {
+    const std::string& theirs = all[static_cast<std::size_t>(rank)];
+    if (theirs == all.front()) continue;
+    throw Error::input(str(ranks.name_of(rank), " was called with ", quote(theirs), ", and rank 0 with ",
+                           quote(all.front()), "; start all ranks by the same command"));
+  }
+}
+
 int evaluate(int argc, char** argv) {
   CLI::App app("Measures how well a model predicts its validation split, a text, or the right answers to questions.",
                "inkling-eval");
@@ -273,7 +289,12 @@ int evaluate(int argc, char** argv) {
   if (config.model.init_from && holds_tokenizer(folder))
     inherit_tokenizer(config, folder, load_tokenizer(folder).get());
   replace_missing_tokenizer(config.data.tokenizer, folder);
-  const LoadedModel model = load_model(folder, flags.model);
+  const Ranks ranks = join_ranks(config.ranks.timeout);
+  require_same_flags(ranks, std::vector<std::string>(argv + 1, argv + argc));
+  static std::ostringstream unseen;
+  if (!ranks.is_first()) std::cout.rdbuf(unseen.rdbuf());
+  LoadedModel model = load_model(folder, flags.model);
+  model.runtime.ranks = ranks;
   if (flags.stride) for_flag("--stride", [&] { check_stride(*flags.stride, model.model->shape().block_size); });
   const PrintSettings settings{.json = flags.json,
                                .each = flags.each,

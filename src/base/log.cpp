@@ -67,6 +67,6 @@ void log_errors_alone(std::string_view prefix) {
   errors_alone = true;
 }
 
-bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+bool stderr_is_terminal() { return !errors_alone && ::isatty(STDERR_FILENO) == 1; }
 
 }  // namespace inkling

@@ -13,6 +13,6 @@ void log_error(std::string_view message);
 // one tells the person.
 void log_errors_alone(std::string_view prefix);
 
-bool stderr_is_terminal();
+bool stderr_is_terminal();  // and a bar may move there
 
 }  // namespace inkling

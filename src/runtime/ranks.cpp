@@ -229,6 +229,12 @@ void Ranks::Group::report_loss(const std::string& why) const {
   throw LostContact(str("lost contact with ", ranks.empty() ? str("another rank (", why, ")") : list(ranks)));
 }
 
+Ranks join_ranks(double timeout) {
+  const RankPlace place = find_rank_place();
+  if (place.rank > 0) log_errors_alone(str("rank ", place.rank, ": "));
+  return {place, milliseconds(static_cast<std::int64_t>(1000 * timeout))};
+}
+
 Ranks::Ranks(const RankPlace& place, milliseconds timeout) : place_(place) {
   if (place.is_alone()) return;
   std::signal(SIGPIPE, SIG_IGN);  // gloo writes to ranks that are gone

@@ -70,4 +70,8 @@ class Ranks {
   std::shared_ptr<Group> group_;
 };
 
+// Returns this process's, by its environment, when all are there. Of those but rank 0 only errors are shown from then on.
+// timeout: seconds. Throws what find_rank_place() and Ranks throw.
+Ranks join_ranks(double timeout);
+
 }  // namespace inkling

@@ -399,9 +399,7 @@ int train(const Config& asked, const TrainOptions& options) {
   const Clock::time_point begun = Clock::now();
   // Outlives the run and its lock: a SIGHUP that comes twice must not change the exit code while these are put away.
   std::optional<StopInOrder> in_order;
-  const RankPlace place = find_rank_place();
-  if (place.rank > 0) log_errors_alone(str("rank ", place.rank, ": "));
-  const Ranks ranks(place, std::chrono::milliseconds(static_cast<std::int64_t>(1000 * asked.ranks.timeout)));
+  const Ranks ranks = join_ranks(asked.ranks.timeout);
   std::optional<RunFolder> folder;
   ranks.first_alone([&] { folder.emplace(choose_run_folder(options), options.dry_run); });
   const std::string path = ranks.gather(folder ? folder->path().string() : "").front();

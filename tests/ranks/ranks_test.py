@@ -43,7 +43,8 @@ def free_port():
 class Group:
     """Ranks of one run, as processes that were started with torchrun's variables."""
 
-    def __init__(self, folder, ranks, *arguments, port=None, missing=(), of_rank=None, **variables):
+    def __init__(self, folder, ranks, *arguments, port=None, missing=(), of_rank=None, program="inkling-train",
+                 **variables):
         clean = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
         port = port or free_port()
         self.folder, self.processes = folder, {}
@@ -52,7 +53,7 @@ class Group:
                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} | variables
             with open(folder / f"said-{rank}", "w", encoding="utf-8") as said:
                 self.processes[rank] = subprocess.Popen(
-                    [BIN / "inkling-train", "run.yaml", *arguments, *(of_rank or {}).get(rank, ())], cwd=folder,
+                    [BIN / program, *arguments, *(of_rank or {}).get(rank, ())], cwd=folder,
                     stdin=subprocess.DEVNULL, stdout=said, stderr=said,
                     env=clean | {name: str(value) for name, value in own.items()})
 
@@ -87,7 +88,7 @@ class Ranks(unittest.TestCase):
         (self.folder / "stories.jsonl").write_text("".join(json.dumps({"text": story}) + "\n" for story in stories))
 
     def start(self, ranks, out, settings=None, **machine):
-        arguments = ["--out", out]
+        arguments = ["run.yaml", "--out", out]
         for key, value in (settings or {}).items():
             arguments += ["--set", f"{key}={value}"]
         group = Group(self.folder, ranks, *arguments, *machine.pop("flags", ()), **machine)
@@ -158,6 +159,25 @@ class Bits(Ranks):
                 self.assertAlmostEqual(ours["loss"], theirs["loss"], delta=1e-5 * ours["loss"])
 
 
+class Evaluation(Ranks):
+    def test_ranks_share_out_windows_texts_and_questions(self):
+        self.train(1, "run")
+        (self.folder / "text.txt").write_text("The old fox went home.\nThe sly fox slept.\n" * 40)
+        (self.folder / "choices.jsonl").write_text("".join(json.dumps(
+            {"context": "The old fox", "endings": [" went home.", " home" + " number" * (i % 5)], "label": 0}) + "\n"
+            for i in range(20)))
+        for scored in ([], ["--text", "text.txt", "--each"], ["--choices", "choices.jsonl", "--each"]):
+            said = []
+            for ranks in (1, 2, 3):
+                group = Group(self.folder, ranks, "run", "--threads", "1", "--json", *scored, program="inkling-eval")
+                self.assertEqual(group.wait(), [0] * ranks, group.everything())
+                said.append(group.said(0))
+                for rank in range(1, ranks):
+                    self.assertEqual(group.said(rank), "")
+            self.assertIn("loss" if not scored or scored[0] == "--text" else "accuracy", said[0])
+            self.assertEqual(said[1:], said[:1] * 2)
+
+
 class Losses(Ranks):
     def lose(self, ranks, victim, deed=signal.SIGKILL, seconds=2.0, settings=None):
         group = self.start(ranks, "run", ENDLESS | (settings or {}))
@@ -201,6 +221,38 @@ class Losses(Ranks):
                 self.assertEqual(group.said(1), "")
 
 
+class Kills(Ranks):
+    def test_random_kills_lose_nothing(self):
+        self.kill(8, 600)
+
+    def kill(self, kills, steps, seed=1):
+        settings = {"training.max_steps": steps, "checkpoint.interval": 50, "evaluation.interval": steps // 4,
+                    "sampling.interval": steps // 3, "ranks.timeout": 3, "logging.interval": 10}
+        self.train(1, "whole", settings)
+        random_numbers = random.Random(seed)
+        for number in range(kills):
+            ranks = random_numbers.choice((2, 3, 4))
+            victim = random_numbers.randrange(ranks)
+            group = self.start(ranks if ranks != 3 else 4, "parts", settings)
+            time.sleep(random_numbers.uniform(0, 1.2))
+            group.processes[victim].kill()
+            begun, is_training = time.monotonic(), "goes on from" in group.said(0) or "step " in group.said(0)
+            codes = set(group.wait(30))
+            seconds = time.monotonic() - begun
+            with self.subTest(kill=number, victim=victim, training=is_training):
+                self.assertLessEqual(codes, {3, -signal.SIGKILL, 0}, group.everything())
+                if 0 in codes:
+                    self.assertLessEqual(codes, {0, -signal.SIGKILL})
+                self.assertLess(seconds, 2 if is_training else 3 * 3, group.everything())
+        self.train(2, "parts", settings)
+        self.expect_same("whole", "parts")
+
+
+class KillsNightly(Kills):
+    def test_random_kills_lose_nothing(self):
+        self.kill(100, 8000)
+
+
 class Start(Ranks):
     def test_a_missing_rank_is_named(self):
         group = self.start(3, "run", {"ranks.timeout": 2}, missing=[2])
@@ -241,6 +293,79 @@ class Start(Ranks):
         group = self.train(2, "run", {"runtime.threads": "auto", "training.max_steps": 1, "schedule.warmup_steps": 0},
                            OMP_NUM_THREADS=1, TORCHELASTIC_RUN_ID="none")
         self.assertNotIn("OMP_NUM_THREADS is 1", group.said(0))
+
+
+class Launchers(Ranks):
+    def torchrun(self, *flags):
+        tools = subprocess.run([ROOT / "scripts/environment"], check=True, capture_output=True, text=True).stdout.strip()
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+        said = open(self.folder / "said", "w", encoding="utf-8")
+        self.addCleanup(said.close)
+        process = subprocess.Popen([f"{tools}/bin/torchrun", "--no-python", "--monitor-interval", "0.1", *flags], cwd=self.folder,
+                                   stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=clean, start_new_session=True)
+        self.addCleanup(process.kill)
+        return process
+
+    def said(self):
+        return (self.folder / "said").read_text(encoding="utf-8")
+
+    def ranks_of(self, launcher):
+        """The processes of its ranks, in order."""
+        found = {}
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                if int((path / "stat").read_text().rsplit(")", 1)[1].split()[1]) == launcher.pid:
+                    variables = dict(word.split("=", 1) for word in (path / "environ").read_text().split("\0") if "=" in word)
+                    found[int(variables["RANK"])] = int(path.name)
+            except (OSError, KeyError, ValueError):
+                continue
+        return [found[rank] for rank in sorted(found)]
+
+    def wait_for_step(self, launcher, out):
+        self.wait_until(self.is_training(out), self, "no checkpoint")
+
+    def everything(self):
+        return self.said()[-3000:]
+
+    def test_torchrun_starts_a_run_that_is_lost_again_and_it_goes_on(self):
+        slow = ["--set", "training.max_steps=1000000"]
+        launcher = self.torchrun("--nproc-per-node", "2", "--max-restarts", "1", "--master-port", str(free_port()),
+                                 str(BIN / "inkling-train"), "run.yaml", "--out", "run", *slow,
+                                 "--set", "evaluation.interval=1000000", "--set", "sampling.interval=0")
+        self.wait_for_step(launcher, "run")
+        victim = self.ranks_of(launcher)[1]
+        os.kill(victim, signal.SIGKILL)
+        self.wait_until(lambda: re.search(r"goes on from run/checkpoints.*step \d+/", self.said(), re.DOTALL), self,
+                        "it was not started again")
+        launcher.send_signal(signal.SIGTERM)  # which it passes on to its ranks
+        launcher.wait(40)
+        self.assertIn("and saved; run the same command again to go on", self.said())
+
+    def test_torchrun_shows_what_the_rank_that_failed_has_said(self):
+        launcher = self.torchrun("--standalone", "--nproc-per-node", "2", str(BIN / "inkling-train"), "run.yaml",
+                                 "--set", "data.source=nothing.txt")
+        self.assertEqual(launcher.wait(60), 1)
+        summary = self.said().split("FAILED")[-1]
+        self.assertIn("nothing.txt", summary)
+        self.assertIn("exitcode  : 2", summary)
+
+    def test_mpirun_kills_two_seconds_behind_its_signal_and_the_run_is_saved(self):
+        port = free_port()
+        group = Group(self.folder, 0)
+        for rank in range(2):
+            variables = {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": 2, "OMPI_COMM_WORLD_LOCAL_RANK": rank,
+                         "OMPI_COMM_WORLD_LOCAL_SIZE": 2, "MASTER_PORT": port}
+            clean = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+            arguments = [f"--set={key}={value}" for key, value in ENDLESS.items()]
+            with open(self.folder / f"said-{rank}", "w", encoding="utf-8") as said:
+                group.processes[rank] = subprocess.Popen(
+                    [BIN / "inkling-train", "run.yaml", "--out", "run", *arguments], cwd=self.folder, stdin=subprocess.DEVNULL,
+                    stdout=said, stderr=said, env=clean | {name: str(value) for name, value in variables.items()})
+        self.addCleanup(group.end)
+        self.wait_until(self.is_training("run"), group, "no checkpoint")
+        for process in group.processes.values():
+            process.send_signal(signal.SIGTERM)
+        self.assertEqual(group.wait(2), [75, 75], group.everything())
 
 
 if __name__ == "__main__":
