@@ -94,9 +94,8 @@ RankPlace find_rank_place(const Environment& variable) {
     if (is_srun) {
       place.local_ranks = tasks_on_node(text_of(variable, names.local_ranks));
     } else {
-      place.local_ranks = variable(names.local_ranks) != nullptr
-                              ? number_of(variable, names.local_ranks, 1, most_ranks)
-                              : (has_local ? 1 : place.ranks);
+      place.local_ranks = variable(names.local_ranks) != nullptr ? number_of(variable, names.local_ranks, 1, most_ranks)
+                                                                 : (has_local ? 1 : place.ranks);
     }
     const bool is_torchrun = variable("TORCHELASTIC_RUN_ID") != nullptr;
     if (names.launcher == "torchrun" && !is_torchrun) place.launcher = "RANK";

@@ -18,6 +18,8 @@ struct RankPlace {
   std::string attempt = {};             // differs each time the launcher starts these ranks again with the same store
 
   bool is_alone() const { return ranks == 1; }
+  // Which of a machine's GPUs is this rank's; the launcher may show it no other.
+  int gpu(int gpus) const { return gpus == 1 ? 0 : local_rank; }
   // Whether the launcher may give each rank processors of its own, by the affinity mask.
   bool may_be_bound() const { return launcher == "mpirun" || launcher == "mpiexec" || launcher == "srun"; }
 };

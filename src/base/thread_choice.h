@@ -21,7 +21,8 @@ struct ThreadLimits {
   std::vector<std::pair<std::string, std::string>> variables = {};  // those below that are set, and their values
 };
 
-// torchrun sets OMP_NUM_THREADS to 1 where nobody has set it, which does not count. OMP_NUM_THREADS may be a list, of which the first number counts: the others are for threads inside threads.
+// torchrun sets OMP_NUM_THREADS to 1 where nobody has set it, which does not count. OMP_NUM_THREADS may be a list, of
+// which the first number counts: the others are for threads inside threads.
 inline constexpr std::string_view thread_variables[] = {"OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "SLURM_CPUS_PER_TASK"};
 
 // Takes the affinity mask and the variables from this process, the rest from `files`. What a machine does not say

@@ -107,8 +107,10 @@ void PassageScorer::compute() {
   if (runtime_.ranks.is_alone()) leave_if_stopped();
   is_stopped_ = is_stopped_ || stop_requested();
   const std::size_t before = nats_.size();
-  for (const std::vector<Passage>& batch : batches_) nats_.push_back(at::zeros({std::ssize(batch)}, nats_[0].options()));
-  const auto ranks = static_cast<std::size_t>(runtime_.ranks.count()), rank = static_cast<std::size_t>(runtime_.ranks.rank());
+  for (const std::vector<Passage>& batch : batches_)
+    nats_.push_back(at::zeros({std::ssize(batch)}, nats_[0].options()));
+  const auto ranks = static_cast<std::size_t>(runtime_.ranks.count()),
+             rank = static_cast<std::size_t>(runtime_.ranks.rank());
   const std::size_t own = rank < batches_.size() ? (batches_.size() - rank - 1) / ranks + 1 : 0;
   for_each(workers_, is_stopped_ ? 0 : static_cast<std::int64_t>(own), [&](std::int64_t i, int) {
     const std::size_t batch = rank + static_cast<std::size_t>(i) * ranks;

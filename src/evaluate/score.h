@@ -44,8 +44,8 @@ std::size_t tokens_of_pool(const Model& model, const Runtime& runtime);
 
 // Scores passages batch by batch, in the order in which they come. On the CPU each thread takes whole batches, so that
 // the numbers do not depend on how many threads there are; but where a batch takes much memory, all threads compute it
-// together. Ranks take whole batches in turn, and all have all the numbers. Throws Stopped (base/stop_signals.h) in front of batches, once a stop was requested, or
-// in finish(), where it was requested in any rank.
+// together. Ranks take whole batches in turn, and all have all the numbers. Throws Stopped (base/stop_signals.h) in
+// front of batches, once a stop was requested, or in finish(), where it was requested in any rank.
 class PassageScorer {
  public:
   PassageScorer(const Model& model, const Runtime& runtime);

@@ -59,9 +59,9 @@ struct ParameterRanges {
   std::vector<ParameterRange> ranges;
 
   std::int64_t count() const;
-  void add(const ParameterRange& next);                          // behind all others; joins the last if nothing is between
-  ParameterRanges within(const ParameterRange& of) const;        // what of them lies there
-  std::int64_t place_of(std::int64_t element) const;             // of one of them, in what is kept
+  void add(const ParameterRange& next);                    // behind all others; joins the last if nothing is between
+  ParameterRanges within(const ParameterRange& of) const;  // what of them lies there
+  std::int64_t place_of(std::int64_t element) const;       // of one of them, in what is kept
   at::Tensor part_of(const at::Tensor& kept, const ParameterRange& part) const;  // `part`: of one range
 };
 

@@ -23,7 +23,8 @@ struct OptimizerState {
   std::string name;       // "moment1"
   std::string parameter;  // as the arena calls it
   std::vector<std::int64_t> shape;
-  at::Tensor value = {};  // float32, on the arena's device; undefined before begin(), and where a part of it is elsewhere
+  at::Tensor value =
+      {};  // float32, on the arena's device; undefined before begin(), and where a part of it is elsewhere
 
   // What of it this rank keeps: elements, counted from the parameter's first, in flat memory.
   struct Kept {
@@ -85,8 +86,8 @@ double optimizer_flops(const OptimizerConfig& config, const ParameterLayout& lay
 // Returns "muon, 0.02 for hidden matrices; adamw, 0.004, for embeddings 0.01": the peaks of the learning rate.
 std::string describe_optimizer(const OptimizerConfig& config, const ParameterLayout& layout);
 
-// Returns what each of so many ranks updates: pieces of the rules, whole matrices of Muon with about as many products for
-// each rank, and the rest such that each has about as many elements.
+// Returns what each of so many ranks updates: pieces of the rules, whole matrices of Muon with about as many products
+// for each rank, and the rest such that each has about as many elements.
 std::vector<ParameterRanges> divide_update(const OptimizerConfig& config, const ParameterLayout& layout, int ranks);
 
 class Optimizer {

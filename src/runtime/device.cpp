@@ -75,17 +75,11 @@ std::string load_cuda() {
   return str("LibTorch finds no GPU", error == 0 || describe == nullptr ? "" : str(": ", describe(error)));
 }
 
-// Each rank of a machine has a GPU of its own, also where its launcher shows it no other.
-int gpu_of_rank() {
-  const int local_rank = find_rank_place().local_rank, count = static_cast<int>(at::getNumGPUs());
-  return count == 1 ? 0 : local_rank;
-}
-
 at::Device resolve_device(const std::optional<DeviceChoice>& wanted) {
   if (wanted && !wanted->cuda) return at::kCPU;
   const std::string& why_not = why_no_cuda();
   if (!wanted) {
-    if (why_not.empty()) return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu_of_rank()));
+    if (why_not.empty()) return resolve_device(DeviceChoice{.cuda = true});
     if (has_driver()) log_warning(str("the GPU is not used: ", why_not));
     return at::kCPU;
   }
@@ -93,7 +87,7 @@ at::Device resolve_device(const std::optional<DeviceChoice>& wanted) {
     throw Error::environment(str("the device ", device_text(*wanted),
                                  " is asked for, but no GPU can be used: ", why_not, "; choose cpu or auto"));
   }
-  const int index = wanted->index.value_or(gpu_of_rank()), count = static_cast<int>(at::getNumGPUs());
+  const int count = static_cast<int>(at::getNumGPUs()), index = wanted->index.value_or(find_rank_place().gpu(count));
   if (index >= count) {
     throw Error::environment(str("the device ", device_text(*wanted), " is asked for, but this machine has ", count,
                                  count == 1 ? " GPU: cuda:0" : " GPUs, counted from cuda:0"));

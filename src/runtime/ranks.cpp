@@ -5,10 +5,10 @@
 #include <ATen/ops/full.h>
 #include <netdb.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
-#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -74,8 +74,8 @@ std::string first_line(const std::exception& error) {
   return std::string(what.substr(0, what.find('\n')));
 }
 
-// Returns what `ask` returns, or throws what it throws; none if it has not come to an end by then. A store that is asked
-// waits for ever for one that is stopped, or for a program that is no store.
+// Returns what `ask` returns, or throws what it throws; none if it has not come to an end by then. A store that is
+// asked waits for ever for one that is stopped, or for a program that is no store.
 template <typename Ask>
 auto within(milliseconds limit, Ask ask) -> std::optional<decltype(ask())> {
   std::packaged_task<decltype(ask())()> task(std::move(ask));

@@ -23,7 +23,8 @@ class LostContact : public Error {
   explicit LostContact(std::string message) : Error(ErrorKind::environment, std::move(message)) {}
 };
 
-// A transfer that goes on while others work; to be waited for in the order in which they were begun. Throws LostContact.
+// A transfer that goes on while others work; to be waited for in the order in which they were begun. Throws
+// LostContact.
 using Transfer = std::function<void()>;
 
 // The ranks, as one of them sees them: a handle, of which copies mean the same. All of them call the same functions in
@@ -60,8 +61,8 @@ class Ranks {
   // gone. Where it throws, the others throw an Error of the same kind. They are told nothing of this meanwhile.
   void first_alone(const std::function<void()>& work) const;
 
-  // The same for work that all have to do, the others once rank 0 has done it. Where one throws an Error, it throws that
-  // itself, and the others one of the same kind that names it.
+  // The same for work that all have to do, the others once rank 0 has done it. Where one throws an Error, it throws
+  // that itself, and the others one of the same kind that names it.
   void first_then_others(const std::function<void()>& work) const;
 
  private:
@@ -70,8 +71,8 @@ class Ranks {
   std::shared_ptr<Group> group_;
 };
 
-// Returns this process's, by its environment, when all are there. Of those but rank 0 only errors are shown from then on.
-// timeout: seconds. Throws what find_rank_place() and Ranks throw.
+// Returns this process's, by its environment, when all are there. Of those but rank 0 only errors are shown from then
+// on. timeout: seconds. Throws what find_rank_place() and Ranks throw.
 Ranks join_ranks(double timeout);
 
 }  // namespace inkling

@@ -118,7 +118,8 @@ void RankExchange::take(const at::Tensor& flat, const Chunk& chunk, const Parcel
   for (std::int64_t rank = 0, begin = 0; rank < ranks_.count(); ++rank) {
     if (rank == ranks_.rank()) continue;
     const std::int64_t count = chunk.counts[static_cast<std::size_t>(rank)];
-    copy_owned(flat, owned_[static_cast<std::size_t>(rank)], chunk.first, parcel.received.narrow(0, begin, count), true);
+    copy_owned(flat, owned_[static_cast<std::size_t>(rank)], chunk.first, parcel.received.narrow(0, begin, count),
+               true);
     begin += count;
   }
 }

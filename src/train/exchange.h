@@ -15,8 +15,8 @@
 namespace inkling {
 
 // Sums are rounded in one order, whatever the network does: each rank adds up what it owns, from all the others, in the
-// tree of LeafSum over ranks. No more bytes travel than in a ring: 2 (N - 1) times those of the arena in a step. They do
-// so a few MiB at a time, so that the next are under way while the last are added. Throws what Ranks throws.
+// tree of LeafSum over ranks. No more bytes travel than in a ring: 2 (N - 1) times those of the arena in a step. They
+// do so a few MiB at a time, so that the next are under way while the last are added. Throws what Ranks throws.
 class RankExchange {
  public:
   // owned: what each rank adds up and hands round, whole blocks of the layout. `ranks` are at least two.

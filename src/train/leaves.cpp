@@ -244,7 +244,8 @@ void LeafPasses::each_block(const std::function<void(std::size_t)>& work) {
 
 void LeafPasses::add_workers(std::size_t block) {
   const auto [begin, end] = blocks_[block];
-  for (const Addition& addition : additions_) cpu_kernels().add(addition.to + begin, addition.from + begin, end - begin);
+  for (const Addition& addition : additions_)
+    cpu_kernels().add(addition.to + begin, addition.from + begin, end - begin);
 }
 
 void LeafPasses::square(std::size_t block) {
@@ -291,7 +292,8 @@ double LeafPasses::evaluate(const TokenSequence& tokens, std::span<const Row> ro
     fill_batch(worker.batch, tokens, own, separator_);
     const Batch batch = worker.batch.first_rows(std::ssize(own));
     const at::Tensor loss = worker.slots[0].model->loss(batch.tokens, batch.targets, {.positions = batch.positions});
-    losses[static_cast<std::size_t>(begin + i)] = static_cast<double>(loss.item<float>()) * static_cast<double>(own.size());
+    losses[static_cast<std::size_t>(begin + i)] =
+        static_cast<double>(loss.item<float>()) * static_cast<double>(own.size());
   });
   const StepSums sums = agree(ranks_, losses, {});
   if (sums.stops) throw Stopped();

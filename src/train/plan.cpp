@@ -13,6 +13,7 @@
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "runtime/cpu_memory.h"
+#include "runtime/device.h"
 #include "text/build_tokenizer.h"
 #include "train/evaluation.h"
 #include "train/leaves.h"
@@ -123,15 +124,16 @@ std::string describe_split(const RunPlan& plan) {
   }
   const std::int64_t leaves = batch / rows, workers = ranks.count() * plan.runtime.threads, idle = workers - leaves;
   const bool is_alone = ranks.is_alone();
-  std::string words = str(windows, ", shared out over ", is_alone ? "the threads" : str(ranks.count(), " ranks and their threads"),
-                          ": any number of threads");
+  std::string words =
+      str(windows, ", shared out over ", is_alone ? "the threads" : str(ranks.count(), " ranks and their threads"),
+          ": any number of threads");
   if (is_alone) {
     words += " goes on with the same bits";
   } else if (keeps_order(leaves, ranks.count())) {
     words += str(", and ", list_orderly_ranks(leaves), " ranks, go on with the same bits");
   } else {
-    words += str(" goes on with the same bits, and another number of ranks with others: only ", list_orderly_ranks(leaves),
-                 " add up so many micro-batches in one order");
+    words += str(" goes on with the same bits, and another number of ranks with others: only ",
+                 list_orderly_ranks(leaves), " add up so many micro-batches in one order");
   }
   if (idle <= 0) return words;
   return str(words, "; ", idle, " of ", workers, is_alone ? "" : " threads", idle == 1 ? " has" : " have",
@@ -301,6 +303,30 @@ std::string describe_lowered(const RunPlan& plan, std::int64_t before) {
       "not bit-identical to an uninterrupted run because the GPU's memory is too small for "
       "training.micro_batch_size: ",
       before, ", with which it was to go on; auto is ", now);
+}
+
+std::unique_ptr<Trainer> make_trainer(RunPlan& plan) {
+  const at::Device device = plan.runtime.device;
+  const std::optional<double>& allowed = plan.config.runtime.memory_limit_gib;
+  const std::int64_t planned = plan.config.training.micro_batch_size.value();
+  while (true) {
+    try {
+      auto trainer = std::make_unique<Trainer>(plan.config, plan.shape, plan.runtime, plan.separator);
+      if (!reports_lack_of_memory(device)) return trainer;
+      trainer->rehearse();
+      const std::uint64_t held = held_bytes(device);
+      if (allowed && held > memory_limit(plan.config.runtime, device)) {
+        throw OutOfMemory(ErrorKind::environment,
+                          str("a step takes ", format_bytes(held), ", and ", format_shortest(*allowed),
+                              " GiB are allowed (runtime.memory_limit_gib)"));
+      }
+      if (plan.config.training.micro_batch_size != planned) log_warning(describe_lowered(plan, planned));
+      return trainer;
+    } catch (const std::exception& error) {
+      if (!reports_lack_of_memory(device) || !is_lack_of_memory(error) || !lower_micro_batch_size(plan)) throw;
+    }
+    give_back_memory(device);  // what was tried is gone here
+  }
 }
 
 void log_plan(const RunPlan& plan, const std::filesystem::path& run) {

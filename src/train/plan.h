@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "config/config.h"
@@ -10,6 +11,7 @@
 #include "train/resources.h"
 #include "train/run_folder.h"
 #include "train/start.h"
+#include "train/trainer.h"
 
 namespace inkling {
 
@@ -31,8 +33,8 @@ struct RunPlan {
 std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run,
                                 const Ranks& ranks = {});
 
-// Throws Error input in all ranks where one of them was to do something else than rank 0, naming it and what differs. All
-// call it; plan: null where the run is finished.
+// Throws Error input in all ranks where one of them was to do something else than rank 0, naming it and what differs.
+// All call it; plan: null where the run is finished.
 void require_same_plan(const Ranks& ranks, const Config& asked, const RunPlan* plan);
 
 // Makes training.micro_batch_size the largest divisor of the batch that is at most half of what it is. Returns false,
@@ -41,6 +43,10 @@ bool lower_micro_batch_size(RunPlan& plan);
 
 // Returns what to tell of a run that has come down from micro-batches of so many windows because they did not fit.
 std::string describe_lowered(const RunPlan& plan, std::int64_t before);
+
+// Returns the trainer of a plan. On a GPU all that takes memory has been made once by then, so that a lack shows before
+// the run's folder changes; where the size of a micro-batch is ours to choose, it is lowered until there is none.
+std::unique_ptr<Trainer> make_trainer(RunPlan& plan);
 
 // Tells the person what the run will do, with which data, model, machine and memory.
 void log_plan(const RunPlan& plan, const std::filesystem::path& run);

@@ -77,7 +77,9 @@ BatchSplit choose_on_cpu(const Config& config, const GptShape& shape, const Runt
   const WorkSplit split = config.runtime.split.value_or(can ? WorkSplit::batch : WorkSplit::products);
   // The batch of a person who asks for it is shared out as far as it goes.
   if (split == WorkSplit::batch && rows > 0) return {.micro_batch_size = rows, .split = split};
-  return {.micro_batch_size = asked.value_or(std::max<std::int64_t>(shared_out(config, shape, runtime, runtime.ranks.count()), 1)), .split = split};
+  return {.micro_batch_size =
+              asked.value_or(std::max<std::int64_t>(shared_out(config, shape, runtime, runtime.ranks.count()), 1)),
+          .split = split};
 }
 
 }  // namespace

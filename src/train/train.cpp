@@ -89,8 +89,9 @@ class Run {
   // Returns "step 41; the last checkpoint is …", which is where a run that ends here will go on.
   std::string whereabouts() const {
     return str("step ", state_.step + 1, "; ",
-               last_saved_ < 0 ? std::string("there is no checkpoint yet")
-                               : str("the last checkpoint is ", checkpoint_folder(folder_.path(), last_saved_).string()));
+               last_saved_ < 0
+                   ? std::string("there is no checkpoint yet")
+                   : str("the last checkpoint is ", checkpoint_folder(folder_.path(), last_saved_).string()));
   }
 
   // Returns the exit code. Signals are answered in order from then on, also when this has returned.
@@ -337,36 +338,10 @@ class Run {
   Evaluator evaluator_;
   TrainingState state_;
   std::int64_t last_saved_ = -1;  // step
-  KeptConfig kept_;  // of what the run started from, which may be gone when a checkpoint is saved
+  KeptConfig kept_;               // of what the run started from, which may be gone when a checkpoint is saved
   std::optional<Board> board_;
   std::optional<Report> report_;  // on the board too
 };
-
-// Returns the trainer of a plan. On a GPU all that takes memory has been made once by then, so that a lack shows before
-// the run's folder changes; where the size of a micro-batch is ours to choose, it is lowered until there is none.
-std::unique_ptr<Trainer> make_trainer(RunPlan& plan) {
-  const at::Device device = plan.runtime.device;
-  const std::optional<double>& allowed = plan.config.runtime.memory_limit_gib;
-  const std::int64_t planned = plan.config.training.micro_batch_size.value();
-  while (true) {
-    try {
-      auto trainer = std::make_unique<Trainer>(plan.config, plan.shape, plan.runtime, plan.separator);
-      if (!reports_lack_of_memory(device)) return trainer;
-      trainer->rehearse();
-      const std::uint64_t held = held_bytes(device);
-      if (allowed && held > memory_limit(plan.config.runtime, device)) {
-        throw OutOfMemory(ErrorKind::environment,
-                          str("a step takes ", format_bytes(held), ", and ", format_shortest(*allowed),
-                              " GiB are allowed (runtime.memory_limit_gib)"));
-      }
-      if (plan.config.training.micro_batch_size != planned) log_warning(describe_lowered(plan, planned));
-      return trainer;
-    } catch (const std::exception& error) {
-      if (!reports_lack_of_memory(device) || !is_lack_of_memory(error) || !lower_micro_batch_size(plan)) throw;
-    }
-    give_back_memory(device);  // what was tried is gone here
-  }
-}
 
 int train_run(RunPlan& plan, const RunFolder& folder, const TrainOptions& options, Clock::time_point begun,
               std::optional<StopInOrder>& in_order) {

@@ -128,7 +128,7 @@ class Trainer {
   at::Tensor results_;                  // float64 [pending steps, 2]: loss, squared norm
   std::vector<double> learning_rates_;  // of the pending steps
   bool stops_ = false;
-  std::vector<StepResult> read_;        // read from the device already, but not asked for
+  std::vector<StepResult> read_;  // read from the device already, but not asked for
   RecordedWork first_pass_, next_pass_, update_, evaluation_;
   std::unique_ptr<LeafPasses> leaves_;  // which make all of that where runtime.split is batch; null elsewhere
 };
