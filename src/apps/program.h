@@ -6,12 +6,9 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -33,6 +30,7 @@
 
 #include "kernels/cpu_kernels.h"
 #include "runtime/device.h"
+#include "runtime/ranks.h"
 #endif
 
 namespace inkling {
@@ -177,17 +175,11 @@ inline int run_body(const std::function<int()>& body) {
   }
 }
 
-// torchrun shows what the rank that failed first has said in this file.
-inline void tell_launcher(const Error& error) {
-  const char* const path = std::getenv("TORCHELASTIC_ERROR_FILE");
-  if (path == nullptr || *path == '\0') return;
-  std::ofstream(path) << nlohmann::json{{"message", error.message()}, {"timestamp", std::time(nullptr)}}.dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 inline int report(const Error& error) {
   log_error(error.message());
-  tell_launcher(error);
+#ifdef INKLING_HAS_TORCH
+  tell_launcher(error.message());
+#endif
   return static_cast<int>(error.kind());
 }
 

@@ -12,23 +12,17 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/rank_place.h"
 
 namespace inkling {
 
-// Another rank has gone, hangs or cannot be reached: "lost contact with rank 2 (host, process 4711)".
-class LostContact : public Error {
- public:
-  explicit LostContact(std::string message) : Error(ErrorKind::environment, std::move(message)) {}
-};
-
-// A transfer that goes on while others work; to be waited for in the order in which they were begun. Throws
-// LostContact.
+// A transfer that goes on while others work; to be waited for in the order in which they were begun.
 using Transfer = std::function<void()>;
 
 // The ranks, as one of them sees them: a handle, of which copies mean the same. All of them call the same functions in
-// the same order. Each function throws LostContact once another rank cannot be reached, or is silent for the timeout.
+// the same order. Whatever a rank is doing: when another one is gone, or has been silent for the timeout, it says "lost
+// contact with rank 2 (host, process 4711) in step 41; …" and ends with exit code 3. A rank that ends by itself takes
+// leave of the others when its last handle goes.
 class Ranks {
  public:
   Ranks() = default;  // this process alone, which need not be told anything
@@ -46,6 +40,9 @@ class Ranks {
   // Returns "rank 2 (host, process 4711)".
   std::string name_of(int rank) const;
 
+  // What is said behind "lost contact with …" from then on: " in step 41; …".
+  void note(std::string whereabouts) const;
+
   // Sends counts_in[k] elements of `in`, one part behind the other, to rank k, and writes what comes from rank j,
   // counts_out[j] elements, one behind the other into `out`. Both are flat, on the CPU, of one dtype, and must stay.
   Transfer exchange(at::Tensor out, std::vector<std::int64_t> counts_out, at::Tensor in,
@@ -57,8 +54,8 @@ class Ranks {
   // Returns what each rank has said, in order.
   std::vector<std::string> gather(const std::string& said) const;
 
-  // Rank 0 works, however long it takes, while the others wait: for it to be done, or with LostContact for one that is
-  // gone. Where it throws, the others throw an Error of the same kind. They are told nothing of this meanwhile.
+  // Rank 0 works, however long it takes, while the others wait. Where it throws, the others throw an Error of the same
+  // kind.
   void first_alone(const std::function<void()>& work) const;
 
   // The same for work that all have to do, the others once rank 0 has done it. Where one throws an Error, it throws
@@ -70,6 +67,9 @@ class Ranks {
   RankPlace place_;
   std::shared_ptr<Group> group_;
 };
+
+// Writes the message of a rank that ends with an error where torchrun looks for it, if torchrun has started it.
+void tell_launcher(const std::string& message);
 
 // Returns this process's, by its environment, when all are there. Of those but rank 0 only errors are shown from then
 // on. timeout: seconds. Throws what find_rank_place() and Ranks throw.

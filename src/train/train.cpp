@@ -86,14 +86,6 @@ class Run {
                     peak_flops(plan.runtime.device, plan.runtime.dtype), board_ ? &*board_ : nullptr);
   }
 
-  // Returns "step 41; the last checkpoint is …", which is where a run that ends here will go on.
-  std::string whereabouts() const {
-    return str("step ", state_.step + 1, "; ",
-               last_saved_ < 0
-                   ? std::string("there is no checkpoint yet")
-                   : str("the last checkpoint is ", checkpoint_folder(folder_.path(), last_saved_).string()));
-  }
-
   // Returns the exit code. Signals are answered in order from then on, also when this has returned.
   int loop(Profile& profile, std::optional<StopInOrder>& in_order) {
     if (config_.training.max_steps == 0 && state_.step == 0) {
@@ -110,6 +102,7 @@ class Run {
     // It counts from here on, so that each start gets a step or a report further, however early it is over.
     if (config_.training.max_hours > 0) in_order->set_deadline(end_of_time());
     while (next == Next::step) {
+      note_step();
       trainer_.step(state_.step, windows_);
       ++state_.step;
       profile.step_done();
@@ -171,6 +164,15 @@ class Run {
       save();
     }
     return ends ? Next::end : Next::step;
+  }
+
+  // What is said if another rank is lost from here on.
+  void note_step() const {
+    if (ranks_.is_alone()) return;
+    ranks_.note(str(" in step ", state_.step + 1, "; ",
+                    last_saved_ < 0
+                        ? std::string("there is no checkpoint yet")
+                        : str("the last checkpoint is ", checkpoint_folder(folder_.path(), last_saved_).string())));
   }
 
   bool is_last() const { return state_.step >= config_.training.max_steps; }
@@ -353,11 +355,7 @@ int train_run(RunPlan& plan, const RunFolder& folder, const TrainOptions& option
   try {
     const std::unique_ptr<Trainer> trainer = make_trainer(plan);
     Run run(plan, folder, *trainer, begun);
-    try {
-      return run.loop(profile, in_order);
-    } catch (const LostContact& error) {
-      throw LostContact(str(error.message(), " in ", run.whereabouts()));
-    }
+    return run.loop(profile, in_order);
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(error.kind(), str(error.message(), ": ", need()));
   } catch (const std::bad_alloc&) {
