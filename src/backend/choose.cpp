@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <string_view>
 
 #include "backend/cpu_backend.h"
 #include "base/error.h"
@@ -15,15 +16,20 @@ namespace {
 
 const Backend* emulated = nullptr;
 
-const Backend& load_cuda_library() {
+// Returns a function of the library. what: needs it; instead: what to do without.
+void* of_cuda_library(const char* name, std::string_view what, std::string_view instead) {
   void* const file = dlopen(cuda_library_path().c_str(), RTLD_NOW | RTLD_GLOBAL);
-  void* const entry = file == nullptr ? nullptr : dlsym(file, "inkling_cuda_backend");
-  if (entry == nullptr) {
-    const char* const reason = dlerror();
-    throw Error::environment(str("runtime.kernels: fused on a GPU needs libinkling_cuda.so, which cannot be loaded (",
-                                 reason == nullptr ? "no reason given" : reason,
-                                 "); build with INKLING_CUDA=ON, or set runtime.kernels: reference"));
-  }
+  void* const entry = file == nullptr ? nullptr : dlsym(file, name);
+  if (entry != nullptr) return entry;
+  const char* const reason = dlerror();
+  throw Error::environment(str(what, " needs libinkling_cuda.so, which cannot be loaded (",
+                               reason == nullptr ? "no reason given" : reason, "); build with INKLING_CUDA=ON, or ",
+                               instead));
+}
+
+const Backend& load_cuda_library() {
+  void* const entry = of_cuda_library("inkling_cuda_backend", "runtime.kernels: fused on a GPU",
+                                      "set runtime.kernels: reference");
   return reinterpret_cast<const Backend& (*)()>(entry)();
 }
 
@@ -56,6 +62,17 @@ const Backend& choose_backend(const Runtime& runtime) {
   if (!is_reference) return cuda_library();
   static const Backend on_gpu = reference_on_gpu(runtime.device);
   return on_gpu;
+}
+
+void meet_on_gpus(const Runtime& runtime) {
+  if (runtime.ranks.is_alone() || runtime.device.is_cpu()) return;
+  void* const entry =
+      of_cuda_library("inkling_cuda_ranks", "training with several ranks on GPUs", "start one rank alone");
+  runtime.ranks.meet_on_gpus(runtime.device, [entry](const GpuMeeting& meeting) {
+    GpuGroup group;
+    reinterpret_cast<void (*)(const GpuMeeting&, GpuGroup&)>(entry)(meeting, group);
+    return group;
+  });
 }
 
 void emulate_cuda_library(const Backend* backend) { emulated = backend; }

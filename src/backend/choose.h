@@ -10,6 +10,10 @@ namespace inkling {
 // the first call loads, so that programs on the CPU start without CUDA. Error environment if it cannot be loaded.
 const Backend& choose_backend(const Runtime& runtime);
 
+// The ranks of a run that computes on GPUs meet there, by NCCL, which that library brings; those of one on the CPU need
+// not. Error environment if it cannot be loaded.
+void meet_on_gpus(const Runtime& runtime);
+
 // Returns the backend of the reference model, for any device: it has the update, in LibTorch's own operations. The
 // functions for the model are null, because the reference model brings its own operations; but choose_backend() gives
 // it the fused kernel of dropout on a GPU where that draws the same numbers. queues: whether the device queues its

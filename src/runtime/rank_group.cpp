@@ -27,7 +27,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds between_looks{20}, slack{500}, last_words{1000};
-constexpr std::chrono::minutes longest_work{30};  // of ranks that are there and do not come to an exchange
 constexpr int beats_per_timeout = 4;
 
 // What ranks send each other beside their work: that they are there, that they end by themselves, or, as the number of

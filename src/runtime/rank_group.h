@@ -18,6 +18,9 @@
 
 namespace inkling {
 
+// Of ranks that are there and do not come to an exchange.
+inline constexpr std::chrono::minutes longest_work{30};
+
 // Two groups over gloo: one for the work, and one in which each rank tells each other four times per timeout that it is
 // there. A thread listens to each other rank, so that a rank that is gone is noticed at once, and a silent one after
 // the timeout, whatever this one is doing.
@@ -28,6 +31,7 @@ struct Ranks::Group {
   const std::chrono::milliseconds timeout;
   c10::intrusive_ptr<c10d::Store> store;
   Gloo work, pulse;
+  GpuGroup gpus;  // where they have met there
   std::vector<std::string> names;  // of the ranks' processes
   int times_alone = 0;             // first_alone() was called
 
@@ -46,8 +50,6 @@ struct Ranks::Group {
   std::string await_word(const std::string& key);
 
  private:
-  struct Meeting;
-
   void send(std::int64_t word) const;
   void send_beats();
   void listen(int rank);

@@ -48,10 +48,29 @@ void Ranks::note(std::string whereabouts) const {
 
 std::string Ranks::name_of(int rank) const { return is_alone() ? "this process" : group_->name_of(rank); }
 
+void Ranks::meet_on_gpus(at::Device device, const std::function<GpuGroup(const GpuMeeting&)>& meet) const {
+  if (is_alone()) return;
+  group_->gpus = meet({*group_->store, rank(), count(), longest_work, device});
+}
+
 Transfer Ranks::exchange(at::Tensor out, std::vector<std::int64_t> counts_out, at::Tensor in,
                          std::vector<std::int64_t> counts_in) const {
-  auto work = group_->work->alltoall_base(out, in, counts_out, counts_in);
-  return [group = group_, work = std::move(work), out, in] { group->wait(work); };
+  if (!out.is_cpu()) {
+    return group_->gpus.exchange(std::move(out), std::move(counts_out), std::move(in), std::move(counts_in));
+  }
+  // Gloo does not know every dtype.
+  const auto size = static_cast<std::int64_t>(out.element_size());
+  for (std::vector<std::int64_t>* counts : {&counts_out, &counts_in}) {
+    for (std::int64_t& count : *counts) count *= size;
+  }
+  at::Tensor to = out.view(at::kByte), from = in.view(at::kByte);
+  auto work = group_->work->alltoall_base(to, from, counts_out, counts_in);
+  return [group = group_, work = std::move(work), to, from] { group->wait(work); };
+}
+
+void Ranks::add(const at::Tensor& numbers) const {
+  if (!numbers.is_cpu()) return group_->gpus.add(numbers);
+  add({numbers.data_ptr<double>(), static_cast<std::size_t>(numbers.numel())});
 }
 
 void Ranks::add(std::span<double> numbers) const {

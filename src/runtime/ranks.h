@@ -14,10 +14,31 @@
 
 #include "base/rank_place.h"
 
+namespace c10d {
+class Store;
+}
+
 namespace inkling {
 
 // A transfer that goes on while others work; to be waited for in the order in which they were begun.
 using Transfer = std::function<void()>;
+
+// What moves tensors between the GPUs of ranks: NCCL, which libinkling_cuda.so brings (backend/choose.h). Both are queued
+// on the current stream.
+struct GpuGroup {
+  std::function<Transfer(at::Tensor out, std::vector<std::int64_t> counts_out, at::Tensor in,
+                         std::vector<std::int64_t> counts_in)>
+      exchange;
+  std::function<void(at::Tensor numbers)> add;
+};
+
+// Where its members meet.
+struct GpuMeeting {
+  c10d::Store& store;
+  int rank, ranks;
+  std::chrono::milliseconds longest_work;
+  at::Device device;
+};
 
 // The ranks, as one of them sees them: a handle, of which copies mean the same. All of them call the same functions in
 // the same order. Whatever a rank is doing: when another one is gone, or has been silent for the timeout, it says "lost
@@ -43,13 +64,18 @@ class Ranks {
   // What is said behind "lost contact with …" from then on: " in step 41; …".
   void note(std::string whereabouts) const;
 
+  // The ranks meet on their GPUs, by what `meet` makes.
+  void meet_on_gpus(at::Device device, const std::function<GpuGroup(const GpuMeeting&)>& meet) const;
+
   // Sends counts_in[k] elements of `in`, one part behind the other, to rank k, and writes what comes from rank j,
-  // counts_out[j] elements, one behind the other into `out`. Both are flat, on the CPU, of one dtype, and must stay.
+  // counts_out[j] elements, one behind the other into `out`. Both are flat and of one dtype, on the CPU, or on the GPU
+  // where the ranks have met.
   Transfer exchange(at::Tensor out, std::vector<std::int64_t> counts_out, at::Tensor in,
                     std::vector<std::int64_t> counts_in) const;
 
   // Each number becomes the sum over all ranks, of which at most one has another than 0: so it has that one's bits.
   void add(std::span<double> numbers) const;
+  void add(const at::Tensor& numbers) const;  // float64, flat; queued on a GPU
 
   // Returns what each rank has said, in order.
   std::vector<std::string> gather(const std::string& said) const;

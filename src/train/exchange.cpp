@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/linalg_vector_norm.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +13,8 @@
 namespace inkling {
 namespace {
 
-constexpr std::int64_t elements_of_chunk = std::int64_t{1} << 20;  // of all ranks together: 4 MiB of float32
+// Of all ranks together. A GPU, to which each copy is a call, takes more at once.
+constexpr std::int64_t elements_of_chunk = std::int64_t{1} << 20, elements_on_gpu = std::int64_t{1} << 24;
 
 // Copies elements [first, first + count) of what `owned` keeps from `flat` to `packed`, or back.
 void copy_owned(const at::Tensor& flat, const ParameterRanges& owned, std::int64_t first, const at::Tensor& packed,
@@ -32,7 +34,7 @@ void copy_owned(const at::Tensor& flat, const ParameterRanges& owned, std::int64
 
 }  // namespace
 
-RankExchange::RankExchange(Ranks ranks, const ParameterLayout& layout, std::vector<ParameterRanges> owned)
+RankExchange::RankExchange(Ranks ranks, const ParameterLayout& layout, std::vector<ParameterRanges> owned, bool on_gpu)
     : ranks_(std::move(ranks)), owned_(std::move(owned)), blocks_(layout.blocks()) {
   const ParameterRanges& mine = this->owned();
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
@@ -40,12 +42,29 @@ RankExchange::RankExchange(Ranks ranks, const ParameterLayout& layout, std::vect
   }
   std::int64_t most = 0;
   for (const ParameterRanges& of_rank : owned_) most = std::max(most, of_rank.count());
-  const std::int64_t length = std::max<std::int64_t>(elements_of_chunk / ranks_.count(), 1);
+  const std::int64_t length = (on_gpu ? elements_on_gpu : elements_of_chunk) / ranks_.count() + 1;
   for (std::int64_t first = 0; first < most; first += length) {
     Chunk& chunk = chunks_.emplace_back(Chunk{first, {}});
     for (const ParameterRanges& of_rank : owned_) {
       chunk.counts.push_back(std::clamp<std::int64_t>(of_rank.count() - first, 0, length));
     }
+  }
+}
+
+// Blocks of one length that lie behind each other are rows of one tensor.
+void RankExchange::square(const at::Tensor& flat, const at::Tensor& squares) const {
+  for (std::size_t i = 0; i < own_blocks_.size();) {
+    const std::size_t first = own_blocks_[i];
+    const auto [begin, end] = blocks_[first];
+    const std::int64_t length = end - begin;
+    std::int64_t rows = 0;
+    for (; i < own_blocks_.size() && own_blocks_[i] == first + static_cast<std::size_t>(rows); ++i, ++rows) {
+      const ParameterRange& block = blocks_[own_blocks_[i]];
+      if (block.begin != begin + rows * length || block.count() != length) break;
+    }
+    const at::Tensor matrix = flat.narrow(0, begin, rows * length).view({rows, length});
+    squares.narrow(0, static_cast<std::int64_t>(first), rows)
+        .copy_(at::linalg_vector_norm(matrix, 2, at::IntArrayRef{1}, false, at::kDouble).square());
   }
 }
 

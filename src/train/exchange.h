@@ -20,7 +20,7 @@ namespace inkling {
 class RankExchange {
  public:
   // owned: what each rank adds up and hands round, whole blocks of the layout. `ranks` are at least two.
-  RankExchange(Ranks ranks, const ParameterLayout& layout, std::vector<ParameterRanges> owned);
+  RankExchange(Ranks ranks, const ParameterLayout& layout, std::vector<ParameterRanges> owned, bool on_gpu = false);
 
   const Ranks& ranks() const { return ranks_; }
   const ParameterRanges& owned() const { return owned_[static_cast<std::size_t>(ranks_.rank())]; }
@@ -28,6 +28,10 @@ class RankExchange {
   // The blocks of the layout, and the numbers of those that this rank owns.
   std::span<const ParameterRange> blocks() const { return blocks_; }
   std::span<const std::size_t> own_blocks() const { return own_blocks_; }
+
+  // Writes the sum of the squares of each block of `flat` that this rank owns, float64, and leaves the others. squares:
+  // float64 [blocks], on the device.
+  void square(const at::Tensor& flat, const at::Tensor& squares) const;
 
   // What this rank owns of `flat` [arena] becomes the sum of what the ranks before `senders` have there. The rest of it
   // stays.

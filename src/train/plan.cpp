@@ -72,8 +72,8 @@ void settle_batch(RunPlan& plan) {
     std::optional<std::int64_t>& size = kept.training.micro_batch_size;
     const bool divides = before.micro_batch_size > 0 && asked.training.batch_size % before.micro_batch_size == 0;
     if (!size && divides) size = before.micro_batch_size;
-    const bool was_with_threads = !before.device.cuda && computes_with_threads(plan.runtime.device);
-    if (!kept.runtime.split && was_with_threads) kept.runtime.split = before.split;
+    const bool is_alike = before.device.cuda != computes_with_threads(plan.runtime.device);
+    if (!kept.runtime.split && is_alike) kept.runtime.split = before.split;
   }
   const std::uint64_t limit = memory_limit(asked.runtime, plan.runtime.device);
   BatchSplit settled;
@@ -118,22 +118,24 @@ std::string describe_split(const RunPlan& plan) {
   const std::string sizes =
       rows == batch ? str("a batch is ", batch) : str("a batch is ", batch / rows, " times ", rows);
   std::string windows = str(sizes, rows == 1 ? " window" : " windows");
-  if (!computes_with_threads(plan.runtime.device)) return windows;
+  const bool has_threads = computes_with_threads(plan.runtime.device), is_alone = ranks.is_alone();
+  if (is_alone && !has_threads) return windows;
+  if (!is_alone) windows += str(", shared out over ", ranks.count(), " ranks");
   if (plan.runtime.split == WorkSplit::products) {
-    return str(windows, "; each product is split over the threads: another number of them goes on with other bits");
+    return str(windows, has_threads ? "; each product is split over the threads" : "",
+               ": another number of them goes on with other bits");
   }
-  const std::int64_t leaves = batch / rows, workers = ranks.count() * plan.runtime.threads, idle = workers - leaves;
-  const bool is_alone = ranks.is_alone();
-  std::string words =
-      str(windows, ", shared out over ", is_alone ? "the threads" : str(ranks.count(), " ranks and their threads"),
-          ": any number of threads");
+  const std::int64_t leaves = batch / rows, workers = ranks.count() * (has_threads ? plan.runtime.threads : 1);
+  const std::int64_t idle = workers - leaves;
+  std::string words = str(windows, is_alone ? ", shared out over the threads" : has_threads ? " and their threads" : "");
   if (is_alone) {
-    words += " goes on with the same bits";
+    words += ": any number of them goes on with the same bits";
   } else if (keeps_order(leaves, ranks.count())) {
-    words += str(", and ", list_orderly_ranks(leaves), " ranks, go on with the same bits");
+    words += str(": ", list_orderly_ranks(leaves), " ranks", has_threads ? ", with any number of threads," : "",
+                 " go on with the same bits");
   } else {
-    words += str(" goes on with the same bits, and another number of ranks with others: only ",
-                 list_orderly_ranks(leaves), " add up so many micro-batches in one order");
+    words += str(": another number of ranks goes on with other bits, because only ", list_orderly_ranks(leaves),
+                 " add up so many micro-batches in one order");
   }
   if (idle <= 0) return words;
   return str(words, "; ", idle, " of ", workers, is_alone ? "" : " threads", idle == 1 ? " has" : " have",

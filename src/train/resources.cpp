@@ -69,6 +69,13 @@ bool can_share_out(const TrainingConfig& training, const GptShape& shape, std::i
   return copies * elements * sizeof(float) <= most_gradient_bytes;
 }
 
+// Returns the largest divisor of a batch of which each rank gets one, or the fewest have none.
+std::int64_t largest_of_ranks(std::int64_t batch_size, int ranks) {
+  std::int64_t size = batch_size;
+  while (size > 1 && batch_size / size < ranks) size = smaller_micro_batch_size(batch_size, size);
+  return size;
+}
+
 BatchSplit choose_on_cpu(const Config& config, const GptShape& shape, const Runtime& runtime) {
   const std::optional<std::int64_t>& asked = config.training.micro_batch_size;
   const int workers = runtime.threads * runtime.ranks.count();
@@ -89,7 +96,11 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
   TrainingBytes bytes = bytes_of_pass(config, shape, runtime, micro_batch_size);
   const ParameterLayout layout(gpt_parameters(shape));
   int workers = 0;
-  if (runtime.split == WorkSplit::batch) {
+  const bool has_threads = computes_with_threads(runtime.device);
+  if (runtime.split == WorkSplit::batch && !has_threads) {
+    const std::int64_t leaves = most_leaves_of_rank(config.training.batch_size / micro_batch_size, runtime.ranks);
+    bytes.weights += static_cast<std::uint64_t>((gradients_held(leaves, 1) - 1) * layout.size()) * sizeof(float);
+  } else if (runtime.split == WorkSplit::batch) {
     workers = runtime.threads;
     const std::int64_t leaves = most_leaves_of_rank(config.training.batch_size / micro_batch_size, runtime.ranks);
     const auto at_once = static_cast<std::uint64_t>(std::min<std::int64_t>(leaves, workers));
@@ -145,7 +156,7 @@ std::string describe_need(const Config& config, const GptShape& shape, const Run
                           std::uint64_t limit) {
   const TrainingConfig& training = config.training;
   const std::string need = describe_memory(training_memory(config, shape, runtime, size));
-  if (runtime.split == WorkSplit::batch) {
+  if (runtime.split == WorkSplit::batch && computes_with_threads(runtime.device)) {
     Runtime together = runtime;
     together.split = WorkSplit::products;
     const auto bytes = [&](std::int64_t rows) { return training_memory(config, shape, together, rows).total(); };
@@ -172,25 +183,23 @@ BatchSplit split_batch(const Config& config, const GptShape& shape, const Runtim
   Runtime runtime = asked;
   const auto fits = [&](std::int64_t rows) { return training_memory(config, shape, runtime, rows).total() <= limit; };
   const bool has_threads = computes_with_threads(runtime.device);
-  if (!has_threads && config.runtime.split == WorkSplit::batch) {
-    throw Error::input(
-        str("runtime.split: batch shares a batch out over the threads of a CPU, and this run computes on ",
-            runtime.device_name(), "; leave it out"));
-  }
   if (!has_threads && training.micro_batch_size.value_or(0) > most_windows_of_a_grid) {
     throw Error::input(str("training.micro_batch_size ", *training.micro_batch_size,
                            ": attention on a GPU takes at most ", most_windows_of_a_grid,
                            " windows together; write a smaller micro_batch_size that divides ", "training.batch_size ",
                            training.batch_size, ", or auto"));
   }
-  BatchSplit result = {.micro_batch_size = training.micro_batch_size.value_or(training.batch_size)};
+  const bool is_alone = runtime.ranks.is_alone();
+  const std::int64_t of_rank = largest_of_ranks(training.batch_size, runtime.ranks.count());
+  BatchSplit result = {.micro_batch_size = training.micro_batch_size.value_or(of_rank),
+                       .split = config.runtime.split.value_or(is_alone ? WorkSplit::products : WorkSplit::batch)};
   if (has_threads) result = choose_on_cpu(config, shape, runtime);
   runtime.split = result.split;
   std::int64_t& size = result.micro_batch_size;
   const bool follows_limit = !has_threads || config.runtime.memory_limit_gib;
   const bool follows_memory = follows_limit && !training.micro_batch_size;
   if (follows_limit && !config.runtime.split && !fits(size)) {  // one gradient for all threads takes less
-    size = training.micro_batch_size.value_or(training.batch_size);
+    size = training.micro_batch_size.value_or(of_rank);
     runtime.split = result.split = WorkSplit::products;
   }
   const auto is_too_large = [&](std::int64_t rows) {

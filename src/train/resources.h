@@ -44,7 +44,7 @@ struct BatchSplit {
 //
 // Throws Error environment if that is not within `limit`; the message says what needs how much and what to lower. (A
 // GPU is tried all the same unless runtime.memory_limit_gib is set, because there a lack of memory is an error that can
-// be reported.) Error input for runtime.split: batch on a GPU.
+// be reported.)
 BatchSplit split_batch(const Config& config, const GptShape& shape, const Runtime& runtime, std::uint64_t limit);
 
 // Returns the largest divisor of batch_size that is at most half of `size`; 0 if there is none.

@@ -225,7 +225,7 @@ class Run {
     if (logged || !trainer_.runs_ahead()) read_results(logged);
     if (!config_.logging.tensorboard || !is_due(config_.logging.histograms)) return;
     const Report::Pause pause = pause_of_pace();
-    trainer_.complete_gradients();
+    complete_for_board();
     if (board_) board_->show_histograms(state_.step, trainer_.arena());
   }
 
@@ -238,11 +238,16 @@ class Run {
     }
     if (!logged) return;
     const Pace pace = report_->log_step(state_.step, results.back(), state_.seconds);
-    if (config_.logging.tensorboard) trainer_.complete_gradients();
+    if (config_.logging.tensorboard) complete_for_board();
     if (!board_) return;
     board_->show_step(state_.step, results.back(), pace,
                       {.process = peak_resident_bytes(), .training = held_bytes(plan_.runtime.device)});
     board_->show_norms(state_.step, trainer_.norms());
+  }
+
+  void complete_for_board() {
+    trainer_.complete_gradients();
+    trainer_.complete_weights();
   }
 
   // Steps that a GPU has still to make are waited for first: their time counts.
@@ -306,6 +311,7 @@ class Run {
 
   void save() {
     const Report::Pause pause = pause_of_pace();
+    trainer_.complete_weights();
     const OptimizerStates optimizer = trainer_.whole_optimizer();
     const at::Tensor average = trainer_.whole_average();
     ranks_.first_alone([&] {

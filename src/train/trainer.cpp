@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "backend/backend.h"
+#include "backend/choose.h"
 #include "base/random.h"
 #include "base/stop_signals.h"
 #include "optim/optimizer.h"
@@ -40,9 +42,16 @@ void multiply_in_both_threads(at::Device device) {
 namespace {
 
 std::optional<RankExchange> exchange_of(const OptimizerConfig& optimizer, const ParameterLayout& layout,
-                                        const Ranks& ranks) {
-  if (ranks.is_alone()) return std::nullopt;
-  return RankExchange(ranks, layout, divide_update(optimizer, layout, ranks.count()));
+                                        const Runtime& runtime) {
+  if (runtime.ranks.is_alone()) return std::nullopt;
+  meet_on_gpus(runtime);
+  return RankExchange(runtime.ranks, layout, divide_update(optimizer, layout, runtime.ranks.count()),
+                      !computes_with_threads(runtime.device));
+}
+
+// Whether threads share out the batch; on a GPU the same split means that micro-batches are added up in the same tree.
+bool has_workers(const Runtime& runtime) {
+  return runtime.split == WorkSplit::batch && computes_with_threads(runtime.device);
 }
 
 Range rows_of_rank(const TrainingConfig& training, const Ranks& ranks) {
@@ -63,10 +72,10 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
       ranks_(runtime.ranks),
       own_(rows_of_rank(config.training, runtime.ranks)),
       arena_(make_arena(shape, runtime, Use::training)),
-      exchange_(exchange_of(config.optimizer, *arena_, runtime.ranks)),
+      exchange_(exchange_of(config.optimizer, *arena_, runtime)),
       is_sharded_(exchange_ && config.ranks.shard_optimizer),
       model_(make_model(shape, *arena_, runtime)),
-      optimizer_(*arena_, config.optimizer, model_->backend(), runtime.split == WorkSplit::batch,
+      optimizer_(*arena_, config.optimizer, model_->backend(), has_workers(runtime),
                  is_sharded_ ? std::optional(exchange_->owned()) : std::nullopt),
       separator_(separator),
       batch_(empty_batch(config.training.micro_batch_size.value(), shape.block_size, runtime.device,
@@ -87,7 +96,16 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
   if (config.training.ema > 0) {
     average_.emplace(*arena_, config.training.ema, is_sharded_ ? std::optional(exchange_->owned()) : std::nullopt);
   }
-  if (runtime.split == WorkSplit::batch) {
+  if (exchange_) norm_squared_ = zeros_on(*arena_, {1}, at::kDouble);
+  const std::int64_t together = config.training.micro_batch_size.value();
+  losses_ = zeros_on(*arena_, {config.training.batch_size / together}, at::kDouble);
+  squares_ = zeros_on(*arena_, {std::ssize(arena_->blocks())}, at::kDouble);
+  if (runtime.split == WorkSplit::batch && !has_workers(runtime)) {
+    for (auto more = gradients_held((own_.end - own_.begin) / together, 1) - 1; more > 0; --more) {
+      sums_.push_back(at::empty_like(arena_->gradients()));
+    }
+  }
+  if (has_workers(runtime)) {
     leaves_ = std::make_unique<LeafPasses>(config_, shape, runtime, *arena_, separator);
   }
   // Takes memory for evaluations now, rather than later beside that of the recordings, and leaves none of it in pieces
@@ -129,24 +147,34 @@ void Trainer::accumulate(const TokenSequence& tokens, std::span<const Row> rows,
     dropout_key_.select(0, 1).fill_(first);
     seed_generator(dropout_key_.device(), dropout_key(seed, step, first));
   }
-  (first == own_.begin ? first_pass_ : next_pass_)();
+  const bool begins = first == own_.begin || !sums_.empty();
+  (begins ? first_pass_ : next_pass_)();
 }
 
-at::Tensor Trainer::reduce() {
+// Behind the pass of a rank's leaf number `number`: adds its gradients to those sums that are complete with them, and
+// keeps the sum unless it is that of all.
+void Trainer::add_leaf(std::int64_t number, std::int64_t leaves) {
   arena_->zero_unwritten_gradients();
-  if (!exchange_) return {};
-  const std::int64_t leaves = config_.training.batch_size / config_.training.micro_batch_size.value();
-  exchange_->add_up(arena_->gradients(), ranks_with_leaves(leaves, ranks_.count()));
-  std::vector<double> losses(static_cast<std::size_t>(ranks_.count())), squares(exchange_->blocks().size());
-  losses[static_cast<std::size_t>(ranks_.rank())] = loss_.item<double>();
-  for (const std::size_t block : exchange_->own_blocks()) {
-    const auto [begin, end] = exchange_->blocks()[block];
-    squares[block] = model_->backend().sum_of_squares(arena_->gradients().slice(0, begin, end)).item<double>();
+  const at::Tensor gradients = arena_->gradients();
+  const bool is_last = number + 1 == leaves;
+  for (std::size_t level = 0; level < sums_.size(); ++level) {
+    const bool is_there = (number >> level & 1) != 0;
+    if (is_there) gradients.add_(sums_[level]);
+    if (is_there || is_last) continue;
+    sums_[level].copy_(gradients);
+    return;
   }
-  const StepSums sums = agree(ranks_, losses, squares);
-  loss_.fill_(sums.loss);
-  stops_ = sums.stops;
-  return sums.norm_squared;
+}
+
+void Trainer::reduce() {
+  arena_->zero_unwritten_gradients();
+  if (!exchange_) return;
+  exchange_->add_up(arena_->gradients(), ranks_with_leaves(losses_.numel(), ranks_.count()));
+  squares_.zero_();
+  exchange_->square(arena_->gradients(), squares_);
+  ranks_.add(squares_);
+  norm_squared_.copy_(squares_.sum());
+  stops_ = agree(ranks_, {}, {}).stops;
 }
 
 void Trainer::complete_gradients() {
@@ -173,23 +201,22 @@ at::Tensor Trainer::whole_average() const {
 
 void Trainer::exchange_average() {
   average_->exchange();
-  if (is_sharded_) exchange_->hand_round(arena_->values());
-  arena_->refresh_compute();
+  if (is_sharded_) exchange_->hand_round(arena_->compute_values());
+}
+
+void Trainer::complete_weights() {
+  if (!is_sharded_ || arena_->compute_values().is_same(arena_->values())) return;
+  exchange_->hand_round(arena_->values());
 }
 
 void Trainer::apply_gradients() {
-  optimizer_.update();
+  optimizer_.update(norm_squared_);
   if (average_) average_->update();
 }
 
-void Trainer::update(double learning_rate, const at::Tensor& norm_squared) {
+void Trainer::update(double learning_rate) {
   optimizer_.set_learning_rate(learning_rate);
-  if (norm_squared.defined()) {
-    optimizer_.update(norm_squared);
-    if (average_) average_->update();
-  } else {
-    update_();
-  }
+  update_();
   note_result(learning_rate);
 }
 
@@ -224,20 +251,26 @@ void Trainer::step(std::int64_t step, const TrainingWindows& windows) {
     if (exchange_ && !is_sharded_) exchange_->hand_round(arena_->gradients());
     optimizer_.set_learning_rate(rate);
     leaves_->update(optimizer_, sums.norm_squared, average());
-    if (is_sharded_) exchange_->hand_round(arena_->values());
+    if (is_sharded_) exchange_->hand_round(arena_->compute_values());
     return note_result(rate);
   }
   const auto scored = static_cast<double>(scored_targets(batch));
-  if (own_.begin == own_.end) loss_.zero_();
+  const bool has_losses = exchange_ || !sums_.empty();  // of leaves that others have, or that are added up in the tree
+  if (has_losses) losses_.zero_();
   for (std::int64_t first = own_.begin; first < own_.end; first += together) {
     const auto rows = std::span(batch).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(together));
     accumulate(windows.tokens(), rows, static_cast<double>(scored_targets(rows)) / scored, step, first);
+    if (!sums_.empty()) add_leaf((first - own_.begin) / together, (own_.end - own_.begin) / together);
+    // Where gradients are added to those before, so is the loss.
+    const std::int64_t leaf = (sums_.empty() ? own_.begin : first) / together;
+    if (has_losses) losses_.select(0, leaf).copy_(loss_.select(0, 0));
   }
-  const at::Tensor norm_squared = reduce();
+  reduce();
+  if (exchange_) ranks_.add(losses_);
+  if (has_losses) loss_.copy_(losses_.sum());
   if (exchange_ && !is_sharded_) exchange_->hand_round(arena_->gradients());
-  update(rate, norm_squared);
-  if (is_sharded_) exchange_->hand_round(arena_->values());
-  if (is_sharded_) arena_->refresh_compute();
+  update(rate);
+  if (is_sharded_) exchange_->hand_round(arena_->compute_values());
 }
 
 std::vector<StepResult> Trainer::results() {

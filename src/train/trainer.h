@@ -64,8 +64,10 @@ class Trainer {
   // Whether a stop was requested in any rank before the last step was complete.
   bool stops() const { return stops_; }
 
-  // Where ranks share the update: makes every rank's gradients whole, as they are in one that has no others.
+  // Where ranks share the update: makes the gradients, or the weights, of every rank whole, as they are in one that has
+  // no others.
   void complete_gradients();
+  void complete_weights();
   // The weights and their average change places, in all ranks.
   void exchange_average();
   // What a checkpoint keeps beside the weights, in rank 0: all that the ranks have of it. All call it.
@@ -97,11 +99,12 @@ class Trainer {
   // all that differs from step to step from tensors, so that it can be recorded.
   void accumulate(const TokenSequence& tokens, std::span<const Row> rows, double share, std::int64_t step,
                   std::int64_t first);
-  // Adds up the ranks' gradients. Returns the norm's square, undefined where it is left to the update.
-  at::Tensor reduce();
-  void update(double learning_rate, const at::Tensor& norm_squared);
+  // Completes the gradients: sets those to zero that nobody wrote, and adds up those of all ranks.
+  void reduce();
+  void update(double learning_rate);
   void note_result(double learning_rate);
 
+  void add_leaf(std::int64_t number, std::int64_t leaves);
   void pass(bool first);  // forward and backward; `first` of the step
   void apply_gradients();
   void evaluate_batch();
@@ -125,6 +128,9 @@ class Trainer {
   at::Tensor share_;                    // float64 []: of the step's scored targets, that which the pass has
   at::Tensor loss_;                     // float64 [1], of the step so far
   at::Tensor evaluated_;                // float32 [], of the last batch that was evaluated
+  at::Tensor losses_, squares_;         // float64 [leaves of a batch], [blocks]: what ranks add up
+  at::Tensor norm_squared_;             // float64 [1], of all ranks' gradients; undefined without other ranks
+  std::vector<at::Tensor> sums_;        // of leaves, each as large as the arena: at level i of the tree
   at::Tensor results_;                  // float64 [pending steps, 2]: loss, squared norm
   std::vector<double> learning_rates_;  // of the pending steps
   bool stops_ = false;

@@ -153,7 +153,7 @@ class Bits(Ranks):
         settings = {"training.max_steps": 200, "sampling.interval": 0, "evaluation.interval": 200, "model.dropout": 0}
         self.train(1, "one", settings)
         group = self.train(3, "three", settings)
-        self.assertIn("another number of ranks with others: only 1, 2, 4 or 8 add up", group.said(0))
+        self.assertIn("another number of ranks goes on with other bits, because only 1, 2, 4 or 8 add up", group.said(0))
         for ours, theirs in zip(self.log("one"), self.log("three")):
             if "loss" in ours:
                 self.assertAlmostEqual(ours["loss"], theirs["loss"], delta=1e-5 * ours["loss"])
