@@ -28,8 +28,8 @@ void* of_cuda_library(const char* name, std::string_view what, std::string_view 
 }
 
 const Backend& load_cuda_library() {
-  void* const entry = of_cuda_library("inkling_cuda_backend", "runtime.kernels: fused on a GPU",
-                                      "set runtime.kernels: reference");
+  void* const entry =
+      of_cuda_library("inkling_cuda_backend", "runtime.kernels: fused on a GPU", "set runtime.kernels: reference");
   return reinterpret_cast<const Backend& (*)()>(entry)();
 }
 

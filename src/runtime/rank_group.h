@@ -31,7 +31,7 @@ struct Ranks::Group {
   const std::chrono::milliseconds timeout;
   c10::intrusive_ptr<c10d::Store> store;
   Gloo work, pulse;
-  GpuGroup gpus;  // where they have met there
+  GpuGroup gpus;                   // where they have met there
   std::vector<std::string> names;  // of the ranks' processes
   int times_alone = 0;             // first_alone() was called
 

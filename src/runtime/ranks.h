@@ -23,8 +23,8 @@ namespace inkling {
 // A transfer that goes on while others work; to be waited for in the order in which they were begun.
 using Transfer = std::function<void()>;
 
-// What moves tensors between the GPUs of ranks: NCCL, which libinkling_cuda.so brings (backend/choose.h). Both are queued
-// on the current stream.
+// What moves tensors between the GPUs of ranks: NCCL, which libinkling_cuda.so brings (backend/choose.h). Both are
+// queued on the current stream.
 struct GpuGroup {
   std::function<Transfer(at::Tensor out, std::vector<std::int64_t> counts_out, at::Tensor in,
                          std::vector<std::int64_t> counts_in)>

@@ -51,23 +51,6 @@ RankExchange::RankExchange(Ranks ranks, const ParameterLayout& layout, std::vect
   }
 }
 
-// Blocks of one length that lie behind each other are rows of one tensor.
-void RankExchange::square(const at::Tensor& flat, const at::Tensor& squares) const {
-  for (std::size_t i = 0; i < own_blocks_.size();) {
-    const std::size_t first = own_blocks_[i];
-    const auto [begin, end] = blocks_[first];
-    const std::int64_t length = end - begin;
-    std::int64_t rows = 0;
-    for (; i < own_blocks_.size() && own_blocks_[i] == first + static_cast<std::size_t>(rows); ++i, ++rows) {
-      const ParameterRange& block = blocks_[own_blocks_[i]];
-      if (block.begin != begin + rows * length || block.count() != length) break;
-    }
-    const at::Tensor matrix = flat.narrow(0, begin, rows * length).view({rows, length});
-    squares.narrow(0, static_cast<std::int64_t>(first), rows)
-        .copy_(at::linalg_vector_norm(matrix, 2, at::IntArrayRef{1}, false, at::kDouble).square());
-  }
-}
-
 RankExchange::Parcel RankExchange::send_gradients(const at::Tensor& flat, const Chunk& chunk, int senders) {
   const auto me = static_cast<std::size_t>(ranks_.rank());
   const bool sends = ranks_.rank() < senders;
@@ -173,6 +156,24 @@ at::Tensor RankExchange::collect(const at::Tensor& mine, const ParameterRange& e
     }
   }
   return all;
+}
+
+// Blocks of one length that lie behind each other are rows of one tensor.
+void square_blocks(const at::Tensor& flat, std::span<const ParameterRange> blocks, std::span<const std::size_t> which,
+                   const at::Tensor& squares) {
+  for (std::size_t i = 0; i < which.size();) {
+    const std::size_t first = which[i];
+    const auto [begin, end] = blocks[first];
+    const std::int64_t length = end - begin;
+    std::int64_t rows = 0;
+    for (; i < which.size() && which[i] == first + static_cast<std::size_t>(rows); ++i, ++rows) {
+      const ParameterRange& block = blocks[which[i]];
+      if (block.begin != begin + rows * length || block.count() != length) break;
+    }
+    const at::Tensor matrix = flat.narrow(0, begin, rows * length).view({rows, length});
+    squares.narrow(0, static_cast<std::int64_t>(first), rows)
+        .copy_(at::linalg_vector_norm(matrix, 2, at::IntArrayRef{1}, false, at::kDouble).square());
+  }
 }
 
 bool keeps_order(std::int64_t leaves, int ranks) {

@@ -29,10 +29,6 @@ class RankExchange {
   std::span<const ParameterRange> blocks() const { return blocks_; }
   std::span<const std::size_t> own_blocks() const { return own_blocks_; }
 
-  // Writes the sum of the squares of each block of `flat` that this rank owns, float64, and leaves the others. squares:
-  // float64 [blocks], on the device.
-  void square(const at::Tensor& flat, const at::Tensor& squares) const;
-
   // What this rank owns of `flat` [arena] becomes the sum of what the ranks before `senders` have there. The rest of it
   // stays.
   void add_up(const at::Tensor& flat, int senders);
@@ -67,6 +63,11 @@ class RankExchange {
   std::vector<std::size_t> own_blocks_;
   std::vector<Chunk> chunks_;
 };
+
+// Writes the sums of the squares of these blocks of `flat`, and leaves the others. squares: float64 [blocks], where
+// `flat` is; queued on a GPU.
+void square_blocks(const at::Tensor& flat, std::span<const ParameterRange> blocks, std::span<const std::size_t> which,
+                   const at::Tensor& squares);
 
 // Returns whether the ranks' sums are sums of the batch's tree, so that any such number of ranks gives the same bits.
 bool keeps_order(std::int64_t leaves, int ranks);

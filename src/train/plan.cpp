@@ -127,7 +127,9 @@ std::string describe_split(const RunPlan& plan) {
   }
   const std::int64_t leaves = batch / rows, workers = ranks.count() * (has_threads ? plan.runtime.threads : 1);
   const std::int64_t idle = workers - leaves;
-  std::string words = str(windows, is_alone ? ", shared out over the threads" : has_threads ? " and their threads" : "");
+  std::string words = str(windows, is_alone      ? ", shared out over the threads"
+                                   : has_threads ? " and their threads"
+                                                 : "");
   if (is_alone) {
     words += ": any number of them goes on with the same bits";
   } else if (keeps_order(leaves, ranks.count())) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "backend/backend.h"
@@ -85,6 +86,7 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
       share_(zeros_on(*arena_, {}, at::kDouble)),
       loss_(zeros_on(*arena_, {1}, at::kDouble)),
       evaluated_(zeros_on(*arena_, {}, at::kFloat)),
+      adds_in_order_(exchange_ || (runtime.split == WorkSplit::batch && !has_workers(runtime))),
       results_(zeros_on(*arena_, {max_pending, 2}, at::kDouble)),
       first_pass_(model_->backend(), recorded_family, [this] { pass(true); }),
       next_pass_(model_->backend(), recorded_family, [this] { pass(false); }),
@@ -96,7 +98,7 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
   if (config.training.ema > 0) {
     average_.emplace(*arena_, config.training.ema, is_sharded_ ? std::optional(exchange_->owned()) : std::nullopt);
   }
-  if (exchange_) norm_squared_ = zeros_on(*arena_, {1}, at::kDouble);
+  if (adds_in_order_ && !has_workers(runtime)) norm_squared_ = model_->backend().sum_of_squares(arena_->gradients());
   const std::int64_t together = config.training.micro_batch_size.value();
   losses_ = zeros_on(*arena_, {config.training.batch_size / together}, at::kDouble);
   squares_ = zeros_on(*arena_, {std::ssize(arena_->blocks())}, at::kDouble);
@@ -168,12 +170,17 @@ void Trainer::add_leaf(std::int64_t number, std::int64_t leaves) {
 
 void Trainer::reduce() {
   arena_->zero_unwritten_gradients();
-  if (!exchange_) return;
-  exchange_->add_up(arena_->gradients(), ranks_with_leaves(losses_.numel(), ranks_.count()));
+  if (!adds_in_order_) return;
+  const std::vector<ParameterRange> blocks = arena_->blocks();
+  std::vector<std::size_t> own(exchange_ ? 0 : blocks.size());
+  std::iota(own.begin(), own.end(), std::size_t{0});
   squares_.zero_();
-  exchange_->square(arena_->gradients(), squares_);
-  ranks_.add(squares_);
+  if (exchange_) exchange_->add_up(arena_->gradients(), ranks_with_leaves(losses_.numel(), ranks_.count()));
+  square_blocks(arena_->gradients(), blocks, exchange_ ? exchange_->own_blocks() : own, squares_);
+  if (exchange_) ranks_.add(squares_);
+  if (exchange_) ranks_.add(losses_);
   norm_squared_.copy_(squares_.sum());
+  loss_.copy_(losses_.sum());
   stops_ = agree(ranks_, {}, {}).stops;
 }
 
@@ -255,19 +262,16 @@ void Trainer::step(std::int64_t step, const TrainingWindows& windows) {
     return note_result(rate);
   }
   const auto scored = static_cast<double>(scored_targets(batch));
-  const bool has_losses = exchange_ || !sums_.empty();  // of leaves that others have, or that are added up in the tree
-  if (has_losses) losses_.zero_();
+  if (adds_in_order_) losses_.zero_();
   for (std::int64_t first = own_.begin; first < own_.end; first += together) {
     const auto rows = std::span(batch).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(together));
     accumulate(windows.tokens(), rows, static_cast<double>(scored_targets(rows)) / scored, step, first);
     if (!sums_.empty()) add_leaf((first - own_.begin) / together, (own_.end - own_.begin) / together);
     // Where gradients are added to those before, so is the loss.
     const std::int64_t leaf = (sums_.empty() ? own_.begin : first) / together;
-    if (has_losses) losses_.select(0, leaf).copy_(loss_.select(0, 0));
+    if (adds_in_order_) losses_.select(0, leaf).copy_(loss_.select(0, 0));
   }
   reduce();
-  if (exchange_) ranks_.add(losses_);
-  if (has_losses) loss_.copy_(losses_.sum());
   if (exchange_ && !is_sharded_) exchange_->hand_round(arena_->gradients());
   update(rate);
   if (is_sharded_) exchange_->hand_round(arena_->compute_values());
@@ -337,10 +341,9 @@ double Trainer::estimate_loss(const TokenSequence& tokens) {
     }
     totals.select(0, batch).add_(evaluated_.to(at::kDouble), count);
   }
-  const at::Tensor on_host = totals.cpu();
-  const StepSums sums = agree(ranks_, {on_host.const_data_ptr<double>(), static_cast<std::size_t>(batches)}, {});
-  if (sums.stops) throw Stopped();
-  return sums.loss / static_cast<double>(all.size());
+  if (agree(ranks_, {}, {}).stops) throw Stopped();
+  if (exchange_) ranks_.add(totals);
+  return totals.sum().item<double>() / static_cast<double>(all.size());
 }
 
 }  // namespace inkling

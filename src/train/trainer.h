@@ -128,8 +128,9 @@ class Trainer {
   at::Tensor share_;                    // float64 []: of the step's scored targets, that which the pass has
   at::Tensor loss_;                     // float64 [1], of the step so far
   at::Tensor evaluated_;                // float32 [], of the last batch that was evaluated
+  const bool adds_in_order_;            // of any ranks: micro-batches in the tree, and squares block by block
   at::Tensor losses_, squares_;         // float64 [leaves of a batch], [blocks]: what ranks add up
-  at::Tensor norm_squared_;             // float64 [1], of all ranks' gradients; undefined without other ranks
+  at::Tensor norm_squared_;             // [1], where they do; undefined where it is left to the update
   std::vector<at::Tensor> sums_;        // of leaves, each as large as the arena: at level i of the tree
   at::Tensor results_;                  // float64 [pending steps, 2]: loss, squared norm
   std::vector<double> learning_rates_;  // of the pending steps

@@ -1,7 +1,8 @@
-// A stand-in for libnccl.so.2: what c10d calls for ranks that are processes of this machine, each with a GPU in software.
-// What one sends another is a file in their communicator's folder, whose name says from whom, to whom and which of theirs
-// it is. It is sent when the stream comes to it, and whoever receives waits for it there. Work is late here until somebody
-// waits for it, but a GPU does not wait for its host: a thread runs what the other ranks may wait for, a little later.
+// A stand-in for libnccl.so.2: what c10d calls for ranks that are processes of this machine, each with a GPU in
+// software. What one sends another is a file in their communicator's folder, whose name says from whom, to whom and
+// which of theirs it is. It is sent when the stream comes to it, and whoever receives waits for it there. Work is late
+// here until somebody waits for it, but a GPU does not wait for its host: a thread runs what the other ranks may wait
+// for, a little later.
 #include <nccl.h>
 
 #include <chrono>
@@ -19,7 +20,7 @@
 struct ncclComm {
   std::string folder;
   int rank = 0, ranks = 1, device = 0;
-  std::map<std::pair<int, int>, unsigned long> count = {};  // of what went from one rank to another
+  std::map<int, unsigned long> sent = {}, received = {};  // how often to and from each rank
 };
 
 namespace software_gpu {
@@ -63,9 +64,11 @@ std::size_t size_of(ncclDataType_t type) {
   }
 }
 
-fs::path next_file(ncclComm& communicator, int from, int to) {
-  const unsigned long number = communicator.count[{from, to}]++;
-  return fs::path(communicator.folder) / (std::to_string(from) + "-" + std::to_string(to) + "-" + std::to_string(number));
+fs::path next_file(ncclComm& communicator, int peer, bool is_send) {
+  const int from = is_send ? communicator.rank : peer, to = is_send ? peer : communicator.rank;
+  const unsigned long number = (is_send ? communicator.sent : communicator.received)[peer]++;
+  return fs::path(communicator.folder) /
+         (std::to_string(from) + "-" + std::to_string(to) + "-" + std::to_string(number));
 }
 
 void write_file(const fs::path& path, const void* data, std::size_t bytes) {
@@ -121,9 +124,7 @@ ncclResult_t queue_group(std::vector<Operation> operations) {
     if (operation.communicator != &communicator || operation.stream != stream) {
       end_with_mistake("a group of NCCL's calls is for several communicators or streams");
     }
-    const auto [from, to] = operation.is_send ? std::pair(communicator.rank, operation.peer)
-                                              : std::pair(operation.peer, communicator.rank);
-    files.emplace_back(operation, next_file(communicator, from, to));
+    files.emplace_back(operation, next_file(communicator, operation.peer, operation.is_send));
     uses.push_back({operation.buffer, operation.bytes});
   }
   return submit_work(communicator, stream, "ncclSend and ncclRecv", std::move(uses), [files = std::move(files)] {
@@ -227,9 +228,7 @@ ncclResult_t ncclGroupStart() {
   return ncclSuccess;
 }
 
-ncclResult_t ncclGroupEnd() {
-  return --depth > 0 ? ncclSuccess : queue_group(std::exchange(grouped, {}));
-}
+ncclResult_t ncclGroupEnd() { return --depth > 0 ? ncclSuccess : queue_group(std::exchange(grouped, {})); }
 
 ncclResult_t ncclSend(const void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
                       cudaStream_t stream) {
@@ -251,8 +250,8 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
   std::vector<fs::path> out, in;
   for (int rank = 0; rank < communicator->ranks; ++rank) {
     const bool is_own = rank == communicator->rank;
-    out.push_back(is_own ? fs::path() : next_file(*communicator, communicator->rank, rank));
-    in.push_back(is_own ? fs::path() : next_file(*communicator, rank, communicator->rank));
+    out.push_back(is_own ? fs::path() : next_file(*communicator, rank, true));
+    in.push_back(is_own ? fs::path() : next_file(*communicator, rank, false));
   }
   return submit_work(*communicator, stream, "ncclAllReduce", {{from, bytes}, {to, bytes}}, [=] {
     for (const fs::path& path : out) {
