@@ -168,7 +168,6 @@ class Run {
 
   // What is said if another rank is lost from here on.
   void note_step() const {
-    if (ranks_.is_alone()) return;
     ranks_.note(str(" in step ", state_.step + 1, "; ",
                     last_saved_ < 0
                         ? std::string("there is no checkpoint yet")
@@ -389,8 +388,8 @@ int train(const Config& asked, const TrainOptions& options) {
   if (!plan) return 0;
   log_plan(*plan, path);
   const std::string lack = describe_lack_of_room(plan->disk, plan->config.checkpoint.keep);
+  if (options.dry_run && !lack.empty()) throw Error::environment(str("dry run: nothing was written; ", lack));
   if (options.dry_run) {
-    if (!lack.empty()) throw Error::environment(str("dry run: nothing was written; ", lack));
     log_info("dry run: all is well, nothing was written");
     return 0;
   }

@@ -98,10 +98,12 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
   if (config.training.ema > 0) {
     average_.emplace(*arena_, config.training.ema, is_sharded_ ? std::optional(exchange_->owned()) : std::nullopt);
   }
-  if (adds_in_order_ && !has_workers(runtime)) norm_squared_ = model_->backend().sum_of_squares(arena_->gradients());
   const std::int64_t together = config.training.micro_batch_size.value();
-  losses_ = zeros_on(*arena_, {config.training.batch_size / together}, at::kDouble);
-  squares_ = zeros_on(*arena_, {std::ssize(arena_->blocks())}, at::kDouble);
+  if (adds_in_order_ && !has_workers(runtime)) {
+    norm_squared_ = model_->backend().sum_of_squares(arena_->gradients());
+    losses_ = zeros_on(*arena_, {config.training.batch_size / together}, at::kDouble);
+    squares_ = zeros_on(*arena_, {std::ssize(arena_->blocks())}, at::kDouble);
+  }
   if (runtime.split == WorkSplit::batch && !has_workers(runtime)) {
     for (auto more = gradients_held((own_.end - own_.begin) / together, 1) - 1; more > 0; --more) {
       sums_.push_back(at::empty_like(arena_->gradients()));

@@ -590,6 +590,9 @@ runtime:
   kernels: auto
   memory_limit_gib: auto
   deterministic: true
+ranks:
+  timeout: 120
+  shard_optimizer: true
 )");
 }
 

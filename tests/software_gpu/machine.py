@@ -1,6 +1,7 @@
 """Programs on the GPU in software, for its tests."""
 import json
 import os
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -24,15 +25,34 @@ class Ended:
         return self.report["launches"] + self.report["replayed"]
 
 
+def environment(report, settings):
+    return {**os.environ, "SOFTWARE_GPU_REPORT": str(report),
+            **{f"SOFTWARE_GPU_{name}": str(value) for name, value in settings.items()}}
+
+
 def run(program, *arguments, limit=600, **settings):
     """Runs one of our programs; each setting becomes SOFTWARE_GPU_…"""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        environment = {**os.environ, "SOFTWARE_GPU_REPORT": str(report),
-                       **{f"SOFTWARE_GPU_{name}": str(value) for name, value in settings.items()}}
-        process = subprocess.run([RUN, BUILD / "bin" / program, *map(str, arguments)], env=environment, text=True,
-                                 capture_output=True, errors="replace", timeout=limit)
+        process = subprocess.run([RUN, BUILD / "bin" / program, *map(str, arguments)], env=environment(report, settings),
+                                 text=True, capture_output=True, errors="replace", timeout=limit)
         return Ended(process, json.loads(report.read_text()) if report.exists() else None)
+
+
+def start_ranks(count, folder, *arguments, **settings):
+    """Starts inkling-train as ranks with a GPU each; what rank 1 says is in the file said-1, its report in report-1."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    processes = []
+    for rank in range(count):
+        place = {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": count, "MASTER_PORT": port}
+        variables = environment(folder / f"report-{rank}", {"COUNT": count, **settings})
+        variables |= {name: str(value) for name, value in place.items()} | {"MASTER_ADDR": "127.0.0.1", "TMPDIR": str(folder)}
+        with open(folder / f"said-{rank}", "w", encoding="utf-8") as said:
+            processes.append(subprocess.Popen([RUN, BUILD / "bin/inkling-train", *map(str, arguments)], env=variables,
+                                              stdout=said, stderr=said))
+    return processes
 
 
 def flags(settings):

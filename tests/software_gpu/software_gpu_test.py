@@ -7,12 +7,13 @@ import shutil
 import struct
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from machine import ROOT, flags, run  # noqa: E402
+from machine import ROOT, flags, run, start_ranks  # noqa: E402
 
 # A run of seconds: no corpus is needed.
 TINY = {"data.source": ROOT / "data/fables.grammar", "data.stories": 200, "data.tokenizer.kind": "char",
@@ -70,6 +71,58 @@ class Results(Programs):
             self.assertEqual(self.done("inkling-sample", *arguments, *form).out, on_cpu, kernels)
         for device in ("cpu", "cuda"):
             self.done("inkling-eval", self.folder / "run", "--device", device)
+
+
+class Ranks(Programs):
+    """Several processes, a GPU each, which exchange by a stand-in of NCCL that refuses to be recorded."""
+
+    def ranks(self, count, name, settings, codes=None):
+        arguments = [ROOT / "configs/fables.yaml", "--out", self.folder / name, *flags(settings)]
+        processes = start_ranks(count, self.folder, *arguments)
+        for process in processes:
+            self.addCleanup(process.kill)
+        if codes is None:
+            ended = [process.wait(120) for process in processes]
+            self.assertEqual(ended, [0] * count, self.said(0) + self.said(count - 1))
+        return processes
+
+    def said(self, rank):
+        return (self.folder / f"said-{rank}").read_text(encoding="utf-8")[-3000:]
+
+    def test_they_give_the_bits_of_one(self):
+        forms = {"muon": FLOAT | {"optimizer.name": "muon", "training.ema": 0.9}, "bfloat16": {},
+                 "whole": {"ranks.shard_optimizer": "false"}, "reference": FLOAT | {"runtime.kernels": "reference"}}
+        for name, form in forms.items():
+            settings = TINY | {"training.micro_batch_size": 2, "runtime.split": "batch", "training.max_steps": 4,
+                               "schedule.warmup_steps": 2, "evaluation.interval": 4, "data.dir": self.folder / "data"} | form
+            self.train(name, settings)
+            for count in (2, 4) if name == "muon" else (2,):
+                with self.subTest(name, ranks=count):
+                    self.ranks(count, f"{name}-{count}", settings)
+                    self.assertEqual(self.losses(f"{name}-{count}"), self.losses(name))
+                    self.assertEqual(self.weights(f"{name}-{count}"), self.weights(name))
+                    for rank in range(count):
+                        report = json.loads((self.folder / f"report-{rank}").read_text())
+                        exchanges = report["counts"]["ncclSend and ncclRecv"]
+                        self.assertGreaterEqual(exchanges, 2 * 4)
+                        if name != "reference":
+                            self.assertGreater(report["graph_launches"], 4)
+
+    def test_a_killed_one_ends_the_others_in_two_seconds(self):
+        settings = TINY | FLOAT | {"training.max_steps": 100000, "data.dir": self.folder / "data", "checkpoint.interval": 5}
+        for victim in (0, 1):
+            with self.subTest(victim=victim):
+                out = f"run{victim}"
+                processes = self.ranks(2, out, settings, codes=())
+                until = time.monotonic() + 60
+                while not list((self.folder / out / "checkpoints").glob("step-*")):
+                    self.assertLess(time.monotonic(), until, self.said(0))
+                    time.sleep(0.01)
+                processes[victim].kill()
+                begun = time.monotonic()
+                self.assertEqual(processes[1 - victim].wait(30), 3, self.said(1 - victim))
+                self.assertLess(time.monotonic() - begun, 2)
+                self.assertIn(f"lost contact with rank {victim} (", self.said(1 - victim))
 
 
 # A run of the whole shape whose corpus is small: text for characters, a shard of tokens for GPT-2.
