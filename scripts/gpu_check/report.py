@@ -2,7 +2,7 @@
 import json
 from pathlib import Path
 
-ORDER = ["smoke", "tests", "steps", "memory", "character", "decode", "peer", "sanitizer"]
+ORDER = ["smoke", "tests", "steps", "memory", "character", "decode", "peer", "sanitizer", "ranks"]
 FACTS = ["gpu", "cpu", "system", "libtorch", "commit", "packed", "date"]  # of a stage's first line
 STATES = ["passed", "failed", "not run"]
 ACCEPTED, REFUSED, EMULATED_ONLY = 0, 1, 10  # exit codes
@@ -73,6 +73,8 @@ def finding(result):
         return f"best validation loss {r['best_loss']:.4f}, training took {r['training_seconds']:.1f} s"
     if "waits" in r:
         return listed(r["waits"]) or "no call that waits"
+    if "tokens_per_second" in r:
+        return f"{r['tokens_per_second']:,.0f} tokens/s"
     if "same" in r:
         return "the same" if r["same"] else "different, which rounding may do"
     return ""

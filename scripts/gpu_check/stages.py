@@ -7,7 +7,7 @@ from . import places
 from .google_test import run_tests
 from .places import EMULATED, PROGRAMS, PYTHON, ROOT
 from .runner import LOG_KEPT, Failure, Stage
-from .runs import character, decode, memory, peer, smoke_runs, steps
+from .runs import character, decode, memory, peer, ranks, smoke_runs, steps
 
 KERNEL_TESTS, GRAPH_TESTS = "test_kernels_cuda", "test_backend"
 PROGRAM_LIMIT = 150  # seconds for the tests of one program, so that one that hangs does not take all
@@ -110,10 +110,10 @@ def sanitizer(stage):
         stage.step("tests of the kernels", some_ran, collections.Counter())
 
 
-# Seconds that each may take: together 30 minutes. Four commands of at most ten minutes have room for smoke and tests;
+# Seconds that each may take: together 30 minutes, but for ranks, which a machine with one GPU passes over. Four commands of at most ten minutes have room for smoke and tests;
 # steps, character and decode; peer; sanitizer.
 STAGES = {"smoke": (smoke, 90), "tests": (tests, 360), "steps": (steps, 180), "memory": (memory, 180),
-          "character": (character, 140), "decode": (decode, 120), "peer": (peer, 420), "sanitizer": (sanitizer, 280)}
+          "character": (character, 140), "decode": (decode, 120), "peer": (peer, 420), "sanitizer": (sanitizer, 280), "ranks": (ranks, 240)}
 LONGEST = 480
 
 

@@ -144,7 +144,7 @@ template <>
 inline constexpr Words<2> words_of<Kernels>{"fused", "reference"};
 
 // What a training step shares out over the threads of a CPU: its batch, of which each takes whole micro-batches, or
-// each product and loop.
+// each product and loop. On a GPU: whether micro-batches are added up in that same tree, or one after the other.
 enum class WorkSplit { batch, products };
 template <>
 inline constexpr Words<2> words_of<WorkSplit>{"batch", "products"};

@@ -159,6 +159,22 @@ class Bits(Ranks):
                 self.assertAlmostEqual(ours["loss"], theirs["loss"], delta=1e-5 * ours["loss"])
 
 
+class Memory(Ranks):
+    def test_four_ranks_keep_a_quarter_of_the_states_each(self):
+        peaks = {}
+        for shares in ("true", "false"):
+            settings = ENDLESS | {"model.n_layer": 6, "model.n_embd": 512, "optimizer.name": "adamw", "training.ema": 0,
+                                  "checkpoint.interval": 1000, "logging.interval": 1, "ranks.shard_optimizer": shares}
+            group = self.start(4, shares, settings)
+            self.wait_until(lambda: "step 3/" in group.said(0), group, "no step")
+            status = Path(f"/proc/{group.processes[1].pid}/status").read_text()
+            peaks[shares] = int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) * 1024
+            parameters = int(re.search(r"([\d,]+) parameters", group.said(0)).group(1).replace(",", ""))
+            group.end()
+        saved = (peaks["false"] - peaks["true"]) / (8 * parameters)  # two moments in float32
+        self.assertAlmostEqual(saved, 3 / 4, delta=0.1)
+
+
 class Evaluation(Ranks):
     def test_ranks_share_out_windows_texts_and_questions(self):
         self.train(1, "run")
