@@ -1,5 +1,8 @@
 #include "checkpoint/optimizer_file.h"
 
+#include <c10/util/accumulate.h>
+
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -91,15 +94,39 @@ void check_tensors(const SafetensorsFile& file, const ParameterLayout& layout) {
 
 void write_optimizer(const fs::path& path, const OptimizerStates& optimizer) {
   std::vector<OptimizerState> on_host = optimizer.all;  // until they are written
+  at::Tensor gathered;
   std::vector<TensorToWrite> tensors;
   for (OptimizerState& state : on_host) {
-    state.value = state.value.cpu();
-    tensors.push_back(tensor_to_write(tensor_name(state, format_version), state.value));
+    const std::string name = tensor_name(state, format_version);
+    if (!optimizer.gather) {
+      state.value = state.value.cpu();
+      tensors.push_back(tensor_to_write(name, state.value));
+      continue;
+    }
+    const auto fetch = [&optimizer, &gathered, &state, name] {
+      gathered = optimizer.gather(state).cpu();
+      return tensor_to_write(name, gathered).bytes;
+    };
+    const auto elements = static_cast<std::size_t>(c10::multiply_integers(state.shape));
+    tensors.push_back({.name = name,
+                       .dtype = "F32",
+                       .shape = {state.shape.begin(), state.shape.end()},
+                       .bytes = {static_cast<const std::byte*>(nullptr), elements * sizeof(float)},
+                       .fetch = fetch});
   }
   write_safetensors(path, std::move(tensors),
                     {{"format", format_mark(optimizer.name)},
                      {"version", std::string(format_version)},
                      {"steps", str(optimizer.steps)}});
+}
+
+void hand_over_optimizer(const OptimizerStates& optimizer) {
+  if (!optimizer.gather) return;
+  std::vector<OptimizerState> in_file = optimizer.all;  // as write_safetensors() sorts them
+  std::sort(in_file.begin(), in_file.end(), [](const OptimizerState& a, const OptimizerState& b) {
+    return tensor_name(a, format_version) < tensor_name(b, format_version);
+  });
+  for (const OptimizerState& state : in_file) optimizer.gather(state);
 }
 
 std::int64_t optimizer_steps(const fs::path& folder) {

@@ -12,7 +12,12 @@ namespace inkling {
 // Writes every state of the optimizer for every parameter that has it, in float32, under the names that weights have in
 // a GPT-2, whichever family the model is ("moment1.transformer.h.0.attn.c_attn.weight"); which optimizer it is and the
 // number of updates made are in the file's metadata.
+// Where the states are gathered from ranks it asks for one after the other, in the order of hand_over_optimizer(), so
+// that rank 0 never holds two.
 void write_optimizer(const std::filesystem::path& path, const OptimizerStates& optimizer);
+
+// What the other ranks do meanwhile.
+void hand_over_optimizer(const OptimizerStates& optimizer);
 
 // Restores the states and the number of updates made, bit for bit. Of another optimizer's file it takes what both keep;
 // the other states stay as they are, zero in a new optimizer, which is said. Throws Error input naming the file and the

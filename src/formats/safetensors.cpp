@@ -105,7 +105,7 @@ void write_safetensors(const std::filesystem::path& path, std::vector<TensorToWr
   check_head(head, tensors, path);
   OutputFile file(path);
   file.write(head);
-  for (const TensorToWrite& tensor : tensors) file.write(tensor.bytes);
+  for (const TensorToWrite& tensor : tensors) file.write(tensor.fetch ? tensor.fetch() : tensor.bytes);
   file.commit();
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -58,6 +59,9 @@ struct TensorToWrite {
   std::string dtype;
   std::vector<std::uint64_t> shape;
   std::span<const std::byte> bytes;  // contiguous, row-major, little-endian
+  // Where they are not at hand, and only their number counts above: returns them when the file comes to them, in its
+  // own order. They must stay until the next tensor is fetched.
+  std::function<std::span<const std::byte>()> fetch = {};
 };
 
 // Writes atomically, in the reference writer's order (dtype alignment descending, then name). Throws Error internal if

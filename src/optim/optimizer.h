@@ -131,11 +131,13 @@ class Optimizer {
   at::Tensor norm_squared_;  // float64 [1]
 };
 
-// What a checkpoint keeps of an optimizer. Where ranks share the update, each of the states has its value in rank 0.
+// What a checkpoint keeps of an optimizer.
 struct OptimizerStates {
   OptimizerName name = OptimizerName::adamw;
   std::int64_t steps = 0;
   std::vector<OptimizerState> all;
+  // Where ranks share the update: gathers a state, in its shape in rank 0; all ranks call it for each state, in order.
+  std::function<at::Tensor(const OptimizerState& state)> gather = {};
 
   OptimizerStates(const Optimizer& optimizer);  // NOLINT(google-explicit-constructor): that of one without others
 };

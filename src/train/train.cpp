@@ -167,11 +167,9 @@ class Run {
   }
 
   // What is said if another rank is lost from here on.
-  void note_step() const {
-    ranks_.note(str(" in step ", state_.step + 1, "; ",
-                    last_saved_ < 0
-                        ? std::string("there is no checkpoint yet")
-                        : str("the last checkpoint is ", checkpoint_folder(folder_.path(), last_saved_).string())));
+  void note_step() const { ranks_.note(str(" in step ", state_.step + 1, "; ", last_saved_)); }
+  void note_saved() {
+    last_saved_ = str("the last checkpoint is ", checkpoint_folder(folder_.path(), state_.step).string());
   }
 
   bool is_last() const { return state_.step >= config_.training.max_steps; }
@@ -201,7 +199,7 @@ class Run {
     load(SavedWeights::plain);
     load_optimizer(resume.checkpoint, trainer_.arena(), trainer_.optimizer());
     kept_ = read_kept_config(resume.checkpoint);
-    last_saved_ = state_.step;
+    note_saved();
     log_info(str("goes on from ", resume.checkpoint.string()));
     if (average == nullptr || has_average) return;
     average->begin();
@@ -313,13 +311,14 @@ class Run {
     trainer_.complete_weights();
     const OptimizerStates optimizer = trainer_.whole_optimizer();
     const at::Tensor average = trainer_.whole_average();
+    if (!ranks_.is_first()) hand_over_optimizer(optimizer);
     ranks_.first_alone([&] {
       report_->sync();
       save_checkpoint(checkpoint_folder(folder_.path(), state_.step), plan_.asked, plan_.shape, trainer_.arena(),
                       optimizer, state_, plan_.dataset.tokenizer.get(), average, kept_);
       prune_checkpoints(folder_.path(), state_, config_.checkpoint.keep);
     });
-    last_saved_ = state_.step;
+    note_saved();
   }
 
   // What the reports of a step have changed, in the checkpoint of that step.
@@ -344,8 +343,8 @@ class Run {
   Trainer& trainer_;
   Evaluator evaluator_;
   TrainingState state_;
-  std::int64_t last_saved_ = -1;  // step
-  KeptConfig kept_;               // of what the run started from, which may be gone when a checkpoint is saved
+  std::string last_saved_ = "there is no checkpoint yet";
+  KeptConfig kept_;  // of what the run started from, which may be gone when a checkpoint is saved
   std::optional<Board> board_;
   std::optional<Report> report_;  // on the board too
 };

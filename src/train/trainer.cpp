@@ -193,13 +193,13 @@ void Trainer::complete_gradients() {
 OptimizerStates Trainer::whole_optimizer() const {
   OptimizerStates states(optimizer_);
   if (!is_sharded_) return states;
-  for (OptimizerState& state : states.all) {
+  states.gather = [this](const OptimizerState& state) {
     const Parameter& parameter = arena_->parameter(state.parameter);
     std::vector<at::Tensor> mine = {at::empty({0}, arena_->values().options())};
     for (const OptimizerState::Kept& kept : state.kept) mine.push_back(kept.values);
     const at::Tensor all = exchange_->collect(at::cat(mine), {parameter.offset, parameter.offset + parameter.count});
-    state.value = all.defined() ? all.view(state.shape) : all;
-  }
+    return all.defined() ? all.view(state.shape) : all;
+  };
   return states;
 }
 

@@ -70,7 +70,8 @@ class Trainer {
   void complete_weights();
   // The weights and their average change places, in all ranks.
   void exchange_average();
-  // What a checkpoint keeps beside the weights, in rank 0: all that the ranks have of it. All call it.
+  // What a checkpoint keeps beside the weights. The states are gathered as they are written, and refer to the trainer;
+  // the average is, in rank 0, when all ranks call it.
   OptimizerStates whole_optimizer() const;
   at::Tensor whole_average() const;  // [arena]; undefined without training.ema
 
