@@ -111,7 +111,8 @@ class Ranks(unittest.TestCase):
         return sorted(path for path in folder.glob("step-*")) if folder.exists() else []
 
     def is_training(self, out):
-        return lambda: bool(self.checkpoints(out))
+        """Behind its second checkpoint, so that all ranks know of the first."""
+        return lambda: bool(self.checkpoints(out)) and self.checkpoints(out)[-1].name > "step-000005"
 
     def log(self, out):
         lines = map(json.loads, (self.folder / out / "log.jsonl").read_text().splitlines())
