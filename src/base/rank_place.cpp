@@ -113,4 +113,12 @@ RankPlace find_rank_place() {
   return find_rank_place([](const char* name) -> const char* { return std::getenv(name); });
 }
 
+RankPlace find_place_on_machine() {
+  try {
+    return find_rank_place();
+  } catch (const Error&) {  // whoever trains is told when the ranks meet
+    return {};
+  }
+}
+
 }  // namespace inkling

@@ -34,4 +34,8 @@ using Environment = std::function<const char*(const char* name)>;
 RankPlace find_rank_place(const Environment& variable);
 RankPlace find_rank_place();  // of this process
 
+// The same for what a process takes of its machine; alone where the launcher's variables are not whole, because
+// programs that do not train are started there too.
+RankPlace find_place_on_machine();
+
 }  // namespace inkling

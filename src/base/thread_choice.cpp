@@ -108,7 +108,7 @@ ThreadLimits find_thread_limits(const SystemFiles& files) {
   limits.cores = std::max(1, count_cores(files, allowed));
   limits.of_machine = std::max(limits.processors, count_listed(files.line("sys/devices/system/cpu/online")));
   limits.quota = find_cpu_quota(files);
-  const RankPlace place = find_rank_place();
+  const RankPlace place = find_place_on_machine();
   const bool is_bound = place.may_be_bound() && limits.processors < limits.of_machine;
   if (!is_bound) limits.ranks = place.local_ranks;
   for (const std::string_view name : thread_variables) {

@@ -182,9 +182,9 @@ Ranks::Group::Group(const RankPlace& where, milliseconds longest_silence)
   work = std::move(met->work);
   pulse = std::move(met->pulse);
   heard_.resize(names.size());
-  threads_.emplace_back([this] { send_beats(); });
+  heart_ = std::thread([this] { send_beats(); });
   for (int rank = 0; rank < place.ranks; ++rank) {
-    if (rank != place.rank) threads_.emplace_back([this, rank] { listen(rank); });
+    if (rank != place.rank) listeners_.emplace_back([this, rank] { listen(rank); });
   }
 }
 
@@ -193,16 +193,18 @@ Ranks::Group::~Group() {
   is_leaving_ = true;
   changed_.notify_all();
   lock.unlock();
-  send(farewell);
+  heart_.join();
+  send(farewell, last_words);
   lock.lock();
   // The store of rank 0 goes with it, and the others may still read there why it ends.
   const auto all_gone = [&] { return std::ssize(gone_) == place.ranks - 1; };
   if (place.rank == 0 && !place.has_store) changed_.wait_for(lock, last_words, all_gone);
-  lock.unlock();
+  is_deaf_ = true;
   for (const auto& word : heard_) {
     if (word) word->abort();
   }
-  for (std::thread& thread : threads_) thread.join();
+  lock.unlock();
+  for (std::thread& listener : listeners_) listener.join();
 }
 
 std::string Ranks::Group::name_of(int rank) const { return rank_name(rank, names); }
@@ -212,14 +214,23 @@ void Ranks::Group::note(std::string where) {
   whereabouts_ = std::move(where);
 }
 
-void Ranks::Group::send(std::int64_t word) const {
-  for (int rank = 0; rank < place.ranks; ++rank) {
-    if (rank == place.rank) continue;
+// What is sent to a rank that no longer listens stays on its way, even when that rank is gone.
+void Ranks::Group::send(std::int64_t word, milliseconds longest) const {
+  std::vector<at::Tensor> words = {at::full({1}, word, at::kLong)};
+  std::vector<c10::intrusive_ptr<c10d::Work>> sent;
+  const auto until = Clock::now() + longest;
+  const auto try_to = [](const auto& act) {
     try {
-      std::vector<at::Tensor> words = {at::full({1}, word, at::kLong)};
-      pulse->send(words, rank, 0)->wait();
+      act();
     } catch (const std::exception&) {  // who listens to that rank notices
     }
+  };
+  for (int rank = 0; rank < place.ranks; ++rank) {
+    if (rank != place.rank) try_to([&] { sent.push_back(pulse->send(words, rank, 0)); });
+  }
+  for (const auto& to_rank : sent) {
+    const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+    try_to([&] { to_rank->wait(std::max(left, milliseconds(1))); });
   }
 }
 
@@ -227,7 +238,7 @@ void Ranks::Group::send_beats() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, timeout / beats_per_timeout, [&] { return is_leaving_; })) {
     lock.unlock();
-    send(beat);
+    send(beat, timeout);
     lock.lock();
   }
 }
@@ -236,6 +247,7 @@ void Ranks::Group::listen(int rank) {
   for (std::int64_t said = beat; said != farewell;) {
     std::vector<at::Tensor> words = {at::full({1}, beat, at::kLong)};
     std::unique_lock lock(mutex_);
+    if (is_deaf_) return;
     try {
       const auto word = heard_[static_cast<std::size_t>(rank)] = pulse->recv(words, rank, 0);
       lock.unlock();
@@ -254,7 +266,7 @@ void Ranks::Group::listen(int rank) {
 
 // To be called with the mutex held, so that one thread does it.
 void Ranks::Group::end_without(int rank) {
-  send(lost_rank_0 + rank);
+  send(lost_rank_0 + rank, last_words / 4);
   const std::string message = str("lost contact with ", name_of(rank), whereabouts_);
   log_error(message);
   tell_launcher(message);
@@ -280,7 +292,8 @@ std::string Ranks::Group::await_word(const std::string& key) {
     } catch (const std::exception&) {  // it has not said it yet; or the store has gone with it
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, between_looks, [&] { return !gone_.empty(); });
-      if (!gone_.empty()) end_without(gone_.front());
+      const bool has_gone = std::find(gone_.begin(), gone_.end(), 0) != gone_.end();
+      if (has_gone) end_without(0);
     }
   }
 }

@@ -50,7 +50,7 @@ struct Ranks::Group {
   std::string await_word(const std::string& key);
 
  private:
-  void send(std::int64_t word) const;
+  void send(std::int64_t word, std::chrono::milliseconds longest) const;
   void send_beats();
   void listen(int rank);
   [[noreturn]] void end_without(int rank);
@@ -58,10 +58,11 @@ struct Ranks::Group {
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   std::string whereabouts_;
-  bool is_leaving_ = false;
+  bool is_leaving_ = false, is_deaf_ = false;          // nobody listens any more
   std::vector<c10::intrusive_ptr<c10d::Work>> heard_;  // from each rank, what is waited for
   std::vector<int> gone_;                              // ranks that have taken leave, the first in front
-  std::vector<std::thread> threads_;                   // that send and listen to beats
+  std::thread heart_;                                  // sends beats
+  std::vector<std::thread> listeners_;
 };
 
 }  // namespace inkling
