@@ -31,7 +31,6 @@
 #include "runtime/cpu_memory.h"
 
 namespace inkling {
-
 namespace {
 
 bool has_driver() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0; }
@@ -87,8 +86,8 @@ at::Device resolve_device(const std::optional<DeviceChoice>& wanted) {
     throw Error::environment(str("the device ", device_text(*wanted),
                                  " is asked for, but no GPU can be used: ", why_not, "; choose cpu or auto"));
   }
-  const int count = static_cast<int>(at::getNumGPUs()),
-            index = wanted->index.value_or(find_place_on_machine().gpu(count));
+  const int count = static_cast<int>(at::getNumGPUs());
+  const int index = wanted->index.value_or(find_place_on_machine().gpu(count));
   if (index >= count) {
     throw Error::environment(str("the device ", device_text(*wanted), " is asked for, but this machine has ", count,
                                  count == 1 ? " GPU: cuda:0" : " GPUs, counted from cuda:0"));
