@@ -1,9 +1,7 @@
 #include "base/rank_place.h"
 
 #include <cstdlib>
-#include <optional>
 #include <string_view>
-#include <vector>
 
 #include "base/error.h"
 #include "base/hash.h"

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -46,7 +47,9 @@ struct Ranks::Group {
 
   // Waits for what c10d does. Ends the process where another rank has gone meanwhile.
   void wait(const c10::intrusive_ptr<c10d::Work>& done);
-  // Returns what rank 0 says in the store, however long that takes.
+  // Says it in the store, in rank 0.
+  void say(const std::string& key, std::string_view word) const;
+  // Returns what rank 0 says there, however long that takes.
   std::string await_word(const std::string& key);
 
  private:

@@ -132,7 +132,7 @@ void Ranks::first_alone(const std::function<void()>& work) const {
   const std::string key = str("alone/", group_->times_alone++);
   if (!is_first()) return rethrow(name_of(0), group_->await_word(key).substr(1));
   std::exception_ptr thrown;
-  group_->store->set(key, bytes_of("." + told(work, thrown)));
+  group_->say(key, "." + told(work, thrown));
   if (thrown) std::rethrow_exception(thrown);
 }
 
