@@ -35,10 +35,11 @@ void copy_owned(const at::Tensor& flat, const ParameterRanges& owned, std::int64
 }  // namespace
 
 RankExchange::RankExchange(Ranks ranks, const ParameterLayout& layout, std::vector<ParameterRanges> owned, bool on_gpu)
-    : ranks_(std::move(ranks)), owned_(std::move(owned)), blocks_(layout.blocks()) {
+    : ranks_(std::move(ranks)), owned_(std::move(owned)) {
   const ParameterRanges& mine = this->owned();
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    if (mine.within(blocks_[i]).count() > 0) own_blocks_.push_back(i);
+  const std::vector<ParameterRange> blocks = layout.blocks();
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (mine.within(blocks[i]).count() > 0) own_blocks_.push_back(i);
   }
   std::int64_t most = 0;
   for (const ParameterRanges& of_rank : owned_) most = std::max(most, of_rank.count());
@@ -89,15 +90,8 @@ void RankExchange::add(const at::Tensor& flat, const Chunk& chunk, int senders, 
 }
 
 void RankExchange::add_up(const at::Tensor& flat, int senders) {
-  const OneThread alone;
-  std::vector<Parcel> parcels;
-  for (std::size_t i = 0; i < chunks_.size() + 1; ++i) {
-    if (i < chunks_.size()) parcels.push_back(send_gradients(flat, chunks_[i], senders));
-    if (i == 0) continue;
-    parcels[i - 1].transfer();
-    add(flat, chunks_[i - 1], senders, parcels[i - 1]);
-    parcels[i - 1] = {};
-  }
+  each_chunk([&](const Chunk& chunk) { return send_gradients(flat, chunk, senders); },
+             [&](const Chunk& chunk, const Parcel& parcel) { add(flat, chunk, senders, parcel); });
 }
 
 RankExchange::Parcel RankExchange::send_own(const at::Tensor& flat, const Chunk& chunk) {
@@ -127,14 +121,19 @@ void RankExchange::take(const at::Tensor& flat, const Chunk& chunk, const Parcel
 }
 
 void RankExchange::hand_round(const at::Tensor& flat) {
+  each_chunk([&](const Chunk& chunk) { return send_own(flat, chunk); },
+             [&](const Chunk& chunk, const Parcel& parcel) { take(flat, chunk, parcel); });
+}
+
+// The next chunk is under way while one is worked on.
+void RankExchange::each_chunk(const std::function<Parcel(const Chunk&)>& send,
+                              const std::function<void(const Chunk&, const Parcel&)>& receive) const {
   const OneThread alone;
-  std::vector<Parcel> parcels;
-  for (std::size_t i = 0; i < chunks_.size() + 1; ++i) {
-    if (i < chunks_.size()) parcels.push_back(send_own(flat, chunks_[i]));
-    if (i == 0) continue;
-    parcels[i - 1].transfer();
-    take(flat, chunks_[i - 1], parcels[i - 1]);
-    parcels[i - 1] = {};
+  Parcel next = send(chunks_.front());
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    const Parcel parcel = std::exchange(next, i + 1 < chunks_.size() ? send(chunks_[i + 1]) : Parcel{});
+    parcel.transfer();
+    receive(chunks_[i], parcel);
   }
 }
 

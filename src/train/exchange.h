@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -25,8 +25,7 @@ class RankExchange {
   const Ranks& ranks() const { return ranks_; }
   const ParameterRanges& owned() const { return owned_[static_cast<std::size_t>(ranks_.rank())]; }
 
-  // The blocks of the layout, and the numbers of those that this rank owns.
-  std::span<const ParameterRange> blocks() const { return blocks_; }
+  // The numbers of those blocks of the layout that this rank owns.
   std::span<const std::size_t> own_blocks() const { return own_blocks_; }
 
   // What this rank owns of `flat` [arena] becomes the sum of what the ranks before `senders` have there. The rest of it
@@ -56,10 +55,11 @@ class RankExchange {
   void add(const at::Tensor& flat, const Chunk& chunk, int senders, const Parcel& parcel);
   Parcel send_own(const at::Tensor& flat, const Chunk& chunk);
   void take(const at::Tensor& flat, const Chunk& chunk, const Parcel& parcel);
+  void each_chunk(const std::function<Parcel(const Chunk&)>& send,
+                  const std::function<void(const Chunk&, const Parcel&)>& receive) const;
 
   Ranks ranks_;
   std::vector<ParameterRanges> owned_;
-  std::vector<ParameterRange> blocks_;
   std::vector<std::size_t> own_blocks_;
   std::vector<Chunk> chunks_;
 };

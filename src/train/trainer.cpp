@@ -102,7 +102,11 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
   if (adds_in_order_ && !has_workers(runtime)) {
     norm_squared_ = model_->backend().sum_of_squares(arena_->gradients());
     losses_ = zeros_on(*arena_, {config.training.batch_size / together}, at::kDouble);
-    squares_ = zeros_on(*arena_, {std::ssize(arena_->blocks())}, at::kDouble);
+    blocks_ = arena_->blocks();
+    own_blocks_.resize(blocks_.size());
+    std::iota(own_blocks_.begin(), own_blocks_.end(), std::size_t{0});
+    if (exchange_) own_blocks_.assign(exchange_->own_blocks().begin(), exchange_->own_blocks().end());
+    squares_ = zeros_on(*arena_, {std::ssize(blocks_)}, at::kDouble);
   }
   if (runtime.split == WorkSplit::batch && !has_workers(runtime)) {
     for (auto more = gradients_held((own_.end - own_.begin) / together, 1) - 1; more > 0; --more) {
@@ -173,14 +177,15 @@ void Trainer::add_leaf(std::int64_t number, std::int64_t leaves) {
 void Trainer::reduce() {
   arena_->zero_unwritten_gradients();
   if (!adds_in_order_) return;
-  const std::vector<ParameterRange> blocks = arena_->blocks();
-  std::vector<std::size_t> own(exchange_ ? 0 : blocks.size());
-  std::iota(own.begin(), own.end(), std::size_t{0});
-  squares_.zero_();
-  if (exchange_) exchange_->add_up(arena_->gradients(), ranks_with_leaves(losses_.numel(), ranks_.count()));
-  square_blocks(arena_->gradients(), blocks, exchange_ ? exchange_->own_blocks() : own, squares_);
-  if (exchange_) ranks_.add(squares_);
-  if (exchange_) ranks_.add(losses_);
+  if (exchange_) {
+    exchange_->add_up(arena_->gradients(), ranks_with_leaves(losses_.numel(), ranks_.count()));
+    squares_.zero_();
+  }
+  square_blocks(arena_->gradients(), blocks_, own_blocks_, squares_);
+  if (exchange_) {
+    ranks_.add(squares_);
+    ranks_.add(losses_);
+  }
   norm_squared_.copy_(squares_.sum());
   loss_.copy_(losses_.sum());
   stops_ = agree(ranks_, {}, {}).stops;
@@ -223,12 +228,6 @@ void Trainer::apply_gradients() {
   if (average_) average_->update();
 }
 
-void Trainer::update(double learning_rate) {
-  optimizer_.set_learning_rate(learning_rate);
-  update_();
-  note_result(learning_rate);
-}
-
 void Trainer::note_result(double learning_rate) {
   const at::Tensor result = results_.select(0, static_cast<std::int64_t>(learning_rates_.size()));
   result.select(0, 0).copy_(loss_.select(0, 0));
@@ -249,34 +248,42 @@ void Trainer::rehearse() {
 
 void Trainer::step(std::int64_t step, const TrainingWindows& windows) {
   const TrainingConfig& training = config_.training;
-  const std::int64_t together = training.micro_batch_size.value();
   const std::vector<Row> batch = training_rows(windows, step, training.batch_size);
   const double rate = learning_rate(step, config_.optimizer, config_.schedule, training.max_steps);
+  at::Tensor norm_squared;
   if (leaves_) {
     const StepSums sums = leaves_->accumulate(windows.tokens(), batch, dropout_key(training.seed, step),
                                               exchange_ ? &*exchange_ : nullptr);
     loss_.fill_(sums.loss);
     stops_ = sums.stops;
-    if (exchange_ && !is_sharded_) exchange_->hand_round(arena_->gradients());
-    optimizer_.set_learning_rate(rate);
-    leaves_->update(optimizer_, sums.norm_squared, average());
-    if (is_sharded_) exchange_->hand_round(arena_->compute_values());
-    return note_result(rate);
+    norm_squared = sums.norm_squared;
+  } else {
+    accumulate_leaves(windows.tokens(), batch, step);
+    reduce();
   }
+  if (exchange_ && !is_sharded_) exchange_->hand_round(arena_->gradients());
+  optimizer_.set_learning_rate(rate);
+  if (leaves_) {
+    leaves_->update(optimizer_, norm_squared, average());
+  } else {
+    update_();
+  }
+  if (is_sharded_) exchange_->hand_round(arena_->compute_values());
+  note_result(rate);
+}
+
+void Trainer::accumulate_leaves(const TokenSequence& tokens, std::span<const Row> batch, std::int64_t step) {
+  const std::int64_t together = config_.training.micro_batch_size.value();
   const auto scored = static_cast<double>(scored_targets(batch));
   if (adds_in_order_) losses_.zero_();
   for (std::int64_t first = own_.begin; first < own_.end; first += together) {
     const auto rows = std::span(batch).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(together));
-    accumulate(windows.tokens(), rows, static_cast<double>(scored_targets(rows)) / scored, step, first);
+    accumulate(tokens, rows, static_cast<double>(scored_targets(rows)) / scored, step, first);
     if (!sums_.empty()) add_leaf((first - own_.begin) / together, (own_.end - own_.begin) / together);
     // Where gradients are added to those before, so is the loss.
     const std::int64_t leaf = (sums_.empty() ? own_.begin : first) / together;
     if (adds_in_order_) losses_.select(0, leaf).copy_(loss_.select(0, 0));
   }
-  reduce();
-  if (exchange_ && !is_sharded_) exchange_->hand_round(arena_->gradients());
-  update(rate);
-  if (is_sharded_) exchange_->hand_round(arena_->compute_values());
 }
 
 std::vector<StepResult> Trainer::results() {

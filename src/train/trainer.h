@@ -102,9 +102,9 @@ class Trainer {
                   std::int64_t first);
   // Completes the gradients: sets those to zero that nobody wrote, and adds up those of all ranks.
   void reduce();
-  void update(double learning_rate);
   void note_result(double learning_rate);
 
+  void accumulate_leaves(const TokenSequence& tokens, std::span<const Row> batch, std::int64_t step);  // of this rank
   void add_leaf(std::int64_t number, std::int64_t leaves);
   void pass(bool first);  // forward and backward; `first` of the step
   void apply_gradients();
@@ -130,6 +130,8 @@ class Trainer {
   at::Tensor loss_;                     // float64 [1], of the step so far
   at::Tensor evaluated_;                // float32 [], of the last batch that was evaluated
   const bool adds_in_order_;            // of any ranks: micro-batches in the tree, and squares block by block
+  std::vector<ParameterRange> blocks_;  // of the arena, and which of them this rank squares, where they do
+  std::vector<std::size_t> own_blocks_;
   at::Tensor losses_, squares_;         // float64 [leaves of a batch], [blocks]: what ranks add up
   at::Tensor norm_squared_;             // [1], where they do; undefined where it is left to the update
   std::vector<at::Tensor> sums_;        // of leaves, each as large as the arena: at level i of the tree
