@@ -125,11 +125,7 @@ std::vector<ScoredPiece> PassageScorer::finish() {
   const at::Tensor nats = at::cat(nats_).to(at::kCPU);
   const double* const first = nats.const_data_ptr<double>();
   std::vector<double> numbers(first, first + scored_.size());
-  numbers.resize(scored_.size() + static_cast<std::size_t>(runtime_.ranks.count()));  // and whether each has stopped
-  const auto stops = numbers.begin() + std::ssize(scored_);
-  if (is_stopped_) stops[runtime_.ranks.rank()] = 1.0;
-  runtime_.ranks.add(numbers);
-  if (std::any_of(stops, numbers.end(), [](double stop) { return stop > 0; })) throw Stopped();
+  if (runtime_.ranks.add(numbers, is_stopped_)) throw Stopped();
   for (std::size_t i = 0; i < scored_.size(); ++i) scored_[i].nats = numbers[i];
   return std::move(scored_);
 }

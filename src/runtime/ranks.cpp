@@ -80,6 +80,17 @@ void Ranks::add(std::span<double> numbers) const {
   group_->wait(group_->work->allreduce(tensors));
 }
 
+bool Ranks::add(std::vector<double>& numbers, bool yes) const {
+  const std::size_t count_of_numbers = numbers.size();
+  numbers.resize(count_of_numbers + static_cast<std::size_t>(count()));  // an answer of each behind them
+  const auto answers = numbers.begin() + static_cast<std::ptrdiff_t>(count_of_numbers);
+  answers[rank()] = yes ? 1.0 : 0.0;
+  add(numbers);
+  const bool any = std::any_of(answers, numbers.end(), [](double answer) { return answer > 0; });
+  numbers.resize(count_of_numbers);
+  return any;
+}
+
 std::vector<std::string> Ranks::gather(const std::string& said) const {
   if (is_alone()) return {said};
   const auto ranks = static_cast<std::size_t>(count());

@@ -75,6 +75,8 @@ class Ranks {
 
   // Each number becomes the sum over all ranks, of which at most one has another than 0: so it has that one's bits.
   void add(std::span<double> numbers) const;
+  // The same, and whether any rank says yes.
+  bool add(std::vector<double>& numbers, bool yes) const;
   void add(const at::Tensor& numbers) const;  // float64, flat; queued on a GPU
 
   // Returns what each rank has said, in order.

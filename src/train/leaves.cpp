@@ -257,15 +257,11 @@ void LeafPasses::square(std::size_t block) {
 StepSums agree(const Ranks& ranks, std::span<const double> losses, std::span<const double> squares) {
   std::vector<double> numbers(losses.begin(), losses.end());
   numbers.insert(numbers.end(), squares.begin(), squares.end());
-  // One number for each rank, so that at most one has another than 0.
-  numbers.resize(numbers.size() + static_cast<std::size_t>(ranks.count()));
-  const auto stops = numbers.end() - ranks.count();
-  if (stop_requested()) stops[ranks.rank()] = 1.0;
-  ranks.add(numbers);
+  const bool stops = ranks.add(numbers, stop_requested());
   const auto begin = numbers.begin(), end_of_losses = begin + std::ssize(losses);
   return {.loss = std::accumulate(begin, end_of_losses, 0.0),
-          .norm_squared = at::scalar_tensor(std::accumulate(end_of_losses, stops, 0.0), at::kDouble).view({1}),
-          .stops = std::any_of(stops, numbers.end(), [](double stop) { return stop > 0; })};
+          .norm_squared = at::scalar_tensor(std::accumulate(end_of_losses, numbers.end(), 0.0), at::kDouble).view({1}),
+          .stops = stops};
 }
 
 void LeafPasses::update(Optimizer& optimizer, const at::Tensor& norm_squared, WeightAverage* average) {

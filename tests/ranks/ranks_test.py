@@ -41,16 +41,17 @@ def free_port():
 
 
 class Group:
-    """Ranks of one run, as processes that were started with torchrun's variables."""
+    """Ranks of one run, as processes that were started with torchrun's variables, or those of place_of(rank)."""
 
     def __init__(self, folder, ranks, *arguments, port=None, missing=(), of_rank=None, program="inkling-train",
-                 inside=None, **variables):
+                 inside=None, place_of=None, **variables):
         clean = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
         port = port or free_port()
         self.folder, self.processes = folder, {}
         for rank in set(range(ranks)) - set(missing):
-            own = {"RANK": rank, "WORLD_SIZE": ranks, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": ranks,
-                   "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} | variables
+            place = place_of(rank) if place_of else {"RANK": rank, "WORLD_SIZE": ranks, "LOCAL_RANK": rank,
+                                                     "LOCAL_WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1"}
+            own = place | {"MASTER_PORT": port} | variables
             with open(folder / f"said-{rank}", "w", encoding="utf-8") as said:
                 self.processes[rank] = subprocess.Popen(
                     [*(inside or {}).get(rank, ()), BIN / program, *arguments, *(of_rank or {}).get(rank, ())], cwd=folder,
@@ -434,18 +435,9 @@ class Launchers(Ranks):
         self.assertIn("exitcode  : 2", summary)
 
     def test_mpirun_kills_two_seconds_behind_its_signal_and_the_run_is_saved(self):
-        port = free_port()
-        group = Group(self.folder, 0)
-        for rank in range(2):
-            variables = {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": 2, "OMPI_COMM_WORLD_LOCAL_RANK": rank,
-                         "OMPI_COMM_WORLD_LOCAL_SIZE": 2, "MASTER_PORT": port}
-            clean = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
-            arguments = [f"--set={key}={value}" for key, value in ENDLESS.items()]
-            with open(self.folder / f"said-{rank}", "w", encoding="utf-8") as said:
-                group.processes[rank] = subprocess.Popen(
-                    [BIN / "inkling-train", "run.yaml", "--out", "run", *arguments], cwd=self.folder, stdin=subprocess.DEVNULL,
-                    stdout=said, stderr=said, env=clean | {name: str(value) for name, value in variables.items()})
-        self.addCleanup(group.end)
+        group = self.start(2, "run", ENDLESS, place_of=lambda rank: {
+            "OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": 2, "OMPI_COMM_WORLD_LOCAL_RANK": rank,
+            "OMPI_COMM_WORLD_LOCAL_SIZE": 2})
         self.wait_until(self.is_training("run"), group, "no checkpoint")
         for process in group.processes.values():
             process.send_signal(signal.SIGTERM)
