@@ -27,15 +27,25 @@ def on_gpu(kernels, dtype="bfloat16"):
     return {"runtime.device": "cuda", "runtime.kernels": kernels, "runtime.dtype": dtype}
 
 
-def train(stage, name, config, settings, limit=120, more=()):
-    """Trains into the folder of this name; returns the lines of its log."""
-    stage.command([PROGRAMS / "inkling-train", ROOT / "configs" / config, "--out", stage.work / name,
+# Starts as many processes as $0 says, with the variables that torchrun sets, and ends as the first that failed.
+AS_RANKS = """
+for ((rank = 0; rank < $0; rank++)); do RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=$0 LOCAL_WORLD_SIZE=$0 "$@" & ranks+=($!); done
+for rank in "${ranks[@]}"; do wait "$rank" || code=${code:-$?}; done
+exit "${code:-0}"
+"""
+
+
+def train(stage, name, config, settings, limit=120, more=(), ranks=1):
+    """Trains into the folder of this name, where there are several ranks with a GPU each; returns the lines of its log."""
+    port = 29500 + sum(map(ord, name)) % 1000
+    several = ["env", "MASTER_ADDR=127.0.0.1", f"MASTER_PORT={port}", "bash", "-c", AS_RANKS, ranks] if ranks > 1 else []
+    stage.command([*several, PROGRAMS / "inkling-train", ROOT / "configs" / config, "--out", stage.work / name,
                    *flags(settings), *more], limit)
     return [json.loads(line) for line in (stage.work / name / "log.jsonl").read_text().splitlines()]
 
 
-def train_short(stage, name, settings):
-    log = train(stage, name, "fables.yaml", SHORT | settings)
+def train_short(stage, name, settings, ranks=1):
+    log = train(stage, name, "fables.yaml", SHORT | settings, ranks=ranks)
     weights = sorted((stage.work / name / "checkpoints").glob("*/model.safetensors"))[-1]
     return {"losses": [line["loss"] for line in log if "loss" in line],
             "weights": hashlib.sha256(weights.read_bytes()).hexdigest()}
@@ -228,34 +238,11 @@ def memory(stage):
             stage.step(f"{config}, {form}", take_memory, stage, config, kernels, settings)
 
 
-# Starts as many processes as $0 says, with the variables that torchrun sets, and ends as the first that failed.
-AS_RANKS = """
-for ((rank = 0; rank < $0; rank++)); do RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=$0 LOCAL_WORLD_SIZE=$0 "$@" & ranks+=($!); done
-for rank in "${ranks[@]}"; do wait "$rank" || code=${code:-$?}; done
-exit "${code:-0}"
-"""
-
-
-def train_as_ranks(stage, count, name, config, settings, limit=120):
-    """Trains with a GPU each; returns the lines of the log."""
-    port = 29500 + sum(map(ord, name)) % 1000
-    stage.command(["env", "MASTER_ADDR=127.0.0.1", f"MASTER_PORT={port}", "bash", "-c", AS_RANKS, count,
-                   PROGRAMS / "inkling-train", ROOT / "configs" / config, "--out", stage.work / name, *flags(settings)], limit)
-    return [json.loads(line) for line in (stage.work / name / "log.jsonl").read_text().splitlines()]
-
-
-def short_as_ranks(stage, count, name, settings):
-    log = train_as_ranks(stage, count, name, "fables.yaml", SHORT | settings)
-    weights = sorted((stage.work / name / "checkpoints").glob("*/model.safetensors"))[-1]
-    return {"losses": [line["loss"] for line in log if "loss" in line],
-            "weights": hashlib.sha256(weights.read_bytes()).hexdigest()}
-
-
 def pace_of_ranks(stage, count):
     """GPT-2's layers on characters, 16 windows of 1,024 for each GPU: tokens in a second, behind the first steps."""
     layers = {"model.n_layer": 12, "model.n_head": 12, "model.n_embd": 768, "model.block_size": 1024, "model.dropout": 0,
               "training.batch_size": 16 * count, "training.max_steps": 60, "schedule.warmup_steps": 5, "logging.interval": 20}
-    log = train_as_ranks(stage, count, f"pace-{count}", "shakespeare_char.yaml", find_text() | layers | on_gpu("fused") | TINY)
+    log = train(stage, f"pace-{count}", "shakespeare_char.yaml", find_text() | layers | on_gpu("fused") | TINY, ranks=count)
     return {"tokens_per_second": [line for line in log if "tokens_per_second" in line][-1]["tokens_per_second"]}
 
 
@@ -270,7 +257,7 @@ def ranks(stage):
         settings = form | {"runtime.split": "batch", "training.micro_batch_size": 2 if EMULATED else 1}
         runs = {"1": stage.step(f"{name} on 1", train_short, stage, f"{name}-1", settings)}
         for gpus in (number for number in (2, 4, 8) if number <= count):
-            runs[str(gpus)] = stage.step(f"{name} on {gpus}", short_as_ranks, stage, gpus, f"{name}-{gpus}", settings)
+            runs[str(gpus)] = stage.step(f"{name} on {gpus}", train_short, stage, f"{name}-{gpus}", settings, gpus)
             stage.step(f"{name} on {gpus} and on 1", same, "the runs", runs, "1", str(gpus))
     for gpus in (number for number in (1, 2, 4, 8) if number <= count):
         stage.step(f"pace on {gpus}", pace_of_ranks, stage, gpus)
