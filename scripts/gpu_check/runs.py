@@ -27,25 +27,48 @@ def on_gpu(kernels, dtype="bfloat16"):
     return {"runtime.device": "cuda", "runtime.kernels": kernels, "runtime.dtype": dtype}
 
 
-# Starts as many processes as $0 says, with the variables that torchrun sets, and ends as the first that failed.
+# Starts as many processes as $0 says, with the variables that torchrun sets on machines of $GPUS GPUs each, and ends as
+# the first that failed. NCCL takes such machines for different ones by NCCL_HOSTID, so several ranks may share a GPU.
+# With $LOSE, a file, rank 1 is killed once there is something about a step in it, and rank 0 has to end by itself.
 AS_RANKS = """
-for ((rank = 0; rank < $0; rank++)); do RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=$0 LOCAL_WORLD_SIZE=$0 "$@" & ranks+=($!); done
+(( local = $0 < GPUS ? $0 : GPUS ))
+for ((rank = 0; rank < $0; rank++)); do
+  NCCL_HOSTID=$((rank / local)) RANK=$rank LOCAL_RANK=$((rank % local)) WORLD_SIZE=$0 LOCAL_WORLD_SIZE=$local "$@" & ranks+=($!)
+done
+if [ "$LOSE" ]; then
+  until grep -q loss "$LOSE" 2> /dev/null; do kill -0 "${ranks[0]}" || exit; sleep 0.1; done
+  sleep 1
+  kill -KILL "${ranks[1]}"
+  begun=${EPOCHREALTIME/./}
+  wait "${ranks[0]}"
+  echo "code $? after $(((${EPOCHREALTIME/./} - begun) / 1000)) ms"
+  exit 0
+fi
 for rank in "${ranks[@]}"; do wait "$rank" || code=${code:-$?}; done
 exit "${code:-0}"
 """
 
 
-def train(stage, name, config, settings, limit=120, more=(), ranks=1):
-    """Trains into the folder of this name, where there are several ranks with a GPU each; returns the lines of its log."""
+def as_ranks(stage, name, ranks, gpus, lose=""):
+    """How a command is started as so many ranks; the machine itself is their network."""
     port = 29500 + sum(map(ord, name)) % 1000
-    several = ["env", "MASTER_ADDR=127.0.0.1", f"MASTER_PORT={port}", "bash", "-c", AS_RANKS, ranks] if ranks > 1 else []
-    stage.command([*several, PROGRAMS / "inkling-train", ROOT / "configs" / config, "--out", stage.work / name,
-                   *flags(settings), *more], limit)
+    return ["env", "MASTER_ADDR=127.0.0.1", f"MASTER_PORT={port}", "NCCL_SOCKET_IFNAME=lo", "NCCL_NET=Socket",
+            f"GPUS={gpus}", f"LOSE={lose}", "bash", "-c", AS_RANKS, ranks]
+
+
+def train_command(stage, name, config, settings):
+    return [PROGRAMS / "inkling-train", ROOT / "configs" / config, "--out", stage.work / name, *flags(settings)]
+
+
+def train(stage, name, config, settings, limit=120, more=(), ranks=1, gpus=1):
+    """Trains into the folder of this name; returns the lines of its log."""
+    several = as_ranks(stage, name, ranks, gpus) if ranks > 1 else []
+    stage.command([*several, *train_command(stage, name, config, settings), *more], limit)
     return [json.loads(line) for line in (stage.work / name / "log.jsonl").read_text().splitlines()]
 
 
-def train_short(stage, name, settings, ranks=1):
-    log = train(stage, name, "fables.yaml", SHORT | settings, ranks=ranks)
+def train_short(stage, name, settings, ranks=1, gpus=1):
+    log = train(stage, name, "fables.yaml", SHORT | settings, ranks=ranks, gpus=gpus)
     weights = sorted((stage.work / name / "checkpoints").glob("*/model.safetensors"))[-1]
     return {"losses": [line["loss"] for line in log if "loss" in line],
             "weights": hashlib.sha256(weights.read_bytes()).hexdigest()}
@@ -242,23 +265,36 @@ def pace_of_ranks(stage, count):
     """GPT-2's layers on characters, 16 windows of 1,024 for each GPU: tokens in a second, behind the first steps."""
     layers = {"model.n_layer": 12, "model.n_head": 12, "model.n_embd": 768, "model.block_size": 1024, "model.dropout": 0,
               "training.batch_size": 16 * count, "training.max_steps": 60, "schedule.warmup_steps": 5, "logging.interval": 20}
-    log = train(stage, f"pace-{count}", "shakespeare_char.yaml", find_text() | layers | on_gpu("fused") | TINY, ranks=count)
+    log = train(stage, f"pace-{count}", "shakespeare_char.yaml", find_text() | layers | on_gpu("fused") | TINY, ranks=count,
+                gpus=count)
     return {"tokens_per_second": [line for line in log if "tokens_per_second" in line][-1]["tokens_per_second"]}
 
 
+def lose_a_rank(stage, gpus):
+    """The other has to notice while it waits in NCCL."""
+    endless = SHORT | on_gpu("fused") | {"training.max_steps": 1000000, "evaluation.interval": 1000000, "logging.interval": 10}
+    start = as_ranks(stage, "lost", 2, gpus, stage.work / "lost/log.jsonl")
+    said = stage.command([*start, *train_command(stage, "lost", "fables.yaml", endless)], 60).split()
+    if said[-5:-2] != ["code", "3", "after"] or int(said[-2]) > 2000:
+        raise Failure(f"the other rank ended with {' '.join(said[-5:])}")
+    return {"milliseconds": int(said[-2])}
+
+
 def ranks(stage):
-    """The same bits on 1, 2, 4 and 8 GPUs, as far as there are so many, and how fast they are."""
+    """The same bits by 1, 2, 4 and 8 ranks, and how fast they are on a GPU each. Where there is one GPU, 2 and 4 ranks
+    share it."""
     code = "import torch; print(torch.cuda.device_count())"
     count = int(stage.command([PYTHON, "-W", "ignore", "-c", code]).split()[-1])
-    if count == 1:
-        return stage.step("one GPU: nothing to compare", lambda: None)
+    several = [number for number in (2, 4, 8) if number <= (4 if count == 1 else count)]
     forms = {"fused-bfloat16": on_gpu("fused"), "muon": on_gpu("fused") | {"optimizer.name": "muon", "training.ema": 0.9}}
     for name, form in forms.items():
         settings = form | {"runtime.split": "batch", "training.micro_batch_size": 2 if EMULATED else 1}
-        runs = {"1": stage.step(f"{name} on 1", train_short, stage, f"{name}-1", settings)}
-        for gpus in (number for number in (2, 4, 8) if number <= count):
-            runs[str(gpus)] = stage.step(f"{name} on {gpus}", train_short, stage, f"{name}-{gpus}", settings, gpus)
-            stage.step(f"{name} on {gpus} and on 1", same, "the runs", runs, "1", str(gpus))
+        runs = {"1": stage.step(f"{name}, 1 rank", train_short, stage, f"{name}-1", settings)}
+        for number in several:
+            runs[str(number)] = stage.step(f"{name}, {number} ranks", train_short, stage, f"{name}-{number}", settings,
+                                           number, count)
+            stage.step(f"{name}, {number} ranks and 1", same, "the runs", runs, "1", str(number))
+    stage.step("a rank is lost", lose_a_rank, stage, count)
     for gpus in (number for number in (1, 2, 4, 8) if number <= count):
         stage.step(f"pace on {gpus}", pace_of_ranks, stage, gpus)
 

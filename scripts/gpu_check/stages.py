@@ -110,8 +110,8 @@ def sanitizer(stage):
         stage.step("tests of the kernels", some_ran, collections.Counter())
 
 
-# Seconds that each may take: together 30 minutes, but for ranks, which a machine with one GPU passes over. Four commands of at most ten minutes have room for smoke and tests;
-# steps, character and decode; peer; sanitizer.
+# Seconds that each may take: together 34 minutes. Five commands of at most ten minutes have room for smoke and tests;
+# steps, character and decode; peer; sanitizer; ranks.
 STAGES = {"smoke": (smoke, 90), "tests": (tests, 360), "steps": (steps, 180), "memory": (memory, 180),
           "character": (character, 140), "decode": (decode, 120), "peer": (peer, 420), "sanitizer": (sanitizer, 280), "ranks": (ranks, 240)}
 LONGEST = 480

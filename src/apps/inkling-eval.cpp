@@ -259,17 +259,31 @@ void check_flags(const Flags& flags) {
 }
 
 // Several ranks share out what is scored, and all of them have all the numbers.
-void require_same_flags(const Ranks& ranks, const std::vector<std::string>& words) {
-  if (ranks.is_alone()) return;
-  const bool reads_input = std::find(words.begin(), words.end(), "-") != words.end();
-  if (reads_input) throw Error::input("--text -: standard input comes to one rank alone; give a file");
-  const std::vector<std::string> all = ranks.gather(join(words, " "));
+void require_same(const Ranks& ranks, const std::string& own, std::string_view verb, std::string_view remedy) {
+  const std::vector<std::string> all = ranks.gather(own);
   for (int rank = 1; rank < ranks.count(); ++rank) {
     const std::string& theirs = all[static_cast<std::size_t>(rank)];
     if (theirs == all.front()) continue;
-    throw Error::input(str(ranks.name_of(rank), " was called with ", quote(theirs), ", and rank 0 with ",
-                           quote(all.front()), "; start all ranks by the same command"));
+    throw Error::input(str(ranks.name_of(rank), " ", verb, " ", quote(theirs), ", and rank 0 ", verb, " ",
+                           quote(all.front()), "; ", remedy));
   }
+}
+
+void require_same_flags(const Ranks& ranks, const std::vector<std::string>& words) {
+  const bool reads_input = std::find(words.begin(), words.end(), "-") != words.end();
+  if (reads_input && !ranks.is_alone()) {
+    throw Error::input("--text -: standard input comes to one rank alone; give a file");
+  }
+  require_same(ranks, join(words, " "), "was called with", "start all ranks by the same command");
+}
+
+void require_same_device(const LoadedModel& model) {
+  const Runtime& runtime = model.runtime;
+  const std::size_t together = passages_together(*model.model, runtime, model.model->shape().block_size);
+  require_same(runtime.ranks,
+               str(runtime.device.is_cpu() ? "cpu" : "cuda", ", ", word_of(runtime.kernels), " in ",
+                   runtime.dtype_name(), ", ", together, " windows together"),
+               "computes by", "name a --device and a --dtype that all ranks have, and use GPUs of the same memory");
 }
 
 int evaluate(int argc, char** argv) {
@@ -295,6 +309,7 @@ int evaluate(int argc, char** argv) {
   if (!ranks.is_first()) std::cout.rdbuf(unseen.rdbuf());
   LoadedModel model = load_model(folder, flags.model);
   model.runtime.ranks = ranks;
+  require_same_device(model);
   if (flags.stride) for_flag("--stride", [&] { check_stride(*flags.stride, model.model->shape().block_size); });
   const PrintSettings settings{.json = flags.json,
                                .each = flags.each,

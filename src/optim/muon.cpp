@@ -69,16 +69,16 @@ struct MuonPart {
   std::vector<MuonMatrices> matrices;  // relative to its beginning
 };
 
-// Returns the parts of an update of what is owned: a parameter each, or a range of them where it is not shared out. A
-// parameter ends where the next one begins.
-std::vector<MuonPart> muon_parts(const ParameterLayout& layout, const ParameterRanges& owned, bool is_shared_out) {
+// Returns the parts of an update of what is owned: a range each where they are few, else a parameter, whose matrices
+// are never of one batch. A parameter ends where the next one begins.
+std::vector<MuonPart> muon_parts(const ParameterLayout& layout, const ParameterRanges& owned, bool are_few) {
   std::vector<MuonPart> parts;
   for (const ParameterRange& range : owned.ranges) {
-    if (!is_shared_out) parts.push_back({range, {}});
+    if (are_few) parts.push_back({range, {}});
     for (std::size_t i = 0; i < layout.parameters().size(); ++i) {
       const Parameter& parameter = layout.parameters()[i];
       if (parameter.offset < range.begin || parameter.offset >= range.end) continue;
-      if (is_shared_out) parts.push_back({{parameter.offset, layout.end_of(i)}, {}});
+      if (!are_few) parts.push_back({{parameter.offset, layout.end_of(i)}, {}});
       add_matrices(parts.back().matrices, parameter, parameter.offset - parts.back().range.begin);
     }
   }
@@ -131,7 +131,7 @@ class Muon final : public UpdateRule {
 
   std::uint64_t bytes(at::ScalarType compute_dtype, int workers, int ranks) const override {
     std::int64_t works_in = 0;  // of a part
-    for (const MuonPart& part : muon_parts(layout_, {{range()}}, workers > 0)) {
+    for (const MuonPart& part : muon_parts(layout_, {{range()}}, workers == 0)) {
       const MemorySizes sizes = memory_sizes(part.matrices, part.range.end - part.range.begin);
       works_in = std::max(works_in, sizes.update + 2 * sizes.matrices + 2 * sizes.squares);
     }
@@ -151,27 +151,28 @@ class Muon final : public UpdateRule {
 
   std::vector<UpdatePart> pieces() const override {
     std::vector<UpdatePart> all;
-    for (const MuonPart& part : muon_parts(layout_, {{range()}}, true)) {
+    for (const MuonPart& part : muon_parts(layout_, {{range()}}, false)) {
       all.push_back({.range = part.range, .flops = flops_of(part.matrices), .update = {}});
     }
     return all;
   }
 
   std::vector<UpdatePart> begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings,
-                                const ParameterRanges& owned, bool is_shared_out) override {
+                                const ParameterRanges& owned, UpdateCut cut) override {
     owned_ = owned.within(range());
     momentum_ = at::zeros({owned_.count()}, arena.values().options());
     const at::TensorOptions computed = arena.compute_values().options();
+    const bool are_few = cut == UpdateCut::few;
     std::vector<UpdatePart> parts;
-    for (MuonPart& part : muon_parts(layout_, owned_, is_shared_out)) {
+    for (MuonPart& part : muon_parts(layout_, owned_, are_few)) {
       const std::int64_t count = part.range.end - part.range.begin;
       const double flops = flops_of(part.matrices);
       MuonRange muon = range_of(part.range, arena, std::move(part.matrices));
       muon.settings = settings.select(0, static_cast<std::int64_t>(ParameterGroup::matrix));
       const bool has_memory = backend.muon_works_in_its_memory;
-      if (has_memory && !is_shared_out) muon.memory = muon_memory(muon.matrices, count, computed);
+      if (has_memory && are_few) muon.memory = muon_memory(muon.matrices, count, computed);
       const auto update = [muon = std::move(muon), &backend, count, computed,
-                           takes_memory = has_memory && is_shared_out](const at::Tensor& norm_squared) {
+                           takes_memory = has_memory && !are_few](const at::Tensor& norm_squared) {
         if (!takes_memory) return backend.muon(muon, norm_squared);
         MuonRange at_work = muon;
         at_work.memory = muon_memory(muon.matrices, count, computed);

@@ -75,7 +75,7 @@ class AdamW final : public UpdateRule {
   }
 
   std::vector<UpdatePart> begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings,
-                                const ParameterRanges& owned, bool is_shared_out) override {
+                                const ParameterRanges& owned, UpdateCut cut) override {
     owned_ = owned.within(range());
     moment1_ = at::zeros({owned_.count()}, arena.values().options());
     moment2_ = at::zeros_like(moment1_);
@@ -83,7 +83,7 @@ class AdamW final : public UpdateRule {
     for (const ParameterGroup group : groups_) {
       const at::Tensor row = settings.select(0, static_cast<std::int64_t>(group));
       for (const auto& [begin, end] : owned_.within(layout_.range(group)).ranges) {
-        const std::int64_t length = is_shared_out ? elements_of_block : end - begin;
+        const std::int64_t length = cut == UpdateCut::by_blocks ? elements_of_block : end - begin;
         for (std::int64_t first = begin; first < end; first += length) {
           const ParameterRange part = {first, std::min(end, first + length)};
           const auto update = [range = range_of(part, arena, row), &backend](const at::Tensor& norm_squared) {
@@ -247,7 +247,7 @@ std::vector<ParameterRanges> divide_update(const OptimizerConfig& config, const 
   return owned;
 }
 
-Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend, bool is_shared_out,
+Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend, UpdateCut cut,
                      std::optional<ParameterRanges> owned)
     : arena_(arena),
       config_(settings),
@@ -260,11 +260,11 @@ Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, con
       norm_squared_(at::zeros_like(steps_)) {
   if (!owned) owned.emplace().add({0, arena.size()});
   for (const auto& rule : rules_) {
-    for (UpdatePart& part : rule->begin(arena_, backend_, settings_, *owned, is_shared_out)) {
+    for (UpdatePart& part : rule->begin(arena_, backend_, settings_, *owned, cut)) {
       parts_.push_back(std::move(part));
     }
   }
-  if (!is_shared_out) return;
+  if (cut != UpdateCut::by_blocks) return;
   std::stable_sort(parts_.begin(), parts_.end(), [](const auto& a, const auto& b) { return a.flops > b.flops; });
 }
 

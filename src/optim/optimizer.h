@@ -41,6 +41,10 @@ struct UpdatePart {
   std::function<void(const at::Tensor& norm_squared)> update;
 };
 
+// How an update is cut into parts: as few as there can be; as few, but with each of Muon's matrices by itself, so that
+// its bits do not depend on what else a rank owns; or into parts of about elements_of_block, for workers.
+enum class UpdateCut { few, by_matrices, by_blocks };
+
 // How some groups of parameters are updated, all that there is to know of it: what is kept and taken for it, and the
 // update. AdamW and Muon are two of them.
 class UpdateRule {
@@ -50,7 +54,7 @@ class UpdateRule {
   virtual std::vector<ParameterGroup> groups() const = 0;  // in the order of the arena, none left out between them
   virtual std::vector<OptimizerState> states() const = 0;
   // Of the states, where so many ranks share them, and of what a step works in. compute_dtype: that of the arena.
-  // workers: 0 where the update is not shared out.
+  // workers: 0 where it is cut into few parts.
   virtual std::uint64_t bytes(at::ScalarType compute_dtype, int workers, int ranks) const = 0;
   virtual double flops() const = 0;  // of an update's products
   // The rate at the schedule's peak, and the numbers that the update finds in its settings, the rate in front.
@@ -62,10 +66,9 @@ class UpdateRule {
   virtual std::vector<UpdatePart> pieces() const = 0;
 
   // Takes memory for what is `owned`, some of these pieces, with states of zero, and returns their update. settings:
-  // float64 [groups, 8] on the device, a row for each ParameterGroup. is_shared_out: in parts of about
-  // elements_of_block, instead of as few as there can be. The arena must outlive the rule.
+  // float64 [groups, 8] on the device, a row for each ParameterGroup. The arena must outlive the rule.
   virtual std::vector<UpdatePart> begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings,
-                                        const ParameterRanges& owned, bool is_shared_out) = 0;
+                                        const ParameterRanges& owned, UpdateCut cut) = 0;
 };
 
 // Lists a state that is kept for every element of these groups, as a rule's states(). kept: what of it this rank keeps,
@@ -93,10 +96,9 @@ std::vector<ParameterRanges> divide_update(const OptimizerConfig& config, const 
 class Optimizer {
  public:
   // States start at zero, on the arena's device. The arena must outlive the optimizer and have gradients.
-  // is_shared_out: the update is made by begin_update() and parts(). owned: what it updates, of divide_update(); none:
-  // all.
-  Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend, bool is_shared_out = false,
-            std::optional<ParameterRanges> owned = {});
+  // owned: what it updates, of divide_update(); none: all.
+  Optimizer(ParameterArena& arena, const OptimizerConfig& settings, const Backend& backend,
+            UpdateCut cut = UpdateCut::few, std::optional<ParameterRanges> owned = {});
 
   // The host sets the schedule's rate, which each group follows up to a peak of its own. update() can be recorded,
   // because nothing in it depends on the host: it changes values and states from gradients, and leaves both as they are
@@ -104,8 +106,8 @@ class Optimizer {
   void set_learning_rate(double learning_rate);
   void update(at::Tensor norm_squared = {});
 
-  // The same for workers: begin_update() is told the gradient's norm, and then each part is called once with it, in
-  // any thread. The parts with most to do come first.
+  // The same for workers, of an update cut by blocks: begin_update() is told the gradient's norm, and then each part is
+  // called once with it, in any thread. The parts with most to do come first.
   void begin_update(const at::Tensor& norm_squared);
   std::span<const UpdatePart> parts() const { return parts_; }
 

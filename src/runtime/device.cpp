@@ -291,8 +291,9 @@ constexpr std::string_view not_free =
 constexpr std::string_view lost_gpu =
     "the GPU failed, and what it held is lost: run the same command again, with which a training run goes on from its "
     "last checkpoint. Where it happens again, look for Xid in the system's log, and compute on the CPU "
-    "(runtime.device: "
-    "cpu, --device cpu)";
+    "(runtime.device: cpu, --device cpu)";
+constexpr std::string_view no_way_between =
+    "the ranks' GPUs have lost each other: run the same command again; NCCL_DEBUG=INFO shows more";
 constexpr std::string_view refused_launch =
     "the GPU refused to run something: set runtime.kernels: reference, with which LibTorch's operations compute, or "
     "compute on the CPU (runtime.device: cpu, --device cpu)";
@@ -301,9 +302,8 @@ constexpr std::string_view refused_launch =
 // cuBLAS's and cuDNN's names of states, and LibTorch's own words.
 constexpr std::pair<std::string_view, std::string_view> gpu_errors[] = {
     {"out of memory", no_memory},
-    {"CUBLAS_STATUS_ALLOC_FAILED", no_memory},
+    {"_STATUS_ALLOC_FAILED", no_memory},
     {"CUBLAS_STATUS_NOT_INITIALIZED", no_memory},  // nearly always it has no room for memory of its own
-    {"CUDNN_STATUS_ALLOC_FAILED", no_memory},
     {"driver version is insufficient", old_driver},
     {"driver on your system is too old", old_driver},
     {"unsupported toolchain", old_driver},  // the provided PTX was compiled with it
@@ -322,15 +322,15 @@ constexpr std::pair<std::string_view, std::string_view> gpu_errors[] = {
     {"launch timed out", lost_gpu},
     {"hardware stack error", lost_gpu},
     {"CUDA error: unknown error", lost_gpu},
-    {"CUBLAS_STATUS_EXECUTION_FAILED", lost_gpu},
-    {"CUDNN_STATUS_EXECUTION_FAILED", lost_gpu},
+    {"_STATUS_EXECUTION_FAILED", lost_gpu},
     {"too many resources requested for launch", refused_launch},
     {"invalid configuration argument", refused_launch},
     {"invalid device function", refused_launch},
+    {"NCCL ", no_way_between},
 };
 
 bool speaks_of_gpu(std::string_view text) {
-  for (const std::string_view name : {"CUDA", "CUBLAS", "CUDNN", "GPU"}) {
+  for (const std::string_view name : {"CUDA", "CUBLAS", "CUDNN", "GPU", "NCCL"}) {
     if (text.find(name) != std::string_view::npos) return true;
   }
   return false;

@@ -29,9 +29,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds between_looks{20}, slack{500}, last_words{1000};
 constexpr int beats_per_timeout = 4;
 
-// What ranks send each other beside their work: that they are there, that they end by themselves, or, as the number of
-// a rank and this, whom they have lost.
-constexpr std::int64_t beat = 0, farewell = -1, lost_rank_0 = 1;
+// What ranks send each other beside their work: that they are there, that they end by themselves, as they should or
+// by an error, or, as the number of a rank and this, whom they have lost.
+constexpr std::int64_t beat = 0, farewell = -1, failure = -2, lost_rank_0 = 1;
 
 std::string this_process() {
   char host[256] = "";
@@ -62,6 +62,8 @@ std::string address_towards(const std::string& host, std::uint16_t port) {
   ::freeaddrinfo(found);
   return address;
 }
+
+bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
 std::string seconds_of(milliseconds time) {
   return str(format_shortest(static_cast<double>(time.count()) / 1000), " s");
@@ -134,6 +136,8 @@ struct Met {
 };
 
 Met meet(const RankPlace& place, milliseconds timeout, const c10::intrusive_ptr<c10d::Store>& store) {
+  std::string address = address_towards(place.address, place.port);
+  store->set(str("address/", place.rank), bytes_of(address));
   store->set(str("name/", place.rank), bytes_of(this_process()));
   if (const std::vector<int> missing = absent(*store, place.ranks, Clock::now() + timeout); !missing.empty()) {
     std::vector<std::string> names;
@@ -143,14 +147,19 @@ Met meet(const RankPlace& place, milliseconds timeout, const c10::intrusive_ptr<
                                  seconds_of(timeout), " (ranks.timeout); see what that process has said, or ",
                                  "start as many as ", place.ranks));
   }
+  const auto said = [&](const char* what, int rank) {
+    const std::vector<std::uint8_t> text = store->get(str(what, rank));
+    return std::string(text.begin(), text.end());
+  };
   Met met;
   for (int rank = 0; rank < place.ranks; ++rank) {
-    const std::vector<std::uint8_t> name = store->get(str("name/", rank));
-    met.names.emplace_back(name.begin(), name.end());
+    met.names.push_back(said("name/", rank));
+    // What rank 0 calls itself may be a loopback address on its own machine: others tell where they are reached.
+    const std::string other = said("address/", rank);
+    if (is_loopback(address) && !is_loopback(other)) address = address_towards(other, place.port);
   }
   const auto connect = [&](const char* name) {
     const auto options = c10d::ProcessGroupGloo::Options::create(timeout);
-    const std::string address = address_towards(place.address, place.port);
     options->devices.push_back(address.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
                                                : c10d::ProcessGroupGloo::createDeviceForHostname(address));
     options->threads = 1;
@@ -182,6 +191,7 @@ Ranks::Group::Group(const RankPlace& where, milliseconds longest_silence)
   work = std::move(met->work);
   pulse = std::move(met->pulse);
   heard_.resize(names.size());
+  heard_at_.assign(names.size(), Clock::now());
   heart_ = std::thread([this] { send_beats(); });
   for (int rank = 0; rank < place.ranks; ++rank) {
     if (rank != place.rank) listeners_.emplace_back([this, rank] { listen(rank); });
@@ -194,7 +204,7 @@ Ranks::Group::~Group() {
   changed_.notify_all();
   lock.unlock();
   heart_.join();
-  send(farewell, last_words);
+  send(std::uncaught_exceptions() > 0 ? failure : farewell, last_words);
   lock.lock();
   // The store of rank 0 goes with it, and the others may still read there why it ends.
   const auto all_gone = [&] { return std::ssize(gone_) == place.ranks - 1; };
@@ -244,8 +254,9 @@ void Ranks::Group::send_beats() {
 }
 
 void Ranks::Group::listen(int rank) {
-  for (std::int64_t said = beat; said != farewell;) {
+  for (std::int64_t said = beat; said >= beat;) {
     std::vector<at::Tensor> words = {at::full({1}, beat, at::kLong)};
+    bool is_cut = false;
     std::unique_lock lock(mutex_);
     if (is_deaf_) return;
     try {
@@ -255,13 +266,27 @@ void Ranks::Group::listen(int rank) {
       said = words[0].item<std::int64_t>();
     } catch (const std::exception&) {
       said = lost_rank_0 + rank;
+      is_cut = true;
     }
     if (!lock) lock.lock();
     if (said >= lost_rank_0 && is_leaving_) return;
-    if (said >= lost_rank_0) end_without(static_cast<int>(said - lost_rank_0));
-    if (said == farewell) gone_.push_back(rank);
+    if (said >= lost_rank_0) end_without(is_cut ? silent_rank(rank) : static_cast<int>(said - lost_rank_0));
+    heard_at_[static_cast<std::size_t>(rank)] = Clock::now();
+    if (said == beat) continue;
+    heard_at_[static_cast<std::size_t>(rank)] = Clock::time_point::max();
+    gone_.push_back(rank);
+    changed_.notify_all();
+    // What it did not come to, this rank may wait for on its GPU, where nothing else ends that.
+    if (said == failure && !changed_.wait_for(lock, timeout, [&] { return is_leaving_; })) end_without(rank);
   }
-  changed_.notify_all();
+}
+
+// Returns the rank that is to blame for a connection that is closed. Gloo closes all of them when one is silent.
+int Ranks::Group::silent_rank(int rank) const {
+  auto heard = heard_at_;
+  heard[static_cast<std::size_t>(place.rank)] = Clock::time_point::max();
+  const auto longest = std::min_element(heard.begin(), heard.end());
+  return Clock::now() - *longest > timeout / 2 ? static_cast<int>(longest - heard.begin()) : rank;
 }
 
 // To be called with the mutex held, so that one thread does it.

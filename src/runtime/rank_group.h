@@ -56,15 +56,17 @@ struct Ranks::Group {
   void send(std::int64_t word, std::chrono::milliseconds longest) const;
   void send_beats();
   void listen(int rank);
+  int silent_rank(int rank) const;
   [[noreturn]] void end_without(int rank);
 
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   std::string whereabouts_;
-  bool is_leaving_ = false, is_deaf_ = false;          // nobody listens any more
-  std::vector<c10::intrusive_ptr<c10d::Work>> heard_;  // from each rank, what is waited for
-  std::vector<int> gone_;                              // ranks that have taken leave, the first in front
-  std::thread heart_;                                  // sends beats
+  bool is_leaving_ = false, is_deaf_ = false;                    // nobody listens any more
+  std::vector<c10::intrusive_ptr<c10d::Work>> heard_;            // from each rank, what is waited for
+  std::vector<std::chrono::steady_clock::time_point> heard_at_;  // when each was last heard
+  std::vector<int> gone_;                                        // ranks that have taken leave, the first in front
+  std::thread heart_;                                            // sends beats
   std::vector<std::thread> listeners_;
 };
 

@@ -158,17 +158,13 @@ at::Tensor RankExchange::collect(const at::Tensor& mine, const ParameterRange& e
 }
 
 // Blocks of one length that lie behind each other are rows of one tensor.
-void square_blocks(const at::Tensor& flat, std::span<const ParameterRange> blocks, std::span<const std::size_t> which,
-                   const at::Tensor& squares) {
-  for (std::size_t i = 0; i < which.size();) {
-    const std::size_t first = which[i];
+void square_blocks(const at::Tensor& flat, std::span<const ParameterRange> blocks, const at::Tensor& squares) {
+  for (std::size_t i = 0; i < blocks.size();) {
+    const std::size_t first = i;
     const auto [begin, end] = blocks[first];
     const std::int64_t length = end - begin;
     std::int64_t rows = 0;
-    for (; i < which.size() && which[i] == first + static_cast<std::size_t>(rows); ++i, ++rows) {
-      const ParameterRange& block = blocks[which[i]];
-      if (block.begin != begin + rows * length || block.count() != length) break;
-    }
+    for (; i < blocks.size() && blocks[i].begin == begin + rows * length && blocks[i].count() == length; ++i) ++rows;
     const at::Tensor matrix = flat.narrow(0, begin, rows * length).view({rows, length});
     squares.narrow(0, static_cast<std::int64_t>(first), rows)
         .copy_(at::linalg_vector_norm(matrix, 2, at::IntArrayRef{1}, false, at::kDouble).square());

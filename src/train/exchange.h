@@ -64,10 +64,9 @@ class RankExchange {
   std::vector<Chunk> chunks_;
 };
 
-// Writes the sums of the squares of these blocks of `flat`, and leaves the others. squares: float64 [blocks], where
-// `flat` is; queued on a GPU.
-void square_blocks(const at::Tensor& flat, std::span<const ParameterRange> blocks, std::span<const std::size_t> which,
-                   const at::Tensor& squares);
+// Writes the sums of the squares of these blocks of `flat`: all of a layout's, as the bits of a GPU's sums may depend
+// on what is summed beside them. squares: float64 [blocks], where `flat` is; queued on a GPU.
+void square_blocks(const at::Tensor& flat, std::span<const ParameterRange> blocks, const at::Tensor& squares);
 
 // Returns whether the ranks' sums are sums of the batch's tree, so that any such number of ranks gives the same bits.
 bool keeps_order(std::int64_t leaves, int ranks);

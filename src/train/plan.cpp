@@ -1,8 +1,10 @@
 #include "train/plan.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
+#include "backend/choose.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -309,26 +311,51 @@ std::string describe_lowered(const RunPlan& plan, std::int64_t before) {
       before, ", with which it was to go on; auto is ", now);
 }
 
+// Returns a trainer that has taken the memory of a step. Throws where it is lacking.
+std::unique_ptr<Trainer> rehearsed_trainer(const RunPlan& plan) {
+  const at::Device device = plan.runtime.device;
+  auto trainer = std::make_unique<Trainer>(plan.config, plan.shape, plan.runtime, plan.separator);
+  trainer->rehearse();
+  const std::uint64_t held = held_bytes(device);
+  const std::optional<double>& allowed = plan.config.runtime.memory_limit_gib;
+  if (allowed && held > memory_limit(plan.config.runtime, device)) {
+    throw OutOfMemory(ErrorKind::environment,
+                      str("a step takes ", format_bytes(held), ", and ", format_shortest(*allowed),
+                          " GiB are allowed (runtime.memory_limit_gib)"));
+  }
+  return trainer;
+}
+
+// Where one rank lacks memory, all of them take fewer windows at a time.
 std::unique_ptr<Trainer> make_trainer(RunPlan& plan) {
   const at::Device device = plan.runtime.device;
-  const std::optional<double>& allowed = plan.config.runtime.memory_limit_gib;
+  meet_on_gpus(plan.runtime);
+  if (!reports_lack_of_memory(device)) {
+    return std::make_unique<Trainer>(plan.config, plan.shape, plan.runtime, plan.separator);
+  }
   const std::int64_t planned = plan.config.training.micro_batch_size.value();
   while (true) {
+    std::unique_ptr<Trainer> trainer;
+    std::exception_ptr lack;
     try {
-      auto trainer = std::make_unique<Trainer>(plan.config, plan.shape, plan.runtime, plan.separator);
-      if (!reports_lack_of_memory(device)) return trainer;
-      trainer->rehearse();
-      const std::uint64_t held = held_bytes(device);
-      if (allowed && held > memory_limit(plan.config.runtime, device)) {
-        throw OutOfMemory(ErrorKind::environment,
-                          str("a step takes ", format_bytes(held), ", and ", format_shortest(*allowed),
-                              " GiB are allowed (runtime.memory_limit_gib)"));
-      }
+      trainer = rehearsed_trainer(plan);
+    } catch (const std::exception& error) {
+      if (!is_lack_of_memory(error)) throw;
+      lack = std::current_exception();
+    }
+    const std::vector<std::string> lacks = plan.runtime.ranks.gather(lack ? "lacks memory" : "");
+    const auto who = std::find_if(lacks.begin(), lacks.end(), [](const std::string& said) { return !said.empty(); });
+    if (who == lacks.end()) {
       if (plan.config.training.micro_batch_size != planned) log_warning(describe_lowered(plan, planned));
       return trainer;
-    } catch (const std::exception& error) {
-      if (!reports_lack_of_memory(device) || !is_lack_of_memory(error) || !lower_micro_batch_size(plan)) throw;
     }
+    if (!lower_micro_batch_size(plan)) {
+      if (lack) std::rethrow_exception(lack);
+      const int rank = static_cast<int>(who - lacks.begin());
+      throw Error::environment(str("the GPU's memory is too small for ", plan.runtime.ranks.name_of(rank)));
+    }
+    lack = nullptr;
+    trainer.reset();
     give_back_memory(device);  // what was tried is gone here
   }
 }

@@ -33,8 +33,11 @@ struct RunPlan {
 std::optional<RunPlan> plan_run(const Config& asked, const TrainOptions& options, const std::filesystem::path& run,
                                 const Ranks& ranks = {});
 
+// What the memory of each rank's GPU has settled, training.micro_batch_size and runtime.split, becomes what the one
+// with the least has come to. All call it, and the next; plan: null where the run is finished.
+void agree_on_split(const Ranks& ranks, RunPlan* plan);
+
 // Throws Error input in all ranks where one of them was to do something else than rank 0, naming it and what differs.
-// All call it; plan: null where the run is finished.
 void require_same_plan(const Ranks& ranks, const Config& asked, const RunPlan* plan);
 
 // Makes training.micro_batch_size the largest divisor of the batch that is at most half of what it is. Returns false,

@@ -98,6 +98,7 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
   int workers = 0;
   const bool has_threads = computes_with_threads(runtime.device);
   if (runtime.split == WorkSplit::batch && !has_threads) {
+    workers = 1;  // the update takes each matrix by itself
     const std::int64_t leaves = most_leaves_of_rank(config.training.batch_size / micro_batch_size, runtime.ranks);
     bytes.weights += static_cast<std::uint64_t>((gradients_held(leaves, 1) - 1) * layout.size()) * sizeof(float);
   } else if (runtime.split == WorkSplit::batch) {
@@ -198,14 +199,18 @@ BatchSplit split_batch(const Config& config, const GptShape& shape, const Runtim
   std::int64_t& size = result.micro_batch_size;
   const bool follows_limit = !has_threads || config.runtime.memory_limit_gib;
   const bool follows_memory = follows_limit && !training.micro_batch_size;
+  const auto is_too_large = [&](std::int64_t rows) {
+    return (!has_threads && rows > most_windows_of_a_grid) || !fits(rows);
+  };
+  const auto come_down = [&] {
+    while (follows_memory && size > 1 && is_too_large(size)) size = smaller_micro_batch_size(training.batch_size, size);
+  };
+  if (!has_threads) come_down();                                // with the bits of any number of ranks, if it can be
   if (follows_limit && !config.runtime.split && !fits(size)) {  // one gradient for all threads takes less
     size = training.micro_batch_size.value_or(of_rank);
     runtime.split = result.split = WorkSplit::products;
   }
-  const auto is_too_large = [&](std::int64_t rows) {
-    return (!has_threads && rows > most_windows_of_a_grid) || !fits(rows);
-  };
-  while (follows_memory && size > 1 && is_too_large(size)) size = smaller_micro_batch_size(training.batch_size, size);
+  come_down();
   const bool is_tried = reports_lack_of_memory(runtime.device) && !config.runtime.memory_limit_gib;
   if (fits(size) || is_tried) return result;
   throw Error::environment(str("not enough memory: ", format_bytes(limit),

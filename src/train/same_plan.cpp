@@ -1,4 +1,6 @@
 // require_same_plan() of plan.h.
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -67,6 +69,18 @@ std::string difference(std::string_view lines_of_first, const Facts& own) {
 }
 
 }  // namespace
+
+void agree_on_split(const Ranks& ranks, RunPlan* plan) {
+  const bool has_gpu = plan != nullptr && !plan->runtime.device.is_cpu();
+  const auto own =
+      has_gpu ? str(plan->config.training.micro_batch_size.value(), " ", word_of(plan->runtime.split)) : "";
+  for (const std::string& of_rank : ranks.gather(own)) {
+    if (!has_gpu || of_rank.empty()) continue;
+    std::int64_t& size = plan->config.training.micro_batch_size.value();
+    size = std::min(size, whole_number(std::string_view(of_rank).substr(0, of_rank.find(' '))).value_or(size));
+    if (of_rank.ends_with(word_of(WorkSplit::products))) plan->runtime.split = WorkSplit::products;
+  }
+}
 
 void require_same_plan(const Ranks& ranks, const Config& asked, const RunPlan* plan) {
   if (ranks.is_alone()) return;

@@ -383,6 +383,7 @@ int train(const Config& asked, const TrainOptions& options) {
   if (!folder) folder.emplace(path, true);
   std::optional<RunPlan> plan;
   ranks.first_then_others([&] { plan = plan_run(asked, options, path, ranks); });
+  agree_on_split(ranks, plan ? &*plan : nullptr);
   require_same_plan(ranks, asked, plan ? &*plan : nullptr);
   if (!plan) return 0;
   log_plan(*plan, path);

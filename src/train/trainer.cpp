@@ -6,11 +6,11 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "backend/backend.h"
@@ -45,7 +45,6 @@ namespace {
 std::optional<RankExchange> exchange_of(const OptimizerConfig& optimizer, const ParameterLayout& layout,
                                         const Runtime& runtime) {
   if (runtime.ranks.is_alone()) return std::nullopt;
-  meet_on_gpus(runtime);
   return RankExchange(runtime.ranks, layout, divide_update(optimizer, layout, runtime.ranks.count()),
                       !computes_with_threads(runtime.device));
 }
@@ -53,6 +52,17 @@ std::optional<RankExchange> exchange_of(const OptimizerConfig& optimizer, const 
 // Whether threads share out the batch; on a GPU the same split means that micro-batches are added up in the same tree.
 bool has_workers(const Runtime& runtime) {
   return runtime.split == WorkSplit::batch && computes_with_threads(runtime.device);
+}
+
+// Whether the bits are those of any number of ranks: micro-batches added up in the tree, squares block by block, and
+// each matrix multiplied by itself.
+bool adds_in_order(const Runtime& runtime) {
+  return !runtime.ranks.is_alone() || (runtime.split == WorkSplit::batch && !has_workers(runtime));
+}
+
+UpdateCut update_cut(const Runtime& runtime) {
+  if (has_workers(runtime)) return UpdateCut::by_blocks;
+  return adds_in_order(runtime) ? UpdateCut::by_matrices : UpdateCut::few;
 }
 
 Range rows_of_rank(const TrainingConfig& training, const Ranks& ranks) {
@@ -76,7 +86,7 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
       exchange_(exchange_of(config.optimizer, *arena_, runtime)),
       is_sharded_(exchange_ && config.ranks.shard_optimizer),
       model_(make_model(shape, *arena_, runtime)),
-      optimizer_(*arena_, config.optimizer, model_->backend(), has_workers(runtime),
+      optimizer_(*arena_, config.optimizer, model_->backend(), update_cut(runtime),
                  is_sharded_ ? std::optional(exchange_->owned()) : std::nullopt),
       separator_(separator),
       batch_(empty_batch(config.training.micro_batch_size.value(), shape.block_size, runtime.device,
@@ -86,7 +96,7 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
       share_(zeros_on(*arena_, {}, at::kDouble)),
       loss_(zeros_on(*arena_, {1}, at::kDouble)),
       evaluated_(zeros_on(*arena_, {}, at::kFloat)),
-      adds_in_order_(exchange_ || (runtime.split == WorkSplit::batch && !has_workers(runtime))),
+      adds_in_order_(adds_in_order(runtime)),
       results_(zeros_on(*arena_, {max_pending, 2}, at::kDouble)),
       first_pass_(model_->backend(), recorded_family, [this] { pass(true); }),
       next_pass_(model_->backend(), recorded_family, [this] { pass(false); }),
@@ -103,10 +113,12 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
     norm_squared_ = model_->backend().sum_of_squares(arena_->gradients());
     losses_ = zeros_on(*arena_, {config.training.batch_size / together}, at::kDouble);
     blocks_ = arena_->blocks();
-    own_blocks_.resize(blocks_.size());
-    std::iota(own_blocks_.begin(), own_blocks_.end(), std::size_t{0});
-    if (exchange_) own_blocks_.assign(exchange_->own_blocks().begin(), exchange_->own_blocks().end());
     squares_ = zeros_on(*arena_, {std::ssize(blocks_)}, at::kDouble);
+    if (exchange_) {
+      at::Tensor is_own = at::zeros({std::ssize(blocks_)}, at::kBool);
+      for (const std::size_t block : exchange_->own_blocks()) is_own[static_cast<std::int64_t>(block)].fill_(true);
+      is_own_block_ = is_own.to(runtime.device);
+    }
   }
   if (runtime.split == WorkSplit::batch && !has_workers(runtime)) {
     for (auto more = gradients_held((own_.end - own_.begin) / together, 1) - 1; more > 0; --more) {
@@ -179,10 +191,10 @@ void Trainer::reduce() {
   if (!adds_in_order_) return;
   if (exchange_) {
     exchange_->add_up(arena_->gradients(), ranks_with_leaves(losses_.numel(), ranks_.count()));
-    squares_.zero_();
   }
-  square_blocks(arena_->gradients(), blocks_, own_blocks_, squares_);
+  square_blocks(arena_->gradients(), blocks_, squares_);
   if (exchange_) {
+    squares_.copy_(at::where(is_own_block_, squares_, 0.0));
     ranks_.add(squares_);
     ranks_.add(losses_);
   }

@@ -123,19 +123,19 @@ class Trainer {
   std::optional<WeightAverage> average_;
   std::optional<Token> separator_;
 
-  Batch batch_;                         // what a pass reads
-  Upload upload_;                       // fills batch_
-  at::Tensor dropout_key_;              // int64 [2]: DropoutPlace::key
-  at::Tensor share_;                    // float64 []: of the step's scored targets, that which the pass has
-  at::Tensor loss_;                     // float64 [1], of the step so far
-  at::Tensor evaluated_;                // float32 [], of the last batch that was evaluated
-  const bool adds_in_order_;            // of any ranks: micro-batches in the tree, and squares block by block
-  std::vector<ParameterRange> blocks_;  // of the arena, and which of them this rank squares, where they do
-  std::vector<std::size_t> own_blocks_;
-  at::Tensor losses_, squares_;         // float64 [leaves of a batch], [blocks]: what ranks add up
-  at::Tensor norm_squared_;             // [1], where they do; undefined where it is left to the update
-  std::vector<at::Tensor> sums_;        // of leaves, each as large as the arena: at level i of the tree
-  at::Tensor results_;                  // float64 [pending steps, 2]: loss, squared norm
+  Batch batch_;             // what a pass reads
+  Upload upload_;           // fills batch_
+  at::Tensor dropout_key_;  // int64 [2]: DropoutPlace::key
+  at::Tensor share_;        // float64 []: of the step's scored targets, that which the pass has
+  at::Tensor loss_;         // float64 [1], of the step so far
+  at::Tensor evaluated_;    // float32 [], of the last batch that was evaluated
+  const bool adds_in_order_;
+  std::vector<ParameterRange> blocks_;  // of the arena, where squares are added up block by block
+  at::Tensor is_own_block_;       // bool [blocks]: which of them this rank has the sums of, where there are others
+  at::Tensor losses_, squares_;   // float64 [leaves of a batch], [blocks]: what ranks add up
+  at::Tensor norm_squared_;       // [1], where they do; undefined where it is left to the update
+  std::vector<at::Tensor> sums_;  // of leaves, each as large as the arena: at level i of the tree
+  at::Tensor results_;            // float64 [pending steps, 2]: loss, squared norm
   std::vector<double> learning_rates_;  // of the pending steps
   bool stops_ = false;
   std::vector<StepResult> read_;  // read from the device already, but not asked for

@@ -220,10 +220,10 @@ class Losses(Ranks):
                 self.lose(3, victim)
 
     def test_a_rank_that_hangs_is_named_after_the_timeout(self):
-        for victim in (0, 1):
+        for ranks, victim in ((2, 0), (3, 1)):
             with self.subTest(victim=victim):
                 shutil.rmtree(self.folder / "run", ignore_errors=True)
-                self.lose(2, victim, signal.SIGSTOP, 3 + 2.5, {"ranks.timeout": 3})
+                self.lose(ranks, victim, signal.SIGSTOP, 3 + 2.5, {"ranks.timeout": 3})
 
     def test_a_stop_signal_to_any_rank_saves_once_and_ends_all(self):
         for victim in (0, 1):
@@ -340,11 +340,14 @@ class Networks(Ranks):
                                capture_output=True, text=True).stdout.splitlines()
         return next(int(line.split(":")[1].split()[8]) for line in lines if line.strip().startswith(device + ":"))
 
-    def on_machines(self, ranks, out, settings, machines=None):
-        """A rank on each machine in turn."""
+    def on_machines(self, ranks, out, settings, machines=None, address="10.77.0.1", within=()):
+        """A rank on each machine in turn. within: how a command is started on each machine, beside that."""
         machines = machines or self.machines
-        inside = {rank: ["nsenter", "--net", "--target", str(machines[rank % len(machines)])] for rank in range(ranks)}
-        return self.start(ranks, out, settings, inside=inside, MASTER_ADDR="10.77.0.1", port=29500,
+        inside = {}
+        for rank in range(ranks):
+            number = rank % len(machines)
+            inside[rank] = ["nsenter", "--net", "--target", str(machines[number]), *(within[number] if within else [])]
+        return self.start(ranks, out, settings, inside=inside, MASTER_ADDR=address, port=29500,
                           LOCAL_WORLD_SIZE=ranks // len(machines))
 
     def test_two_machines_give_the_bits_of_one(self):
@@ -352,6 +355,17 @@ class Networks(Ranks):
         group = self.on_machines(4, "two", {})
         self.assertEqual(group.wait(), [0] * 4, group.everything())
         self.expect_same("one", "two")
+
+    def test_a_machine_that_calls_itself_a_loopback_address_is_reached(self):
+        """As Debian's /etc/hosts has it for a machine's own name."""
+        within = []
+        for number, address in enumerate(("127.0.1.1", "10.77.0.1")):
+            hosts = self.folder / f"hosts-{number}"
+            hosts.write_text(f"127.0.0.1 localhost\n{address} first-machine\n")
+            within.append(["unshare", "--mount", "bash", "-c", f'mount --bind {hosts} /etc/hosts && exec "$@"', "bash"])
+        group = self.on_machines(4, "run", {"training.max_steps": 2, "schedule.warmup_steps": 0}, address="first-machine",
+                                 within=within)
+        self.assertEqual(group.wait(), [0] * 4, group.everything())
 
     def test_a_cable_that_is_cut_is_noticed_within_the_timeout(self):
         group = self.on_machines(2, "run", ENDLESS | {"ranks.timeout": 3})

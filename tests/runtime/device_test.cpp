@@ -143,7 +143,11 @@ TEST(GpuErrors, AreTheEnvironmentsAndSayWhatToDo) {
       {"CUDA error: uncorrectable ECC error encountered", "last checkpoint"},
       {"the GPU refused to run norm_forward: unspecified launch failure", "last checkpoint"},
       {"CUDA error: the launch timed out and was terminated", "last checkpoint"},
-      {"cublasLt failed to multiply matrices: CUBLAS_STATUS_EXECUTION_FAILED", "last checkpoint"}};
+      {"cublasLt failed to multiply matrices: CUBLAS_STATUS_EXECUTION_FAILED", "last checkpoint"},
+      {"NCCL error in: NCCLUtils.cpp:93, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version "
+       "2.28.9\nncclSystemError: ...",
+       "the same command again"},
+      {"NCCL Error 2: unhandled system error", "the same command again"}};
   for (const auto& [text, advice] : known) {
     const auto error = explain_gpu_error(text);
     ASSERT_TRUE(error.has_value()) << text;

@@ -39,15 +39,16 @@ def run(program, *arguments, limit=600, **settings):
         return Ended(process, json.loads(report.read_text()) if report.exists() else None)
 
 
-def start_ranks(count, folder, *arguments, **settings):
-    """Starts inkling-train as ranks with a GPU each; what rank 1 says is in the file said-1, its report in report-1."""
+def start_ranks(count, folder, *arguments, of_rank=None, **settings):
+    """Starts inkling-train as ranks with a GPU each; what rank 1 says is in the file said-1, its report in report-1.
+    of_rank: more settings of some ranks' GPUs."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     processes = []
     for rank in range(count):
         place = {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": count, "MASTER_PORT": port}
-        variables = environment(folder / f"report-{rank}", {"COUNT": count, **settings})
+        variables = environment(folder / f"report-{rank}", {"COUNT": count, **settings, **(of_rank or {}).get(rank, {})})
         variables |= {name: str(value) for name, value in place.items()} | {"MASTER_ADDR": "127.0.0.1", "TMPDIR": str(folder)}
         with open(folder / f"said-{rank}", "w", encoding="utf-8") as said:
             processes.append(subprocess.Popen([RUN, BUILD / "bin/inkling-train", *map(str, arguments)], env=variables,

@@ -1,11 +1,14 @@
 // What only the GPU in software shows: mistakes that a GPU forgives, mostly. A mistake ends its process with exit code
 // 99, so each is made in a child.
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <nccl.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <stdexcept>
 #include <vector>
@@ -147,6 +150,74 @@ TEST_F(SoftwareGpu, CountsWaitsByTheirPlace) {
   EXPECT_NE(report.str().find("{\"call\": \"cudaStreamSynchronize\", \"count\": 3"), std::string::npos) << report.str();
   EXPECT_NE(report.str().find("CountsWaitsByTheirPlace"), std::string::npos) << report.str();
   std::filesystem::remove(path);
+}
+
+// A function of NCCL, which other tests of this program do without.
+template <typename Call>
+Call of_nccl(const char* name) {
+  return reinterpret_cast<Call>(dlsym(RTLD_DEFAULT, name));
+}
+
+const auto nccl_send = of_nccl<decltype(&ncclSend)>("ncclSend");
+const auto nccl_receive = of_nccl<decltype(&ncclRecv)>("ncclRecv");
+
+class SoftwareNccl : public SoftwareGpu {
+ protected:
+  // A rank that is alone exchanges memory of 1,024 bytes on a GPU with itself, in one group of calls.
+  static void expect_end(int code, const char* text,
+                         const std::function<void(ncclComm_t, void* data, cudaStream_t)>& exchange) {
+    const auto act = [&] {
+      const Stream stream;
+      void* data = nullptr;
+      cudaMalloc(&data, 1024);
+      ncclUniqueId id;
+      ncclComm_t communicator = nullptr;
+      of_nccl<decltype(&ncclGetUniqueId)>("ncclGetUniqueId")(&id);
+      of_nccl<decltype(&ncclCommInitRank)>("ncclCommInitRank")(&communicator, 1, id, 0);
+      of_nccl<decltype(&ncclGroupStart)>("ncclGroupStart")();
+      exchange(communicator, data, stream);
+      of_nccl<decltype(&ncclGroupEnd)>("ncclGroupEnd")();
+      cudaStreamSynchronize(stream);
+      of_nccl<decltype(&ncclCommDestroy)>("ncclCommDestroy")(communicator);
+      cudaFree(data);
+      std::exit(0);
+    };
+    EXPECT_EXIT(act(), testing::ExitedWithCode(code), text);
+  }
+};
+
+TEST_F(SoftwareNccl, ExchangesWhatIsRight) {
+  expect_end(0, "", [](ncclComm_t communicator, void* data, cudaStream_t stream) {
+    nccl_send(data, 64, ncclFloat32, 0, communicator, stream);
+    nccl_receive(static_cast<float*>(data) + 64, 64, ncclFloat32, 0, communicator, stream);
+  });
+}
+
+TEST_F(SoftwareNccl, FindsSizesThatDiffer) {
+  expect_end(mistake, "receives 128 bytes where the other sends 256",
+             [](ncclComm_t communicator, void* data, cudaStream_t stream) {
+               nccl_send(data, 64, ncclFloat32, 0, communicator, stream);
+               nccl_receive(static_cast<float*>(data) + 64, 32, ncclFloat32, 0, communicator, stream);
+             });
+}
+
+TEST_F(SoftwareNccl, FindsAnExchangeThatIsRecorded) {
+  expect_end(mistake, "an exchange between ranks is recorded",
+             [](ncclComm_t communicator, void* data, cudaStream_t stream) {
+               cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
+               const auto add = of_nccl<decltype(&ncclAllReduce)>("ncclAllReduce");
+               add(data, data, 64, ncclFloat32, ncclSum, communicator, stream);
+               cudaGraph_t graph = nullptr;
+               cudaStreamEndCapture(stream, &graph);
+             });
+}
+
+TEST_F(SoftwareNccl, FindsMemoryThatIsNotOfItsGpu) {
+  expect_end(mistake, "not of its communicator's GPU", [](ncclComm_t communicator, void* data, cudaStream_t stream) {
+    std::vector<float> on_host(64);
+    nccl_send(on_host.data(), 64, ncclFloat32, 0, communicator, stream);
+    nccl_receive(data, 64, ncclFloat32, 0, communicator, stream);
+  });
 }
 
 }  // namespace

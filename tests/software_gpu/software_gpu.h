@@ -7,6 +7,7 @@
 //     COMPUTES=0         only what has few elements is computed, other memory reads as zeros: for large models
 //     MEMORY_MIB=81080   of each GPU
 //     COUNT=1            how many GPUs
+//     EXCHANGES=-1       how many exchanges NCCL makes before it fails; a negative number: all of them
 //     CAPABILITY=90      compute capability: 75, 80, 90, 120
 //     HIDE=1             there is no driver
 //     LIMITS=FILE        what each of our kernels needs, as limits.py prints it; without it, launches are checked less

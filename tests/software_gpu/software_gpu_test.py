@@ -76,15 +76,16 @@ class Results(Programs):
 class Ranks(Programs):
     """Several processes, a GPU each, which exchange by a stand-in of NCCL that refuses to be recorded."""
 
-    def ranks(self, count, name, settings, codes=None):
-        arguments = [ROOT / "configs/fables.yaml", "--out", self.folder / name, *flags(settings)]
-        processes = start_ranks(count, self.folder, *arguments)
+    def start(self, count, name, settings, config="fables", **machine):
+        arguments = [ROOT / f"configs/{config}.yaml", "--out", self.folder / name, *flags(settings)]
+        processes = start_ranks(count, self.folder, *arguments, **machine)
         for process in processes:
             self.addCleanup(process.kill)
-        if codes is None:
-            ended = [process.wait(120) for process in processes]
-            self.assertEqual(ended, [0] * count, self.said(0) + self.said(count - 1))
         return processes
+
+    def ranks(self, count, name, settings, code=0, **machine):
+        ended = [process.wait(120) for process in self.start(count, name, settings, **machine)]
+        self.assertEqual(ended, [code] * count, self.said(0) + self.said(count - 1))
 
     def said(self, rank):
         return (self.folder / f"said-{rank}").read_text(encoding="utf-8")[-3000:]
@@ -108,12 +109,31 @@ class Ranks(Programs):
                         if name != "reference":
                             self.assertGreater(report["graph_launches"], 4)
 
+    def test_all_come_down_where_one_lacks_memory(self):
+        lacking = {"config": "shakespeare_char", "of_rank": {1: {"LACK_IN_RECORDING": 1}}, "COMPUTES": 0}
+        self.ranks(2, "auto", ROOM | AUTO, **lacking)
+        self.assertEqual(self.said(0).count("auto is 16, because the GPU's memory is too small for 32"), 1, self.said(0))
+        self.ranks(2, "written", ROOM | {"training.micro_batch_size": 32}, code=3, **lacking)
+        self.assertRegex(self.said(0), r"the GPU's memory is too small for rank 1 \(.+\)")
+        self.assertIn("the GPU's memory is too small: training holds about", self.said(1))
+
+    def test_gpus_of_unequal_memory_take_what_the_smaller_one_holds(self):
+        self.ranks(2, "auto", ROOM | AUTO, config="shakespeare_char", of_rank={1: {"MEMORY_MIB": 1100}}, COMPUTES=0)
+        self.assertIn("4 times 16 windows", self.said(0))
+
+    def test_one_that_fails_ends_the_others_while_they_wait_on_their_gpus(self):
+        settings = TINY | FLOAT | {"training.max_steps": 100000, "data.dir": self.folder / "data", "checkpoint.interval": 5,
+                                   "ranks.timeout": 4}
+        processes = self.start(2, "run", settings, of_rank={1: {"EXCHANGES": 100}})
+        self.assertEqual([process.wait(60) for process in processes], [3, 3], self.said(0) + self.said(1))
+        self.assertIn("lost contact with rank 1 (", self.said(0))
+
     def test_a_killed_one_ends_the_others_in_two_seconds(self):
         settings = TINY | FLOAT | {"training.max_steps": 100000, "data.dir": self.folder / "data", "checkpoint.interval": 5}
         for victim in (0, 1):
             with self.subTest(victim=victim):
                 out = f"run{victim}"
-                processes = self.ranks(2, out, settings, codes=())
+                processes = self.start(2, out, settings)
                 until = time.monotonic() + 60
                 while not list((self.folder / out / "checkpoints").glob("step-*")):
                     self.assertLess(time.monotonic(), until, self.said(0))
