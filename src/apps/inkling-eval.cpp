@@ -281,7 +281,7 @@ void require_same_device(const LoadedModel& model) {
   const Runtime& runtime = model.runtime;
   const std::size_t together = passages_together(*model.model, runtime, model.model->shape().block_size);
   require_same(runtime.ranks,
-               str(runtime.device.is_cpu() ? "cpu" : "cuda", ", ", word_of(runtime.kernels), " in ",
+               str(computes_with_threads(runtime.device) ? "cpu" : "cuda", ", ", word_of(runtime.kernels), " in ",
                    runtime.dtype_name(), ", ", together, " windows together"),
                "computes by", "name a --device and a --dtype that all ranks have, and use GPUs of the same memory");
 }
