@@ -71,7 +71,7 @@ std::string difference(std::string_view lines_of_first, const Facts& own) {
 }  // namespace
 
 void agree_on_split(const Ranks& ranks, RunPlan* plan) {
-  const bool has_gpu = plan != nullptr && !plan->runtime.device.is_cpu();
+  const bool has_gpu = plan != nullptr && !computes_with_threads(plan->runtime.device);
   const auto own =
       has_gpu ? str(plan->config.training.micro_batch_size.value(), " ", word_of(plan->runtime.split)) : "";
   for (const std::string& of_rank : ranks.gather(own)) {
