@@ -88,6 +88,8 @@ ParameterArena::ParameterArena(const ParameterArena& shared, at::Tensor gradient
     : ParameterLayout(shared),
       values_(shared.values_),
       gradients_(std::move(gradients)),
+      owned_(shared.owned_),
+      kept_values_(shared.kept_values_),
       compute_values_(shared.compute_values_),
       compute_gradients_(shared.compute_gradients_.is_same(shared.gradients_) ? gradients_
                                                                               : at::zeros_like(compute_values_)),
@@ -157,6 +159,10 @@ at::TensorOptions ParameterArena::vector_options() const {
 
 at::Tensor ParameterArena::master(std::string_view name) const { return parameter(name).part_of(values_); }
 
+at::Tensor ParameterArena::master(const ParameterRange& part) const {
+  return keeps_all() ? values_.slice(0, part.begin, part.end) : owned_.part_of(kept_values_, part);
+}
+
 void ParameterArena::begin_gradients() {
   if (!writers_ask_) {
     gradients_.zero_();
@@ -182,7 +188,26 @@ void ParameterArena::zero_unwritten_gradients() {
 }
 
 void ParameterArena::refresh_compute() {
-  if (!compute_values_.is_same(values_)) compute_values_.copy_(values_);  // float32 to the compute dtype
+  if (!has_copies()) return;
+  if (values_.defined()) compute_values_.copy_(values_);  // float32 to the compute dtype
+  for (const ParameterRange& range : owned_.ranges) {
+    if (values_.defined()) {
+      master(range).copy_(values_.slice(0, range.begin, range.end));
+    } else {
+      compute_values_.slice(0, range.begin, range.end).copy_(master(range));
+    }
+  }
+}
+
+void ParameterArena::keep_values(ParameterRanges owned) {
+  if (!has_copies()) return;
+  owned_ = std::move(owned);
+  kept_values_ = at::zeros({owned_.count()}, values_.options());
+  values_ = at::zeros({size()});
+}
+
+void ParameterArena::give_up_values() {
+  if (!keeps_all()) values_.reset();
 }
 
 void ParameterArena::release_master(at::ScalarType dtype) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/weights.h"
@@ -100,13 +101,17 @@ class ParameterArena : public ParameterLayout {
   // Returns an arena over the same values, with gradients of its own: for a pass that another thread makes meanwhile.
   std::unique_ptr<ParameterArena> with_own_gradients() const;
 
-  at::Tensor values() const { return values_; }        // [size] float32: the master values, until they are released
-  at::Tensor gradients() const { return gradients_; }  // [size] float32; undefined without gradients
+  // [size] float32: the master values, until they are released; undefined where others keep some of them.
+  at::Tensor values() const { return values_; }
+  at::Tensor gradients() const { return gradients_; }            // [size] float32; undefined without gradients
   at::Tensor compute_values() const { return compute_values_; }  // [size]: what the math reads; may be values()
 
   // Returns what the model computes with: a view in the compute dtype, and where its gradient is added up.
   Weight weight(std::string_view name) const;
-  at::Tensor master(std::string_view name) const;  // a view of values()
+  at::Tensor master(std::string_view name) const;       // a view of values()
+  at::Tensor master(const ParameterRange& part) const;  // flat, of what is kept here
+  // Whether master values and what the math reads are two things.
+  bool has_copies() const { return !compute_values_.is_same(values_); }
 
   // Call begin_gradients() before a step's first backward pass and collect_gradients() after each. Operations that
   // write float32 gradients learn from Weight::begin_write() who is first, so only vectors are set to zero.
@@ -117,7 +122,18 @@ class ParameterArena : public ParameterLayout {
   // Of biases, norms and whatever else is added or multiplied element by element: their device and dtype.
   at::TensorOptions vector_options() const;
 
-  void refresh_compute();  // to be called after values() changed: copies them to the compute dtype
+  // To be called after values(), or master values, changed: copies them to the compute dtype.
+  void refresh_compute();
+
+  // For ranks of which each updates a part: where there are copies to compute with, keeps no other master values.
+  // values() are on the CPU then, for who fills or saves all of them, until they are given up (which does nothing where
+  // all are kept). They begin with zeros, and refresh_compute() takes from them what is kept.
+  void keep_values(ParameterRanges owned);
+  bool keeps_all() const { return !kept_values_.defined(); }
+  at::Tensor kept_values() const { return kept_values_; }  // flat, one range behind the other
+  void set_values(at::Tensor values) { values_ = std::move(values); }
+  void give_up_values();
+
   // For a model that is not trained, before weight() is called: gives up values(), and keeps vectors (biases, norms) in
   // `dtype`, that of what flows through the model.
   void release_master(at::ScalarType dtype);
@@ -126,6 +142,8 @@ class ParameterArena : public ParameterLayout {
   ParameterArena(const ParameterArena& shared, at::Tensor gradients);
 
   at::Tensor values_, gradients_;
+  ParameterRanges owned_;                          // what is kept of the values, unless that is all
+  at::Tensor kept_values_;                         // of these
   at::Tensor compute_values_, compute_gradients_;  // the same as the two above where the compute dtype is float32
   at::Tensor vectors_;                             // the group `vector`, where release_master() has set it apart
   bool writers_ask_ = false;                       // whether the operations that write gradients call begin_write()

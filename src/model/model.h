@@ -115,8 +115,9 @@ struct TrainingBytes {
   std::uint64_t at_work = 0;      // of one layer while it runs
   std::uint64_t logits = 0;
   std::uint64_t libraries = 0;  // on a GPU: what CUDA's libraries work in, and what LibTorch takes beyond its tensors
+  std::uint64_t under_way = 0;  // between the GPUs of ranks
 
-  std::uint64_t total() const { return weights + activations + at_work + logits + libraries; }
+  std::uint64_t total() const { return weights + activations + at_work + logits + libraries + under_way; }
 };
 
 // Returns what passes over `rows` tokens each hold, with TrainingPass::positions or without, and without what the

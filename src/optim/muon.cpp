@@ -160,7 +160,7 @@ class Muon final : public UpdateRule {
   std::vector<UpdatePart> begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings,
                                 const ParameterRanges& owned, UpdateCut cut) override {
     owned_ = owned.within(range());
-    momentum_ = at::zeros({owned_.count()}, arena.values().options());
+    momentum_ = at::zeros({owned_.count()}, arena.gradients().options());
     const at::TensorOptions computed = arena.compute_values().options();
     const bool are_few = cut == UpdateCut::few;
     std::vector<UpdatePart> parts;
@@ -189,11 +189,10 @@ class Muon final : public UpdateRule {
   MuonRange range_of(const ParameterRange& part, const ParameterArena& arena,
                      std::vector<MuonMatrices> matrices) const {
     const auto part_of = [&](const at::Tensor& flat) { return flat.slice(0, part.begin, part.end); };
-    const at::Tensor compute = arena.compute_values();
-    return {.value = part_of(arena.values()),
+    return {.value = arena.master(part),
             .gradient = part_of(arena.gradients()),
             .momentum = owned_.part_of(momentum_, part),
-            .compute = compute.is_same(arena.values()) ? at::Tensor() : part_of(compute),
+            .compute = arena.has_copies() ? part_of(arena.compute_values()) : at::Tensor(),
             .settings = {},
             .matrices = std::move(matrices),
             .newton_schulz_steps = config_.muon.newton_schulz_steps,

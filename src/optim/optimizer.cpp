@@ -77,7 +77,7 @@ class AdamW final : public UpdateRule {
   std::vector<UpdatePart> begin(ParameterArena& arena, const Backend& backend, const at::Tensor& settings,
                                 const ParameterRanges& owned, UpdateCut cut) override {
     owned_ = owned.within(range());
-    moment1_ = at::zeros({owned_.count()}, arena.values().options());
+    moment1_ = at::zeros({owned_.count()}, arena.gradients().options());
     moment2_ = at::zeros_like(moment1_);
     std::vector<UpdatePart> parts;
     for (const ParameterGroup group : groups_) {
@@ -101,12 +101,11 @@ class AdamW final : public UpdateRule {
 
   AdamWRange range_of(const ParameterRange& part, const ParameterArena& arena, const at::Tensor& settings) const {
     const auto part_of = [&](const at::Tensor& flat) { return flat.slice(0, part.begin, part.end); };
-    const at::Tensor values = arena.values(), compute = arena.compute_values();
-    return {.value = part_of(values),
+    return {.value = arena.master(part),
             .gradient = part_of(arena.gradients()),
             .moment1 = owned_.part_of(moment1_, part),
             .moment2 = owned_.part_of(moment2_, part),
-            .compute = compute.is_same(values) ? at::Tensor() : part_of(compute),
+            .compute = arena.has_copies() ? part_of(arena.compute_values()) : at::Tensor(),
             .settings = settings};
   }
 
@@ -253,10 +252,10 @@ Optimizer::Optimizer(ParameterArena& arena, const OptimizerConfig& settings, con
       config_(settings),
       backend_(backend),
       rules_(update_rules(settings, arena)),
-      settings_(settings_of(rules_).to(arena.values().device())),
-      shares_(shares_of(rules_, settings.learning_rate).to(arena.values().device())),
-      steps_(at::zeros({1}, arena.values().options().dtype(at::kDouble))),
-      betas_(at::tensor({settings.beta1, settings.beta2}, at::kDouble).to(arena.values().device())),
+      settings_(settings_of(rules_).to(arena.gradients().device())),
+      shares_(shares_of(rules_, settings.learning_rate).to(settings_.device())),
+      steps_(at::zeros({1}, settings_.options())),
+      betas_(at::tensor({settings.beta1, settings.beta2}, at::kDouble).to(settings_.device())),
       norm_squared_(at::zeros_like(steps_)) {
   if (!owned) owned.emplace().add({0, arena.size()});
   for (const auto& rule : rules_) {

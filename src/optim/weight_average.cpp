@@ -13,13 +13,13 @@ WeightAverage::WeightAverage(ParameterArena& arena, double beta, std::optional<P
     : arena_(arena), beta_(beta) {
   if (!owned) owned.emplace().add({0, arena.size()});
   owned_ = *std::move(owned);
-  values_ = at::zeros({owned_.count()}, arena.values().options());
-  slice_ = at::zeros({std::min(longest_slice, owned_.count())}, arena.values().options());
+  values_ = at::zeros({owned_.count()}, arena.gradients().options());
+  slice_ = at::zeros({std::min(longest_slice, owned_.count())}, values_.options());
 }
 
 void WeightAverage::begin() {
   for (const ParameterRange& range : owned_.ranges) {
-    owned_.part_of(values_, range).copy_(arena_.values().slice(0, range.begin, range.end));
+    owned_.part_of(values_, range).copy_(arena_.master(range));
   }
 }
 
@@ -28,14 +28,14 @@ void WeightAverage::update() {
 }
 
 void WeightAverage::update(const ParameterRange& part) {
-  owned_.part_of(values_, part).lerp_(arena_.values().slice(0, part.begin, part.end), 1.0 - beta_);
+  owned_.part_of(values_, part).lerp_(arena_.master(part), 1.0 - beta_);
 }
 
 void WeightAverage::exchange() {
   for (const ParameterRange& range : owned_.ranges) {
     for (std::int64_t begin = range.begin; begin < range.end; begin += longest_slice) {
       const ParameterRange part = {begin, std::min(range.end, begin + longest_slice)};
-      const at::Tensor ours = owned_.part_of(values_, part), theirs = arena_.values().slice(0, part.begin, part.end);
+      const at::Tensor ours = owned_.part_of(values_, part), theirs = arena_.master(part);
       const at::Tensor kept = slice_.slice(0, 0, part.count());
       kept.copy_(ours);
       ours.copy_(theirs);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "runtime/parallel.h"
@@ -50,6 +51,22 @@ RankExchange::RankExchange(Ranks ranks, const ParameterLayout& layout, std::vect
       chunk.counts.push_back(std::clamp<std::int64_t>(of_rank.count() - first, 0, length));
     }
   }
+}
+
+void RankExchange::rehearse(const at::TensorOptions& options) const {
+  const std::vector<std::int64_t>& counts = chunks_.front().counts;
+  const std::int64_t mine = counts[static_cast<std::size_t>(ranks_.rank())];
+  const std::int64_t of_others = std::accumulate(counts.begin(), counts.end(), -mine);
+  std::vector<at::Tensor> taken = {at::empty({mine}, options)};
+  for (std::size_t parcel = 0; parcel < std::min<std::size_t>(chunks_.size(), 2); ++parcel) {
+    taken.push_back(at::empty({of_others}, options));
+    taken.push_back(at::empty({mine * (ranks_.count() - 1)}, options));
+  }
+}
+
+std::uint64_t exchange_bytes(std::int64_t elements, int ranks) {
+  const std::int64_t chunk = std::min(elements, elements_on_gpu), parcels = elements > chunk ? 2 : 1;
+  return static_cast<std::uint64_t>((2 * parcels * (ranks - 1) + 1) * chunk / ranks) * sizeof(float);
 }
 
 RankExchange::Parcel RankExchange::send_gradients(const at::Tensor& flat, const Chunk& chunk, int senders) {
@@ -153,6 +170,20 @@ at::Tensor RankExchange::collect(const at::Tensor& mine, const ParameterRange& e
       all.narrow(0, range.begin - elements.begin, range.count()).copy_(received.narrow(0, done, range.count()));
       done += range.count();
     }
+  }
+  return all;
+}
+
+at::Tensor RankExchange::collect(const at::Tensor& kept) const {
+  std::int64_t size = 0;
+  for (const ParameterRanges& of_rank : owned_) size += of_rank.count();
+  const at::Tensor all = ranks_.is_first() ? at::empty({size}, kept.options().device(at::kCPU)) : at::Tensor();
+  for (std::int64_t begin = 0; begin < size; begin += elements_of_chunk) {
+    const ParameterRange piece = {begin, std::min(size, begin + elements_of_chunk)};
+    const ParameterRanges own = owned().within(piece);
+    const std::int64_t first = own.ranges.empty() ? 0 : owned().place_of(own.ranges.front().begin);
+    const at::Tensor of_all = collect(kept.narrow(0, first, own.count()), piece);
+    if (all.defined()) all.slice(0, piece.begin, piece.end).copy_(of_all);
   }
   return all;
 }

@@ -28,6 +28,9 @@ class RankExchange {
   // The numbers of those blocks of the layout that this rank owns.
   std::span<const std::size_t> own_blocks() const { return own_blocks_; }
 
+  // Takes the memory of an exchange of float32 where `options` say, and gives it back: LibTorch keeps it for the next.
+  void rehearse(const at::TensorOptions& options) const;
+
   // What this rank owns of `flat` [arena] becomes the sum of what the ranks before `senders` have there. The rest of it
   // stays.
   void add_up(const at::Tensor& flat, int senders);
@@ -38,6 +41,9 @@ class RankExchange {
   // Returns elements of the arena in rank 0, of which each rank has what it owns: `mine`, flat, one range behind the
   // other. In the others an undefined tensor.
   at::Tensor collect(const at::Tensor& mine, const ParameterRange& elements) const;
+
+  // The same for the whole arena, on the CPU: `kept` is all of what this rank owns. It goes a few MiB at a time.
+  at::Tensor collect(const at::Tensor& kept) const;
 
  private:
   // Elements [first, first + counts[k]) of what rank k owns, one behind the other.
@@ -63,6 +69,9 @@ class RankExchange {
   std::vector<std::size_t> own_blocks_;
   std::vector<Chunk> chunks_;
 };
+
+// Returns what rehearse() takes on a GPU, of an arena of so many elements.
+std::uint64_t exchange_bytes(std::int64_t elements, int ranks);
 
 // Writes the sums of the squares of these blocks of `flat`: all of a layout's, as the bits of a GPU's sums may depend
 // on what is summed beside them. squares: float64 [blocks], where `flat` is; queued on a GPU.

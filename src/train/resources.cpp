@@ -14,6 +14,7 @@
 #include "optim/optimizer.h"
 #include "runtime/cpu_memory.h"
 #include "runtime/device.h"
+#include "train/exchange.h"
 #include "train/leaves.h"
 
 namespace inkling {
@@ -99,6 +100,7 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
   const bool has_threads = computes_with_threads(runtime.device);
   if (runtime.split == WorkSplit::batch && !has_threads) {
     workers = 1;  // the update takes each matrix by itself
+    if (!runtime.ranks.is_alone()) bytes.under_way = exchange_bytes(layout.size(), runtime.ranks.count());
     const std::int64_t leaves = most_leaves_of_rank(config.training.batch_size / micro_batch_size, runtime.ranks);
     bytes.weights += static_cast<std::uint64_t>((gradients_held(leaves, 1) - 1) * layout.size()) * sizeof(float);
   } else if (runtime.split == WorkSplit::batch) {
@@ -113,6 +115,9 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
   const bool in_memory = choose_backend(runtime).muon_works_in_its_memory;  // else what it makes is float32
   const int owners = config.ranks.shard_optimizer ? runtime.ranks.count() : 1;
   bytes.weights += optimizer_bytes(config.optimizer, layout, in_memory ? runtime.dtype : at::kFloat, workers, owners);
+  if (runtime.dtype != at::kFloat) {  // master values beside what is computed with
+    bytes.weights -= static_cast<std::uint64_t>(layout.size() - layout.size() / owners) * sizeof(float);
+  }
   const auto averages = static_cast<std::uint64_t>((layout.size() + owners - 1) / owners);
   if (config.training.ema > 0) bytes.weights += averages * sizeof(float);
   return bytes;
@@ -123,6 +128,7 @@ std::string describe_memory(const TrainingBytes& bytes) {
                                                               {bytes.activations, "activations"},
                                                               {bytes.logits, "logits"},
                                                               {bytes.at_work, "one layer at work"},
+                                                              {bytes.under_way, "exchanges between ranks"},
                                                               {bytes.libraries, "CUDA's libraries"}};
   std::erase_if(parts, [](const auto& part) { return part.first == 0; });
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

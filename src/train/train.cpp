@@ -126,9 +126,8 @@ class Run {
   enum class Next { step, end, stop };
 
   // Does what belongs to a step that is made: checkpoint, evaluation, samples. is_saved: whether its checkpoint is
-  // there. The reports take far longer than a step, so a checkpoint that is due is saved in front of them, and says
-  // that they are due. They are made whole or, where a stop is requested or the process is killed meanwhile, by the
-  // next start.
+  // there. As the reports take far longer than a step, a due checkpoint is saved in front of them, and says that they
+  // are due: they are made whole or, where a stop is requested or the process is killed meanwhile, by the next start.
   Next finish_step(bool is_saved) {
     const bool evaluates = is_last() || is_due(config_.evaluation.interval);
     const bool samples = config_.sampling.interval > 0 && (is_last() || is_due(config_.sampling.interval));
@@ -222,8 +221,7 @@ class Run {
     if (logged || !trainer_.runs_ahead()) read_results(logged);
     if (!config_.logging.tensorboard || !is_due(config_.logging.histograms)) return;
     const Report::Pause pause = pause_of_pace();
-    complete_for_board();
-    if (board_) board_->show_histograms(state_.step, trainer_.arena());
+    show_on_board([&] { board_->show_histograms(state_.step, trainer_.arena()); });
   }
 
   void read_results(bool logged) {
@@ -235,16 +233,18 @@ class Run {
     }
     if (!logged) return;
     const Pace pace = report_->log_step(state_.step, results.back(), state_.seconds);
-    if (config_.logging.tensorboard) complete_for_board();
-    if (!board_) return;
-    board_->show_step(state_.step, results.back(), pace,
-                      {.process = peak_resident_bytes(), .training = held_bytes(plan_.runtime.device)});
-    board_->show_norms(state_.step, trainer_.norms());
+    if (!config_.logging.tensorboard) return;
+    show_on_board([&] {
+      board_->show_step(state_.step, results.back(), pace,
+                        {.process = peak_resident_bytes(), .training = held_bytes(plan_.runtime.device)});
+      board_->show_norms(state_.step, trainer_.norms());
+    });
   }
 
-  void complete_for_board() {
+  void show_on_board(const auto& show) {
     trainer_.complete_gradients();
     trainer_.complete_weights();
+    if (board_) show();
   }
 
   // Steps that a GPU has still to make are waited for first: their time counts.

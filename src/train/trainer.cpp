@@ -25,10 +25,11 @@ namespace inkling {
 namespace {
 
 constexpr int recorded_family = 1;
-constexpr std::int64_t max_pending = 4096;  // results that wait on the device to be read
+constexpr std::int64_t max_pending = 4096;               // results that wait on the device to be read
+constexpr std::int64_t at_once = std::int64_t{1} << 24;  // elements that norms are taken of
 
 at::Tensor zeros_on(const ParameterArena& arena, at::IntArrayRef shape, at::ScalarType dtype) {
-  return at::zeros(shape, arena.values().options().dtype(dtype));
+  return at::zeros(shape, arena.gradients().options().dtype(dtype));
 }
 
 // On a GPU cuBLAS works in 32 MiB of its own for each thread, taken when that thread first multiplies. The thread that
@@ -65,6 +66,13 @@ UpdateCut update_cut(const Runtime& runtime) {
   return adds_in_order(runtime) ? UpdateCut::by_matrices : UpdateCut::few;
 }
 
+// Whether ranks share the update, each with the master values of its part alone.
+bool shard_optimizer(const Config& config, const std::optional<RankExchange>& exchange, ParameterArena& arena) {
+  const bool shards = exchange && config.ranks.shard_optimizer;
+  if (shards) arena.keep_values(exchange->owned());
+  return shards;
+}
+
 Range rows_of_rank(const TrainingConfig& training, const Ranks& ranks) {
   const std::int64_t together = training.micro_batch_size.value();
   const auto [begin, end] = leaves_of_rank(training.batch_size / together, ranks);
@@ -84,7 +92,7 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
       own_(rows_of_rank(config.training, runtime.ranks)),
       arena_(make_arena(shape, runtime, Use::training)),
       exchange_(exchange_of(config.optimizer, *arena_, runtime)),
-      is_sharded_(exchange_ && config.ranks.shard_optimizer),
+      is_sharded_(shard_optimizer(config, exchange_, *arena_)),
       model_(make_model(shape, *arena_, runtime)),
       optimizer_(*arena_, config.optimizer, model_->backend(), update_cut(runtime),
                  is_sharded_ ? std::optional(exchange_->owned()) : std::nullopt),
@@ -212,7 +220,7 @@ OptimizerStates Trainer::whole_optimizer() const {
   if (!is_sharded_) return states;
   states.gather = [this](const OptimizerState& state) {
     const Parameter& parameter = arena_->parameter(state.parameter);
-    std::vector<at::Tensor> mine = {at::empty({0}, arena_->values().options())};
+    std::vector<at::Tensor> mine = {at::empty({0}, arena_->gradients().options())};
     for (const OptimizerState::Kept& kept : state.kept) mine.push_back(kept.values);
     const at::Tensor all = exchange_->collect(at::cat(mine), {parameter.offset, parameter.offset + parameter.count});
     return all.defined() ? all.view(state.shape) : all;
@@ -222,17 +230,19 @@ OptimizerStates Trainer::whole_optimizer() const {
 
 at::Tensor Trainer::whole_average() const {
   if (!average_) return {};
-  return is_sharded_ ? exchange_->collect(average_->values(), {0, arena_->size()}) : average_->values();
+  return is_sharded_ ? exchange_->collect(average_->values()) : average_->values();
 }
 
 void Trainer::exchange_average() {
+  arena_->give_up_values();
   average_->exchange();
   if (is_sharded_) exchange_->hand_round(arena_->compute_values());
 }
 
 void Trainer::complete_weights() {
-  if (!is_sharded_ || arena_->compute_values().is_same(arena_->values())) return;
-  exchange_->hand_round(arena_->values());
+  if (arena_->keeps_all()) return;
+  at::Tensor values = exchange_->collect(arena_->kept_values());
+  if (values.defined()) arena_->set_values(std::move(values));
 }
 
 void Trainer::apply_gradients() {
@@ -255,10 +265,12 @@ void Trainer::rehearse() {
     if (has_several) next_pass_();
   }
   evaluation_();  // whose first time was in the constructor
-  synchronize(arena_->values().device());
+  if (exchange_) exchange_->rehearse(arena_->gradients().options());
+  synchronize(arena_->gradients().device());
 }
 
 void Trainer::step(std::int64_t step, const TrainingWindows& windows) {
+  arena_->give_up_values();
   const TrainingConfig& training = config_.training;
   const std::vector<Row> batch = training_rows(windows, step, training.batch_size);
   const double rate = learning_rate(step, config_.optimizer, config_.schedule, training.max_steps);
@@ -319,7 +331,11 @@ std::vector<GroupNorms> Trainer::norms() const {
     if (begin == end) continue;
     all.push_back({.name = group_name(group)});
     for (const at::Tensor& flat : {arena_->gradients(), arena_->values()}) {
-      squares.push_back(model_->backend().sum_of_squares(flat.slice(0, begin, end)).to(at::kDouble));
+      at::Tensor& square = squares.emplace_back(zeros_on(*arena_, {1}, at::kDouble));
+      for (std::int64_t first = begin; first < end; first += at_once) {  // weights may have been gathered on the CPU
+        const at::Tensor part = flat.slice(0, first, std::min(end, first + at_once)).to(square.device());
+        square.add_(model_->backend().sum_of_squares(part));
+      }
     }
   }
   const at::Tensor numbers = at::cat(squares).to(at::kCPU);

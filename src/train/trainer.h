@@ -64,8 +64,8 @@ class Trainer {
   // Whether a stop was requested in any rank before the last step was complete.
   bool stops() const { return stops_; }
 
-  // Where ranks share the update: makes the gradients, or the weights, of every rank whole, as they are in one that has
-  // no others.
+  // Where ranks share the update, which all of them call: makes the gradients of every rank whole, and the arena's
+  // values in rank 0, on the CPU where each keeps its own, until the next step.
   void complete_gradients();
   void complete_weights();
   // The weights and their average change places, in all ranks.

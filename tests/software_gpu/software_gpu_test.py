@@ -23,6 +23,13 @@ TINY = {"data.source": ROOT / "data/fables.grammar", "data.stories": 200, "data.
 FLOAT = {"runtime.dtype": "float32"}
 
 
+# A run of the whole shape whose corpus is small: text for characters, a shard of tokens for GPT-2.
+COUNTED = {"schedule.warmup_steps": 5, "evaluation.interval": 1000, "checkpoint.interval": 1000, "evaluation.batches": 1,
+           "logging.interval": 10}
+CHAR = COUNTED | {"data.source": ROOT / "data/fables.grammar", "data.stories": 200}
+REFERENCE = {"runtime.kernels": "reference"}
+
+
 class Programs(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -44,9 +51,19 @@ class Programs(unittest.TestCase):
         lines = map(json.loads, (self.folder / name / "log.jsonl").read_text().splitlines())
         return [line["loss"] for line in lines if "loss" in line]
 
-    def weights(self, name):
-        newest = sorted((self.folder / name / "checkpoints").glob("*/model.safetensors"))[-1]
+    def weights(self, name, file="model.safetensors"):
+        newest = sorted((self.folder / name / "checkpoints").glob(f"*/{file}"))[-1]
         return hashlib.sha256(newest.read_bytes()).hexdigest()
+
+    def gpt2(self):
+        """The shipped configuration of GPT-2 124M on a shard as llm.c writes it, with a micro-batch of one window."""
+        shard, config = self.folder / "tokens.bin", self.folder / "gpt2.yaml"
+        count = 40000
+        shard.write_bytes(struct.pack("<256i", 20240520, 1, count, *[0] * 253) + bytes(2 * count))
+        text = (ROOT / "configs/gpt2_124m.yaml").read_text()
+        data = f"data:\n  source: {shard}\n  validation_source: {shard}\n  vocab_size: 50257\n"
+        config.write_text(re.sub(r"^data:\n(?:[ ].*\n)*", data, text, flags=re.MULTILINE))
+        return config, COUNTED | {"training.batch_size": 1, "training.micro_batch_size": 1}
 
 
 class Results(Programs):
@@ -77,7 +94,7 @@ class Ranks(Programs):
     """Several processes, a GPU each, which exchange by a stand-in of NCCL that refuses to be recorded."""
 
     def start(self, count, name, settings, config="fables", **machine):
-        arguments = [ROOT / f"configs/{config}.yaml", "--out", self.folder / name, *flags(settings)]
+        arguments = [config if isinstance(config, Path) else ROOT / f"configs/{config}.yaml", "--out", self.folder / name, *flags(settings)]
         processes = start_ranks(count, self.folder, *arguments, **machine)
         for process in processes:
             self.addCleanup(process.kill)
@@ -109,6 +126,31 @@ class Ranks(Programs):
                         if name != "reference":
                             self.assertGreater(report["graph_launches"], 4)
 
+    def test_they_keep_their_share_of_the_master_values_and_go_on_as_others(self):
+        settings = TINY | {"training.micro_batch_size": 2, "runtime.split": "batch", "training.ema": 0.9, "logging.tensorboard": "true",
+                           "data.dir": self.folder / "data", "schedule.decay_steps": 12, "logging.histograms": 3}
+        self.train("one", settings)
+        self.ranks(4, "several", settings | {"training.max_steps": 5})
+        self.ranks(2, "several", settings | {"training.max_steps": 8})
+        self.train("several", settings)
+        self.assertEqual(self.losses("several"), self.losses("one"))
+        self.assertEqual(self.weights("several"), self.weights("one"))
+        self.assertEqual(self.weights("several", "ema.safetensors"), self.weights("one", "ema.safetensors"))
+
+    def test_what_they_keep_is_shared_out(self):
+        """Two moments, the average and the master values of 16 million parameters, in float32."""
+        config, settings = self.gpt2()
+        settings |= {"model.n_layer": 2, "model.n_head": 4, "model.n_embd": 256, "training.ema": 0.9, "training.max_steps": 2,
+                     "schedule.warmup_steps": 1, "training.batch_size": 4}
+        held = {}
+        for shares in ("true", "false"):
+            self.ranks(4, shares, settings | {"ranks.shard_optimizer": shares}, config=config, COMPUTES=0)
+            found = re.search(r"training held ([\d.,]+) MiB", self.said(0))
+            held[shares] = float(found[1].replace(",", ""))
+        parameters = int(re.search(r"([\d,]+) parameters", self.said(0))[1].replace(",", ""))
+        share = (held["false"] - held["true"]) / (4 * 4 * parameters / 2**20)
+        self.assertAlmostEqual(share, 3 / 4, delta=0.05)
+
     def test_all_come_down_where_one_lacks_memory(self):
         lacking = {"config": "shakespeare_char", "of_rank": {1: {"LACK_IN_RECORDING": 1}}, "COMPUTES": 0}
         self.ranks(2, "auto", ROOM | AUTO, **lacking)
@@ -118,7 +160,7 @@ class Ranks(Programs):
         self.assertIn("the GPU's memory is too small: training holds about", self.said(1))
 
     def test_gpus_of_unequal_memory_take_what_the_smaller_one_holds(self):
-        self.ranks(2, "auto", ROOM | AUTO, config="shakespeare_char", of_rank={1: {"MEMORY_MIB": 1100}}, COMPUTES=0)
+        self.ranks(2, "auto", ROOM | AUTO, config="shakespeare_char", of_rank={1: {"MEMORY_MIB": 900}}, COMPUTES=0)
         self.assertIn("4 times 16 windows", self.said(0))
 
     def test_one_that_fails_ends_the_others_while_they_wait_on_their_gpus(self):
@@ -145,24 +187,7 @@ class Ranks(Programs):
                 self.assertIn(f"lost contact with rank {victim} (", self.said(1 - victim))
 
 
-# A run of the whole shape whose corpus is small: text for characters, a shard of tokens for GPT-2.
-COUNTED = {"schedule.warmup_steps": 5, "evaluation.interval": 1000, "checkpoint.interval": 1000, "evaluation.batches": 1,
-           "logging.interval": 10}
-CHAR = COUNTED | {"data.source": ROOT / "data/fables.grammar", "data.stories": 200}
-REFERENCE = {"runtime.kernels": "reference"}
-
-
 class Counts(Programs):
-    def gpt2(self):
-        """The shipped configuration of GPT-2 124M on a shard as llm.c writes it, with a micro-batch of one window."""
-        shard, config = self.folder / "tokens.bin", self.folder / "gpt2.yaml"
-        count = 40000
-        shard.write_bytes(struct.pack("<256i", 20240520, 1, count, *[0] * 253) + bytes(2 * count))
-        text = (ROOT / "configs/gpt2_124m.yaml").read_text()
-        data = f"data:\n  source: {shard}\n  validation_source: {shard}\n  vocab_size: 50257\n"
-        config.write_text(re.sub(r"^data:\n(?:[ ].*\n)*", data, text, flags=re.MULTILINE))
-        return config, COUNTED | {"training.batch_size": 1, "training.micro_batch_size": 1}
-
     def cost(self, config, settings):
         """Launches of one step, and the calls that waited in 50 more steps, with their places; five lines were logged."""
         ends = []
