@@ -279,11 +279,9 @@ void require_same_flags(const Ranks& ranks, const std::vector<std::string>& word
 
 void require_same_device(const LoadedModel& model) {
   const Runtime& runtime = model.runtime;
-  const std::size_t together = passages_together(*model.model, runtime, model.model->shape().block_size);
-  require_same(runtime.ranks,
-               str(computes_with_threads(runtime.device) ? "cpu" : "cuda", ", ", word_of(runtime.kernels), " in ",
-                   runtime.dtype_name(), ", ", together, " windows together"),
-               "computes by", "name a --device and a --dtype that all ranks have, and use GPUs of the same memory");
+  const std::string_view device = computes_with_threads(runtime.device) ? "cpu" : "cuda";
+  require_same(runtime.ranks, str(device, ", ", word_of(runtime.kernels), " in ", runtime.dtype_name()), "computes by",
+               "name a --device and a --dtype that all ranks have");
 }
 
 int evaluate(int argc, char** argv) {
@@ -310,6 +308,7 @@ int evaluate(int argc, char** argv) {
   LoadedModel model = load_model(folder, flags.model);
   model.runtime.ranks = ranks;
   require_same_device(model);
+  agree_on_batches(model.runtime);
   if (flags.stride) for_flag("--stride", [&] { check_stride(*flags.stride, model.model->shape().block_size); });
   const PrintSettings settings{.json = flags.json,
                                .each = flags.each,

@@ -73,10 +73,17 @@ void require_number(double nats, std::string_view of) {
   if (!std::isfinite(nats)) refuse_broken_answer(of);
 }
 
+void agree_on_batches(Runtime& runtime) {
+  std::int64_t& bytes = runtime.scoring_bytes = bytes_together(runtime.device);
+  for (const std::string& of_rank : runtime.ranks.gather(str(bytes))) {
+    bytes = std::min(bytes, whole_number(of_rank).value_or(bytes));
+  }
+}
+
 std::size_t passages_together(const Model& model, const Runtime& runtime, std::int64_t positions) {
-  const std::int64_t bytes = bytes_of_passage(model.shape(), positions);
+  const std::int64_t all = runtime.scoring_bytes > 0 ? runtime.scoring_bytes : bytes_together(runtime.device);
   return static_cast<std::size_t>(
-      std::clamp<std::int64_t>(bytes_together(runtime.device) / bytes, 1, max_passages_together));
+      std::clamp<std::int64_t>(all / bytes_of_passage(model.shape(), positions), 1, max_passages_together));
 }
 
 std::size_t tokens_of_pool(const Model& model, const Runtime& runtime) {

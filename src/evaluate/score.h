@@ -35,6 +35,10 @@ struct ScoredPiece {
 // "questions.jsonl:3". (While a model trains such a loss is logged, and training goes on.)
 void require_number(double nats, std::string_view of);
 
+// Settles scoring_bytes: ranks must cut the same batches, so their GPUs take as much as the one with least memory. All
+// ranks call it.
+void agree_on_batches(Runtime& runtime);
+
 // Returns how many passages of so many positions are computed together: as many as a core's cache, or 1/64 of a
 // GPU's memory, hold logits and one layer at work for, and 64 at most.
 std::size_t passages_together(const Model& model, const Runtime& runtime, std::int64_t positions);

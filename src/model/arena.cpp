@@ -70,14 +70,18 @@ ParameterLayout::ParameterLayout(const std::vector<ParameterSpec>& specs) {
 }
 
 ParameterArena::ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device, at::ScalarType compute_dtype,
-                               Gradients gradients)
+                               Gradients gradients, const std::optional<ParameterRanges>& owned)
     : ParameterLayout(specs),
       writers_ask_(gradients == Gradients::in_float32),
       fresh_(std::make_unique<bool[]>(parameters().size())) {
   const auto options = at::TensorOptions().device(device).dtype(at::kFloat);
-  values_ = at::zeros({size()}, options);
-  const bool separate = compute_dtype != at::kFloat;
-  compute_values_ = separate ? values_.to(compute_dtype) : values_;
+  const bool separate = compute_dtype != at::kFloat, keeps_part = separate && owned;
+  values_ = at::zeros({size()}, keeps_part ? options.device(at::kCPU) : options);
+  compute_values_ = separate ? at::zeros({size()}, options.dtype(compute_dtype)) : values_;
+  if (keeps_part) {
+    owned_ = *owned;
+    kept_values_ = at::zeros({owned_.count()}, options);
+  }
   if (gradients == Gradients::none) return;
   gradients_ = at::zeros({size()}, options);
   const bool collected = separate && gradients == Gradients::as_weights;
@@ -86,7 +90,7 @@ ParameterArena::ParameterArena(const std::vector<ParameterSpec>& specs, at::Devi
 
 ParameterArena::ParameterArena(const ParameterArena& shared, at::Tensor gradients)
     : ParameterLayout(shared),
-      values_(shared.values_),
+      values_(shared.keeps_all() ? shared.values_ : at::Tensor()),
       gradients_(std::move(gradients)),
       owned_(shared.owned_),
       kept_values_(shared.kept_values_),
@@ -163,6 +167,15 @@ at::Tensor ParameterArena::master(const ParameterRange& part) const {
   return keeps_all() ? values_.slice(0, part.begin, part.end) : owned_.part_of(kept_values_, part);
 }
 
+at::Tensor ParameterArena::master_within(const ParameterRange& part) const {
+  if (keeps_all()) return master(part);
+  const at::Tensor whole = at::zeros({part.count()}, kept_values_.options());
+  for (const ParameterRange& kept : owned_.within(part).ranges) {
+    whole.narrow(0, kept.begin - part.begin, kept.count()).copy_(master(kept));
+  }
+  return whole;
+}
+
 void ParameterArena::begin_gradients() {
   if (!writers_ask_) {
     gradients_.zero_();
@@ -197,13 +210,6 @@ void ParameterArena::refresh_compute() {
       compute_values_.slice(0, range.begin, range.end).copy_(master(range));
     }
   }
-}
-
-void ParameterArena::keep_values(ParameterRanges owned) {
-  if (!has_copies()) return;
-  owned_ = std::move(owned);
-  kept_values_ = at::zeros({owned_.count()}, values_.options());
-  values_ = at::zeros({size()});
 }
 
 void ParameterArena::give_up_values() {

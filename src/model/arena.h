@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -95,8 +96,11 @@ enum class Gradients { none, as_weights, in_float32 };
 class ParameterArena : public ParameterLayout {
  public:
   // Values start at zero. compute_dtype is what the math reads: float32, or bfloat16 beside the float32 master values.
+  // owned: of ranks of which each updates a part, what this one keeps the master values of, where there are copies to
+  // compute with; none: all. values() are on the CPU then, for who fills or saves all of them, until they are given up.
+  // They begin with zeros, and refresh_compute() takes from them what is kept.
   ParameterArena(const std::vector<ParameterSpec>& specs, at::Device device, at::ScalarType compute_dtype,
-                 Gradients gradients);
+                 Gradients gradients, const std::optional<ParameterRanges>& owned = {});
 
   // Returns an arena over the same values, with gradients of its own: for a pass that another thread makes meanwhile.
   std::unique_ptr<ParameterArena> with_own_gradients() const;
@@ -108,8 +112,9 @@ class ParameterArena : public ParameterLayout {
 
   // Returns what the model computes with: a view in the compute dtype, and where its gradient is added up.
   Weight weight(std::string_view name) const;
-  at::Tensor master(std::string_view name) const;       // a view of values()
-  at::Tensor master(const ParameterRange& part) const;  // flat, of what is kept here
+  at::Tensor master(std::string_view name) const;              // a view of values()
+  at::Tensor master(const ParameterRange& part) const;         // flat, of what is kept here
+  at::Tensor master_within(const ParameterRange& part) const;  // the same with zeros where others keep it
   // Whether master values and what the math reads are two things.
   bool has_copies() const { return !compute_values_.is_same(values_); }
 
@@ -125,14 +130,10 @@ class ParameterArena : public ParameterLayout {
   // To be called after values(), or master values, changed: copies them to the compute dtype.
   void refresh_compute();
 
-  // For ranks of which each updates a part: where there are copies to compute with, keeps no other master values.
-  // values() are on the CPU then, for who fills or saves all of them, until they are given up (which does nothing where
-  // all are kept). They begin with zeros, and refresh_compute() takes from them what is kept.
-  void keep_values(ParameterRanges owned);
   bool keeps_all() const { return !kept_values_.defined(); }
   at::Tensor kept_values() const { return kept_values_; }  // flat, one range behind the other
   void set_values(at::Tensor values) { values_ = std::move(values); }
-  void give_up_values();
+  void give_up_values();  // does nothing where all are kept
 
   // For a model that is not trained, before weight() is called: gives up values(), and keeps vectors (biases, norms) in
   // `dtype`, that of what flows through the model.

@@ -151,10 +151,11 @@ bool multiplies_by_libtorch(const GptShape& shape, const Runtime& runtime, bool 
   return is_reference(runtime) || !choose_backend(runtime).attends(runtime.dtype, shape.attention(), has_positions);
 }
 
-std::unique_ptr<ParameterArena> make_arena(const GptShape& shape, const Runtime& runtime, Use use) {
+std::unique_ptr<ParameterArena> make_arena(const GptShape& shape, const Runtime& runtime, Use use,
+                                           const std::optional<ParameterRanges>& owned) {
   const Gradients trained = is_reference(runtime) ? Gradients::as_weights : Gradients::in_float32;
   return std::make_unique<ParameterArena>(gpt_parameters(shape), runtime.device, runtime.dtype,
-                                          use == Use::training ? trained : Gradients::none);
+                                          use == Use::training ? trained : Gradients::none, owned);
 }
 
 std::unique_ptr<Model> make_model(const GptShape& shape, const ParameterArena& arena, const Runtime& runtime) {

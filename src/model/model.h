@@ -94,7 +94,8 @@ bool multiplies_by_libtorch(const GptShape& shape, const Runtime& runtime, bool 
 
 // Make the arena of a model, with gradients if it is to be trained, and the model over it, which the arena must
 // outlive. `runtime` decides here between fused and reference; make_reference() is in model/reference.cpp.
-std::unique_ptr<ParameterArena> make_arena(const GptShape& shape, const Runtime& runtime, Use use);
+std::unique_ptr<ParameterArena> make_arena(const GptShape& shape, const Runtime& runtime, Use use,
+                                           const std::optional<ParameterRanges>& owned = {});
 std::unique_ptr<Model> make_model(const GptShape& shape, const ParameterArena& arena, const Runtime& runtime);
 std::unique_ptr<Model> make_reference(const GptShape& shape, const ParameterArena& arena, const Backend& backend);
 

@@ -30,6 +30,8 @@ struct Runtime {
   std::string thread_limit = {};  // what lets `auto` take no more (base/thread_choice.h), where they compute; or ""
   bool deterministic = true;
   Ranks ranks = {};  // that train together, of which this is one
+  std::int64_t scoring_bytes =
+      0;  // that a batch of an evaluation may take in all ranks (evaluate/score.h); 0: not settled
 
   std::string device_name() const;  // "cpu, 2 threads", "cuda:0"
   std::string dtype_name() const;   // "float32", "bfloat16"

@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds between_looks{20}, slack{500}, last_words{1000};
+constexpr milliseconds between_looks{20}, slack{500}, last_words{1000}, longest_farewell{10'000};
 constexpr int beats_per_timeout = 4;
 
 // What ranks send each other beside their work: that they are there, that they end by themselves, as they should or
@@ -156,7 +156,7 @@ Met meet(const RankPlace& place, milliseconds timeout, const c10::intrusive_ptr<
     met.names.push_back(said("name/", rank));
     // What rank 0 calls itself may be a loopback address on its own machine: others tell where they are reached.
     const std::string other = said("address/", rank);
-    if (is_loopback(address) && !is_loopback(other)) address = address_towards(other, place.port);
+    if (is_loopback(address) && !other.empty() && !is_loopback(other)) address = address_towards(other, place.port);
   }
   const auto connect = [&](const char* name) {
     const auto options = c10d::ProcessGroupGloo::Options::create(timeout);
@@ -277,7 +277,8 @@ void Ranks::Group::listen(int rank) {
     gone_.push_back(rank);
     changed_.notify_all();
     // What it did not come to, this rank may wait for on its GPU, where nothing else ends that.
-    if (said == failure && !changed_.wait_for(lock, timeout, [&] { return is_leaving_; })) end_without(rank);
+    const auto longest = std::min(timeout, longest_farewell);
+    if (said == failure && !changed_.wait_for(lock, longest, [&] { return is_leaving_; })) end_without(rank);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "train/exchange.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
 
 #include <algorithm>
@@ -16,6 +15,9 @@ namespace {
 
 // Of all ranks together. A GPU, to which each copy is a call, takes more at once.
 constexpr std::int64_t elements_of_chunk = std::int64_t{1} << 20, elements_on_gpu = std::int64_t{1} << 24;
+
+// That are squared at once, of which LibTorch makes float64.
+constexpr std::int64_t elements_of_squares = std::int64_t{1} << 22;
 
 // Copies elements [first, first + count) of what `owned` keeps from `flat` to `packed`, or back.
 void copy_owned(const at::Tensor& flat, const ParameterRanges& owned, std::int64_t first, const at::Tensor& packed,
@@ -155,48 +157,49 @@ void RankExchange::each_chunk(const std::function<Parcel(const Chunk&)>& send,
 }
 
 at::Tensor RankExchange::collect(const at::Tensor& mine, const ParameterRange& elements) const {
-  std::vector<std::int64_t> out(owned_.size()), in(owned_.size());
-  in[0] = mine.numel();
-  if (!ranks_.is_first()) {
-    ranks_.exchange(at::empty({0}, mine.options()), std::move(out), mine, std::move(in))();
-    return {};
+  const auto on_host = mine.options().device(at::kCPU);
+  const at::Tensor all = ranks_.is_first() ? at::empty({elements.count()}, on_host) : at::Tensor();
+  std::int64_t sent = 0;
+  for (std::int64_t begin = elements.begin; begin < elements.end; begin += elements_of_chunk) {
+    const ParameterRange piece = {begin, std::min(elements.end, begin + elements_of_chunk)};
+    const std::int64_t own = owned().within(piece).count();
+    std::vector<std::int64_t> out(owned_.size()), in(owned_.size());
+    in[0] = own;
+    for (std::size_t rank = 0; all.defined() && rank < owned_.size(); ++rank)
+      out[rank] = owned_[rank].within(piece).count();
+    const at::Tensor received = at::empty({all.defined() ? piece.count() : 0}, mine.options());
+    ranks_.exchange(received, std::move(out), mine.narrow(0, sent, own), std::move(in))();
+    sent += own;
+    if (all.defined()) place(received.cpu(), piece, all.narrow(0, begin - elements.begin, piece.count()));
   }
-  for (std::size_t rank = 0; rank < owned_.size(); ++rank) out[rank] = owned_[rank].within(elements).count();
-  const at::Tensor received = at::empty({elements.count()}, mine.options()), all = at::empty_like(received);
-  ranks_.exchange(received, std::move(out), mine, std::move(in))();
+  return all;
+}
+
+// Of each rank what it owns of a piece, one behind the other, to where it belongs.
+void RankExchange::place(const at::Tensor& received, const ParameterRange& piece, const at::Tensor& all) const {
   std::int64_t done = 0;
   for (const ParameterRanges& of_rank : owned_) {
-    for (const ParameterRange& range : of_rank.within(elements).ranges) {
-      all.narrow(0, range.begin - elements.begin, range.count()).copy_(received.narrow(0, done, range.count()));
+    for (const ParameterRange& range : of_rank.within(piece).ranges) {
+      all.narrow(0, range.begin - piece.begin, range.count()).copy_(received.narrow(0, done, range.count()));
       done += range.count();
     }
   }
-  return all;
-}
-
-at::Tensor RankExchange::collect(const at::Tensor& kept) const {
-  std::int64_t size = 0;
-  for (const ParameterRanges& of_rank : owned_) size += of_rank.count();
-  const at::Tensor all = ranks_.is_first() ? at::empty({size}, kept.options().device(at::kCPU)) : at::Tensor();
-  for (std::int64_t begin = 0; begin < size; begin += elements_of_chunk) {
-    const ParameterRange piece = {begin, std::min(size, begin + elements_of_chunk)};
-    const ParameterRanges own = owned().within(piece);
-    const std::int64_t first = own.ranges.empty() ? 0 : owned().place_of(own.ranges.front().begin);
-    const at::Tensor of_all = collect(kept.narrow(0, first, own.count()), piece);
-    if (all.defined()) all.slice(0, piece.begin, piece.end).copy_(of_all);
-  }
-  return all;
 }
 
 // Blocks of one length that lie behind each other are rows of one tensor.
-void square_blocks(const at::Tensor& flat, std::span<const ParameterRange> blocks, const at::Tensor& squares) {
+void square_blocks(const std::function<at::Tensor(const ParameterRange&)>& flat, std::span<const ParameterRange> blocks,
+                   const at::Tensor& squares) {
   for (std::size_t i = 0; i < blocks.size();) {
     const std::size_t first = i;
     const auto [begin, end] = blocks[first];
     const std::int64_t length = end - begin;
     std::int64_t rows = 0;
-    for (; i < blocks.size() && blocks[i].begin == begin + rows * length && blocks[i].count() == length; ++i) ++rows;
-    const at::Tensor matrix = flat.narrow(0, begin, rows * length).view({rows, length});
+    const auto continues = [&] {
+      const bool fits = rows == 0 || (rows + 1) * length <= elements_of_squares;
+      return fits && i < blocks.size() && blocks[i].begin == begin + rows * length && blocks[i].count() == length;
+    };
+    for (; continues(); ++i) ++rows;
+    const at::Tensor matrix = flat({begin, begin + rows * length}).view({rows, length});
     squares.narrow(0, static_cast<std::int64_t>(first), rows)
         .copy_(at::linalg_vector_norm(matrix, 2, at::IntArrayRef{1}, false, at::kDouble).square());
   }

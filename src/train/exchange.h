@@ -38,12 +38,9 @@ class RankExchange {
   // What others own of `flat` [arena] becomes what they have there.
   void hand_round(const at::Tensor& flat);
 
-  // Returns elements of the arena in rank 0, of which each rank has what it owns: `mine`, flat, one range behind the
-  // other. In the others an undefined tensor.
+  // Returns elements of the arena in rank 0, on the CPU, of which each rank has what it owns: `mine`, flat, one range
+  // behind the other. In the others an undefined tensor. They go a few MiB at a time.
   at::Tensor collect(const at::Tensor& mine, const ParameterRange& elements) const;
-
-  // The same for the whole arena, on the CPU: `kept` is all of what this rank owns. It goes a few MiB at a time.
-  at::Tensor collect(const at::Tensor& kept) const;
 
  private:
   // Elements [first, first + counts[k]) of what rank k owns, one behind the other.
@@ -61,6 +58,7 @@ class RankExchange {
   void add(const at::Tensor& flat, const Chunk& chunk, int senders, const Parcel& parcel);
   Parcel send_own(const at::Tensor& flat, const Chunk& chunk);
   void take(const at::Tensor& flat, const Chunk& chunk, const Parcel& parcel);
+  void place(const at::Tensor& received, const ParameterRange& piece, const at::Tensor& all) const;
   void each_chunk(const std::function<Parcel(const Chunk&)>& send,
                   const std::function<void(const Chunk&, const Parcel&)>& receive) const;
 
@@ -73,9 +71,11 @@ class RankExchange {
 // Returns what rehearse() takes on a GPU, of an arena of so many elements.
 std::uint64_t exchange_bytes(std::int64_t elements, int ranks);
 
-// Writes the sums of the squares of these blocks of `flat`: all of a layout's, as the bits of a GPU's sums may depend
-// on what is summed beside them. squares: float64 [blocks], where `flat` is; queued on a GPU.
-void square_blocks(const at::Tensor& flat, std::span<const ParameterRange> blocks, const at::Tensor& squares);
+// Writes the sums of the squares of these blocks: all of a layout's, as the bits of a GPU's sums may depend on what is
+// summed beside them. flat: returns those elements of an arena, of some MiB of blocks. squares: float64 [blocks], where
+// they are; queued on a GPU.
+void square_blocks(const std::function<at::Tensor(const ParameterRange&)>& flat, std::span<const ParameterRange> blocks,
+                   const at::Tensor& squares);
 
 // Returns whether the ranks' sums are sums of the batch's tree, so that any such number of ranks gives the same bits.
 bool keeps_order(std::int64_t leaves, int ranks);

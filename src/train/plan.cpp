@@ -12,6 +12,7 @@
 #include "checkpoint/model_config.h"
 #include "checkpoint/model_weights.h"
 #include "config/config.h"
+#include "evaluate/score.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "runtime/cpu_memory.h"
@@ -330,6 +331,7 @@ std::unique_ptr<Trainer> rehearsed_trainer(const RunPlan& plan) {
 std::unique_ptr<Trainer> make_trainer(RunPlan& plan) {
   const at::Device device = plan.runtime.device;
   meet_on_gpus(plan.runtime);
+  agree_on_batches(plan.runtime);
   if (!reports_lack_of_memory(device)) {
     return std::make_unique<Trainer>(plan.config, plan.shape, plan.runtime, plan.separator);
   }

@@ -98,9 +98,10 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
   const ParameterLayout layout(gpt_parameters(shape));
   int workers = 0;
   const bool has_threads = computes_with_threads(runtime.device);
+  const int ranks = runtime.ranks.count();
+  if (!has_threads && ranks > 1) bytes.under_way = exchange_bytes(layout.size(), ranks);
+  if (!has_threads && (ranks > 1 || runtime.split == WorkSplit::batch)) workers = 1;  // each matrix by itself
   if (runtime.split == WorkSplit::batch && !has_threads) {
-    workers = 1;  // the update takes each matrix by itself
-    if (!runtime.ranks.is_alone()) bytes.under_way = exchange_bytes(layout.size(), runtime.ranks.count());
     const std::int64_t leaves = most_leaves_of_rank(config.training.batch_size / micro_batch_size, runtime.ranks);
     bytes.weights += static_cast<std::uint64_t>((gradients_held(leaves, 1) - 1) * layout.size()) * sizeof(float);
   } else if (runtime.split == WorkSplit::batch) {
@@ -115,7 +116,7 @@ TrainingBytes training_memory(const Config& config, const GptShape& shape, const
   const bool in_memory = choose_backend(runtime).muon_works_in_its_memory;  // else what it makes is float32
   const int owners = config.ranks.shard_optimizer ? runtime.ranks.count() : 1;
   bytes.weights += optimizer_bytes(config.optimizer, layout, in_memory ? runtime.dtype : at::kFloat, workers, owners);
-  if (runtime.dtype != at::kFloat) {  // master values beside what is computed with
+  if (!has_threads && runtime.dtype != at::kFloat) {  // master values beside what is computed with
     bytes.weights -= static_cast<std::uint64_t>(layout.size() - layout.size() / owners) * sizeof(float);
   }
   const auto averages = static_cast<std::uint64_t>((layout.size() + owners - 1) / owners);

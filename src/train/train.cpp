@@ -221,7 +221,9 @@ class Run {
     if (logged || !trainer_.runs_ahead()) read_results(logged);
     if (!config_.logging.tensorboard || !is_due(config_.logging.histograms)) return;
     const Report::Pause pause = pause_of_pace();
-    show_on_board([&] { board_->show_histograms(state_.step, trainer_.arena()); });
+    trainer_.complete_gradients();
+    trainer_.complete_weights();
+    if (board_) board_->show_histograms(state_.step, trainer_.arena());
   }
 
   void read_results(bool logged) {
@@ -234,17 +236,11 @@ class Run {
     if (!logged) return;
     const Pace pace = report_->log_step(state_.step, results.back(), state_.seconds);
     if (!config_.logging.tensorboard) return;
-    show_on_board([&] {
-      board_->show_step(state_.step, results.back(), pace,
-                        {.process = peak_resident_bytes(), .training = held_bytes(plan_.runtime.device)});
-      board_->show_norms(state_.step, trainer_.norms());
-    });
-  }
-
-  void show_on_board(const auto& show) {
-    trainer_.complete_gradients();
-    trainer_.complete_weights();
-    if (board_) show();
+    const std::vector<GroupNorms> norms = trainer_.norms();
+    if (!board_) return;
+    board_->show_step(state_.step, results.back(), pace,
+                      {.process = peak_resident_bytes(), .training = held_bytes(plan_.runtime.device)});
+    board_->show_norms(state_.step, norms);
   }
 
   // Steps that a GPU has still to make are waited for first: their time counts.

@@ -25,8 +25,7 @@ namespace inkling {
 namespace {
 
 constexpr int recorded_family = 1;
-constexpr std::int64_t max_pending = 4096;               // results that wait on the device to be read
-constexpr std::int64_t at_once = std::int64_t{1} << 24;  // elements that norms are taken of
+constexpr std::int64_t max_pending = 4096;  // results that wait on the device to be read
 
 at::Tensor zeros_on(const ParameterArena& arena, at::IntArrayRef shape, at::ScalarType dtype) {
   return at::zeros(shape, arena.gradients().options().dtype(dtype));
@@ -66,13 +65,6 @@ UpdateCut update_cut(const Runtime& runtime) {
   return adds_in_order(runtime) ? UpdateCut::by_matrices : UpdateCut::few;
 }
 
-// Whether ranks share the update, each with the master values of its part alone.
-bool shard_optimizer(const Config& config, const std::optional<RankExchange>& exchange, ParameterArena& arena) {
-  const bool shards = exchange && config.ranks.shard_optimizer;
-  if (shards) arena.keep_values(exchange->owned());
-  return shards;
-}
-
 Range rows_of_rank(const TrainingConfig& training, const Ranks& ranks) {
   const std::int64_t together = training.micro_batch_size.value();
   const auto [begin, end] = leaves_of_rank(training.batch_size / together, ranks);
@@ -90,9 +82,9 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
     : config_(config),
       ranks_(runtime.ranks),
       own_(rows_of_rank(config.training, runtime.ranks)),
-      arena_(make_arena(shape, runtime, Use::training)),
-      exchange_(exchange_of(config.optimizer, *arena_, runtime)),
-      is_sharded_(shard_optimizer(config, exchange_, *arena_)),
+      exchange_(exchange_of(config.optimizer, ParameterLayout(gpt_parameters(shape)), runtime)),
+      is_sharded_(exchange_ && config.ranks.shard_optimizer),
+      arena_(make_arena(shape, runtime, Use::training, is_sharded_ ? std::optional(exchange_->owned()) : std::nullopt)),
       model_(make_model(shape, *arena_, runtime)),
       optimizer_(*arena_, config.optimizer, model_->backend(), update_cut(runtime),
                  is_sharded_ ? std::optional(exchange_->owned()) : std::nullopt),
@@ -105,6 +97,7 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
       loss_(zeros_on(*arena_, {1}, at::kDouble)),
       evaluated_(zeros_on(*arena_, {}, at::kFloat)),
       adds_in_order_(adds_in_order(runtime)),
+      blocks_(arena_->blocks()),
       results_(zeros_on(*arena_, {max_pending, 2}, at::kDouble)),
       first_pass_(model_->backend(), recorded_family, [this] { pass(true); }),
       next_pass_(model_->backend(), recorded_family, [this] { pass(false); }),
@@ -120,13 +113,12 @@ Trainer::Trainer(const Config& config, const GptShape& shape, const Runtime& run
   if (adds_in_order_ && !has_workers(runtime)) {
     norm_squared_ = model_->backend().sum_of_squares(arena_->gradients());
     losses_ = zeros_on(*arena_, {config.training.batch_size / together}, at::kDouble);
-    blocks_ = arena_->blocks();
     squares_ = zeros_on(*arena_, {std::ssize(blocks_)}, at::kDouble);
-    if (exchange_) {
-      at::Tensor is_own = at::zeros({std::ssize(blocks_)}, at::kBool);
-      for (const std::size_t block : exchange_->own_blocks()) is_own[static_cast<std::int64_t>(block)].fill_(true);
-      is_own_block_ = is_own.to(runtime.device);
-    }
+  }
+  if (exchange_) {
+    const at::Tensor is_own = at::zeros({std::ssize(blocks_)}, at::kBool);
+    for (const std::size_t block : exchange_->own_blocks()) is_own[static_cast<std::int64_t>(block)].fill_(true);
+    is_own_block_ = is_own.to(runtime.device);
   }
   if (runtime.split == WorkSplit::batch && !has_workers(runtime)) {
     for (auto more = gradients_held((own_.end - own_.begin) / together, 1) - 1; more > 0; --more) {
@@ -194,13 +186,18 @@ void Trainer::add_leaf(std::int64_t number, std::int64_t leaves) {
   }
 }
 
+void Trainer::square_gradients(const at::Tensor& squares) const {
+  const at::Tensor gradients = arena_->gradients();
+  square_blocks([&](const ParameterRange& part) { return gradients.slice(0, part.begin, part.end); }, blocks_, squares);
+}
+
 void Trainer::reduce() {
   arena_->zero_unwritten_gradients();
   if (!adds_in_order_) return;
   if (exchange_) {
     exchange_->add_up(arena_->gradients(), ranks_with_leaves(losses_.numel(), ranks_.count()));
   }
-  square_blocks(arena_->gradients(), blocks_, squares_);
+  square_gradients(squares_);
   if (exchange_) {
     squares_.copy_(at::where(is_own_block_, squares_, 0.0));
     ranks_.add(squares_);
@@ -230,7 +227,7 @@ OptimizerStates Trainer::whole_optimizer() const {
 
 at::Tensor Trainer::whole_average() const {
   if (!average_) return {};
-  return is_sharded_ ? exchange_->collect(average_->values()) : average_->values();
+  return is_sharded_ ? exchange_->collect(average_->values(), {0, arena_->size()}) : average_->values();
 }
 
 void Trainer::exchange_average() {
@@ -241,7 +238,7 @@ void Trainer::exchange_average() {
 
 void Trainer::complete_weights() {
   if (arena_->keeps_all()) return;
-  at::Tensor values = exchange_->collect(arena_->kept_values());
+  at::Tensor values = exchange_->collect(arena_->kept_values(), {0, arena_->size()});
   if (values.defined()) arena_->set_values(std::move(values));
 }
 
@@ -265,6 +262,7 @@ void Trainer::rehearse() {
     if (has_several) next_pass_();
   }
   evaluation_();  // whose first time was in the constructor
+  if (squares_.defined()) square_gradients(squares_);
   if (exchange_) exchange_->rehearse(arena_->gradients().options());
   synchronize(arena_->gradients().device());
 }
@@ -324,25 +322,27 @@ std::vector<StepResult> Trainer::results() {
 }
 
 std::vector<GroupNorms> Trainer::norms() const {
-  std::vector<GroupNorms> all;
-  std::vector<at::Tensor> squares;  // of each group, the gradient's and the weights'
-  for (const ParameterGroup group : all_parameter_groups) {
-    const auto [begin, end] = arena_->range(group);
-    if (begin == end) continue;
-    all.push_back({.name = group_name(group)});
-    for (const at::Tensor& flat : {arena_->gradients(), arena_->values()}) {
-      at::Tensor& square = squares.emplace_back(zeros_on(*arena_, {1}, at::kDouble));
-      for (std::int64_t first = begin; first < end; first += at_once) {  // weights may have been gathered on the CPU
-        const at::Tensor part = flat.slice(0, first, std::min(end, first + at_once)).to(square.device());
-        square.add_(model_->backend().sum_of_squares(part));
-      }
-    }
+  const at::Tensor squares = zeros_on(*arena_, {2, std::ssize(blocks_)}, at::kDouble);  // of gradients, and of weights
+  square_gradients(squares[0]);
+  square_blocks([&](const ParameterRange& part) { return arena_->master_within(part); }, blocks_, squares[1]);
+  if (is_sharded_) {
+    squares.copy_(at::where(is_own_block_, squares, 0.0));
+    ranks_.add(squares.flatten());
   }
-  const at::Tensor numbers = at::cat(squares).to(at::kCPU);
-  const double* square = numbers.const_data_ptr<double>();
-  for (GroupNorms& group : all) {
-    group.gradient = std::sqrt(*square++);
-    group.weights = std::sqrt(*square++);
+  const at::Tensor numbers = squares.to(at::kCPU);
+  const auto norm = [&](std::int64_t row, const ParameterRange& group) {
+    const double* const of_blocks = numbers.const_data_ptr<double>() + row * std::ssize(blocks_);
+    double sum = 0;
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      if (group.begin <= blocks_[i].begin && blocks_[i].begin < group.end) sum += of_blocks[i];
+    }
+    return std::sqrt(sum);
+  };
+  std::vector<GroupNorms> all;
+  for (const ParameterGroup group : all_parameter_groups) {
+    const ParameterRange range = arena_->range(group);
+    if (range.count() == 0) continue;
+    all.push_back({.name = group_name(group), .gradient = norm(0, range), .weights = norm(1, range)});
   }
   return all;
 }

@@ -85,8 +85,8 @@ class Trainer {
   // nothing that training reads. Throws Stopped (base/stop_signals.h) in front of a batch, once a stop was requested.
   double estimate_loss(const TokenSequence& tokens);
 
-  // Returns the norms of the groups that the model has, after the last step. Two passes over the arena, and waits for a
-  // GPU; a step costs nothing more.
+  // Returns the norms of the groups that the model has, after the last step, when all ranks call it. Two passes over
+  // the arena, and waits for a GPU; a step costs nothing more.
   std::vector<GroupNorms> norms() const;
 
   ParameterArena& arena() { return *arena_; }
@@ -102,6 +102,7 @@ class Trainer {
                   std::int64_t first);
   // Completes the gradients: sets those to zero that nobody wrote, and adds up those of all ranks.
   void reduce();
+  void square_gradients(const at::Tensor& squares) const;  // float64 [blocks]
   void note_result(double learning_rate);
 
   void accumulate_leaves(const TokenSequence& tokens, std::span<const Row> batch, std::int64_t step);  // of this rank
@@ -114,10 +115,10 @@ class Trainer {
 
   Config config_;
   const Ranks ranks_;
-  const Range own_;  // rows of a batch
-  std::unique_ptr<ParameterArena> arena_;
+  const Range own_;                       // rows of a batch
   std::optional<RankExchange> exchange_;  // none where there are no other ranks
-  const bool is_sharded_;
+  const bool is_sharded_;                 // whether each updates a part
+  std::unique_ptr<ParameterArena> arena_;
   std::unique_ptr<Model> model_;
   Optimizer optimizer_;
   std::optional<WeightAverage> average_;
@@ -130,13 +131,13 @@ class Trainer {
   at::Tensor loss_;         // float64 [1], of the step so far
   at::Tensor evaluated_;    // float32 [], of the last batch that was evaluated
   const bool adds_in_order_;
-  std::vector<ParameterRange> blocks_;  // of the arena, where squares are added up block by block
-  at::Tensor is_own_block_;       // bool [blocks]: which of them this rank has the sums of, where there are others
-  at::Tensor losses_, squares_;   // float64 [leaves of a batch], [blocks]: what ranks add up
-  at::Tensor norm_squared_;       // [1], where they do; undefined where it is left to the update
-  std::vector<at::Tensor> sums_;  // of leaves, each as large as the arena: at level i of the tree
-  at::Tensor results_;            // float64 [pending steps, 2]: loss, squared norm
-  std::vector<double> learning_rates_;  // of the pending steps
+  const std::vector<ParameterRange> blocks_;  // of the arena
+  at::Tensor is_own_block_;                   // bool [blocks]: of which this rank has the sum, where there are others
+  at::Tensor losses_, squares_;               // float64 [leaves of a batch], [blocks]: what ranks add up
+  at::Tensor norm_squared_;                   // [1], where they do; undefined where it is left to the update
+  std::vector<at::Tensor> sums_;              // of leaves, each as large as the arena: at level i of the tree
+  at::Tensor results_;                        // float64 [pending steps, 2]: loss, squared norm
+  std::vector<double> learning_rates_;        // of the pending steps
   bool stops_ = false;
   std::vector<StepResult> read_;  // read from the device already, but not asked for
   RecordedWork first_pass_, next_pass_, update_, evaluation_;

@@ -145,6 +145,17 @@ class Bits(Ranks):
             self.train(ranks, f"{ranks}", settings)
             self.expect_same("one", f"{ranks}")
 
+    def test_with_master_values_of_which_each_keeps_its_own(self):
+        halves = {"runtime.dtype": "bfloat16", "logging.tensorboard": "true", "logging.histograms": 4}
+        self.train(1, "one", halves)
+        for ranks, threads in ((2, 1), (4, 2)):
+            self.train(ranks, f"{ranks}", halves | {"runtime.threads": threads})
+            self.expect_same("one", f"{ranks}")
+        self.train(2, "products", halves | {"runtime.split": "products"})
+        for ours, theirs in zip(self.log("one"), self.log("products")):
+            if "loss" in ours:
+                self.assertAlmostEqual(ours["loss"], theirs["loss"], delta=1e-2)
+
     def test_a_run_goes_on_with_other_ranks(self):
         self.train(1, "whole")
         for ranks, steps in ((4, 5), (2, 9), (1, 12)):
