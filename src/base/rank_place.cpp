@@ -65,7 +65,7 @@ std::uint16_t port_of(const Environment& variable, const std::string& job) {
 }
 
 std::string address_of(const Environment& variable, const RankPlace& place) {
-  const std::string written = text_of(variable, "MASTER_ADDR");
+  std::string written = text_of(variable, "MASTER_ADDR");
   if (!written.empty()) return written;
   if (const std::string nodes = text_of(variable, "SLURM_STEP_NODELIST"); place.launcher == "srun" && !nodes.empty()) {
     return first_host(nodes);

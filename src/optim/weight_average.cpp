@@ -13,7 +13,7 @@ WeightAverage::WeightAverage(ParameterArena& arena, double beta, std::optional<P
     : arena_(arena), beta_(beta) {
   if (!owned) owned.emplace().add({0, arena.size()});
   owned_ = *std::move(owned);
-  values_ = at::zeros({owned_.count()}, arena.gradients().options());
+  values_ = at::zeros({owned_.count()}, arena.compute_values().options().dtype(at::kFloat));
   slice_ = at::zeros({std::min(longest_slice, owned_.count())}, values_.options());
 }
 

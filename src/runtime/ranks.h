@@ -56,7 +56,6 @@ class Ranks {
   int count() const { return place_.ranks; }
   bool is_first() const { return place_.rank == 0; }
   bool is_alone() const { return group_ == nullptr; }
-  const RankPlace& place() const { return place_; }
 
   // Returns "rank 2 (host, process 4711)".
   std::string name_of(int rank) const;
