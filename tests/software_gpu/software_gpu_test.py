@@ -179,11 +179,8 @@ class Ranks(Programs):
         settings = TINY | FLOAT | {"training.max_steps": 100000, "data.dir": self.folder / "data", "checkpoint.interval": 5,
                                    "ranks.timeout": 4}
         processes = self.start(2, "run", settings, of_rank={1: {"EXCHANGES": 100}})
-        self.assertEqual(processes[1].wait(60), 3, self.said(0) + self.said(1))
-        begun = time.monotonic()
-        self.assertEqual(processes[0].wait(60), 3, self.said(0))
+        self.assertEqual([process.wait(60) for process in processes], [3, 3], self.said(0) + self.said(1))
         self.assertIn("lost contact with rank 1 (", self.said(0))
-        self.assertTrue(1 < time.monotonic() - begun < 6, "it did not wait there")
 
     def test_a_killed_one_ends_the_others_in_two_seconds(self):
         settings = TINY | FLOAT | {"training.max_steps": 100000, "data.dir": self.folder / "data", "checkpoint.interval": 5}
