@@ -339,7 +339,7 @@ class Networks(Ranks):
         except subprocess.CalledProcessError:
             self.skipTest("network namespaces need root")
         for number, machine in enumerate(self.machines, 1):
-            for command in (f"addr add 10.77.0.{number}/24 dev cable", "link set cable up", "link set lo up"):
+            for command in (f"addr add 192.168.77.{number}/24 dev cable", "link set cable up", "link set lo up"):
                 self.ip(machine, command)
 
     def ip(self, machine, command):
@@ -351,7 +351,7 @@ class Networks(Ranks):
                                capture_output=True, text=True).stdout.splitlines()
         return next(int(line.split(":")[1].split()[8]) for line in lines if line.strip().startswith(device + ":"))
 
-    def on_machines(self, ranks, out, settings, machines=None, address="10.77.0.1", within=()):
+    def on_machines(self, ranks, out, settings, machines=None, address="192.168.77.1", within=()):
         """A rank on each machine in turn. within: how a command is started on each machine, beside that."""
         machines = machines or self.machines
         inside = {}
@@ -370,7 +370,7 @@ class Networks(Ranks):
     def test_a_machine_that_calls_itself_a_loopback_address_is_reached(self):
         """As Debian's /etc/hosts has it for a machine's own name."""
         within = []
-        for number, address in enumerate(("127.0.1.1", "10.77.0.1")):
+        for number, address in enumerate(("127.0.1.1", "192.168.77.1")):
             hosts = self.folder / f"hosts-{number}"
             hosts.write_text(f"127.0.0.1 localhost\n{address} first-machine\n")
             within.append(["unshare", "--mount", "bash", "-c", f'mount --bind {hosts} /etc/hosts && exec "$@"', "bash"])
