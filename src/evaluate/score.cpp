@@ -73,12 +73,7 @@ void require_number(double nats, std::string_view of) {
   if (!std::isfinite(nats)) refuse_broken_answer(of);
 }
 
-void agree_on_batches(Runtime& runtime) {
-  std::int64_t& bytes = runtime.scoring_bytes = bytes_together(runtime.device);
-  for (const std::string& of_rank : runtime.ranks.gather(str(bytes))) {
-    bytes = std::min(bytes, whole_number(of_rank).value_or(bytes));
-  }
-}
+void agree_on_batches(Runtime& runtime) { runtime.scoring_bytes = runtime.ranks.least(bytes_together(runtime.device)); }
 
 std::size_t passages_together(const Model& model, const Runtime& runtime, std::int64_t positions) {
   const std::int64_t all = runtime.scoring_bytes > 0 ? runtime.scoring_bytes : bytes_together(runtime.device);

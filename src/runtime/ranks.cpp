@@ -91,6 +91,13 @@ bool Ranks::add(std::vector<double>& numbers, bool yes) const {
   return any;
 }
 
+std::int64_t Ranks::least(std::int64_t number) const {
+  for (const std::string& of_rank : gather(str(number))) {
+    number = std::min(number, whole_number(of_rank).value_or(number));
+  }
+  return number;
+}
+
 std::vector<std::string> Ranks::gather(const std::string& said) const {
   if (is_alone()) return {said};
   const auto ranks = static_cast<std::size_t>(count());

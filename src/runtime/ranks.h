@@ -78,6 +78,9 @@ class Ranks {
   bool add(std::vector<double>& numbers, bool yes) const;
   void add(const at::Tensor& numbers) const;  // float64, flat; queued on a GPU
 
+  // Returns the least of what the ranks have come to.
+  std::int64_t least(std::int64_t number) const;
+
   // Returns what each rank has said, in order.
   std::vector<std::string> gather(const std::string& said) const;
 

@@ -1,6 +1,6 @@
 // require_same_plan() of plan.h.
-#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,14 +72,13 @@ std::string difference(std::string_view lines_of_first, const Facts& own) {
 
 void agree_on_split(const Ranks& ranks, RunPlan* plan) {
   const bool has_gpu = plan != nullptr && !computes_with_threads(plan->runtime.device);
-  const auto own =
-      has_gpu ? str(plan->config.training.micro_batch_size.value(), " ", word_of(plan->runtime.split)) : "";
-  for (const std::string& of_rank : ranks.gather(own)) {
-    if (!has_gpu || of_rank.empty()) continue;
-    std::int64_t& size = plan->config.training.micro_batch_size.value();
-    size = std::min(size, whole_number(std::string_view(of_rank).substr(0, of_rank.find(' '))).value_or(size));
-    if (of_rank.ends_with(word_of(WorkSplit::products))) plan->runtime.split = WorkSplit::products;
-  }
+  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+  const bool in_order = !has_gpu || plan->runtime.split == WorkSplit::batch;
+  const std::int64_t size = ranks.least(has_gpu ? plan->config.training.micro_batch_size.value() : any);
+  const bool all_in_order = ranks.least(in_order ? 1 : 0) == 1;
+  if (!has_gpu) return;
+  plan->config.training.micro_batch_size = size;
+  if (!all_in_order) plan->runtime.split = WorkSplit::products;
 }
 
 void require_same_plan(const Ranks& ranks, const Config& asked, const RunPlan* plan) {
