@@ -234,6 +234,26 @@ std::vector<std::string> split_key(const std::string& key) {
   return words;
 }
 
+// The names of the sections that a setting stands in, those that the one before it did not, a line each. `open`: the
+// sections of the one before.
+std::string sections_up_to(const std::string& key, std::vector<std::string>& open) {
+  std::vector<std::string> path = split_key(key);
+  path.pop_back();
+  std::size_t common = 0;
+  while (common < path.size() && common < open.size() && path[common] == open[common]) ++common;
+  std::string text;
+  for (std::size_t depth = common; depth < path.size(); ++depth) {
+    text += std::string(2 * depth, ' ') + path[depth] + ":\n";
+  }
+  open = std::move(path);
+  return text;
+}
+
+std::string line_of(const Setting& setting) {
+  const auto depth = static_cast<std::size_t>(std::count(setting.key.begin(), setting.key.end(), '.'));
+  return str(std::string(2 * depth, ' '), name_of(setting.key), ": ", value_as_yaml(setting));
+}
+
 }  // namespace
 
 Config load_config(const fs::path& path, std::span<const std::string> overrides) {
@@ -244,8 +264,10 @@ Config load_config(const fs::path& path, std::span<const std::string> overrides)
     return config;
   } catch (const Error& error) {
     if (path.extension() == ".yaml" || path.extension() == ".yml") throw;
-    throw Error(error.kind(),
-                str(error.message(), ". CONFIG is a YAML file; text to train on is named in one, at data.source"));
+    throw Error(
+        error.kind(),
+        str(error.message(),
+            ". CONFIG is a YAML file; text to train on is named in one, at data.source, or given with --minutes"));
   }
 }
 
@@ -283,18 +305,30 @@ void set_setting(Config& config, const std::string& key, const std::string& valu
 std::string print_config(const Config& config) {
   Config copy = config;
   std::string text;
-  std::vector<std::string> open;  // the sections that the last line stands in
+  std::vector<std::string> open;
   for (const Setting& setting : all_settings(copy).settings) {
-    std::vector<std::string> path = split_key(setting.key);
-    const std::string name = path.back();
-    path.pop_back();
-    std::size_t common = 0;
-    while (common < path.size() && common < open.size() && path[common] == open[common]) ++common;
-    for (std::size_t depth = common; depth < path.size(); ++depth) {
-      text += std::string(2 * depth, ' ') + path[depth] + ":\n";
+    text += sections_up_to(setting.key, open) + line_of(setting) + "\n";
+  }
+  return text;
+}
+
+std::string print_config(const Config& config, const std::map<std::string, std::string>& comments) {
+  constexpr std::size_t comment_column = 34;
+  Config copy = config, unset;
+  const Settings settings = all_settings(copy), defaults = all_settings(unset);
+  std::string text;
+  std::vector<std::string> open;
+  for (std::size_t i = 0; i < settings.settings.size(); ++i) {
+    const Setting& setting = settings.settings[i];
+    const auto comment = comments.find(setting.key);
+    std::string line = line_of(setting);
+    if (comment == comments.end() && line == line_of(defaults.settings[i])) continue;
+    if (comment != comments.end() && !comment->second.empty()) {
+      line.resize(std::max(line.size() + 2, comment_column), ' ');
+      line += "# " + comment->second;
     }
-    text += str(std::string(2 * path.size(), ' '), name, ": ", value_as_yaml(setting), "\n");
-    open = std::move(path);
+    const std::string sections = sections_up_to(setting.key, open);
+    text += str(!text.empty() && sections.find_first_not_of(' ') == 0 ? "\n" : "", sections, line, "\n");
   }
   return text;
 }

@@ -222,6 +222,9 @@ void check_model_fit(const Config& config);
 // Returns YAML with every setting written out. parse_config() reads the same Config from it.
 std::string print_config(const Config& config);
 
+// The same of the settings that differ from the defaults or have a comment, by their keys, which stands behind them.
+std::string print_config(const Config& config, const std::map<std::string, std::string>& comments);
+
 // Returns the reference for docs/formats.md: one Markdown table for each section.
 std::string config_reference();
 

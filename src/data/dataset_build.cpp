@@ -147,6 +147,7 @@ std::unique_ptr<Tokenizer> build_tokenizer(const TokenizerConfig& config, const 
     visitor.end_document = [](Split, const Place&) {};
     visit_corpus(corpus, visitor, task);
   };
+  if (tokenizer_learns(config)) log_info(str("learning a vocabulary of ", format_count(config.vocab_size), " tokens"));
   return build_tokenizer(config, read, corpus.several_documents);
 }
 

@@ -216,15 +216,19 @@ std::uint64_t expected_vocabulary(const DataConfig& data) {
   return 65;
 }
 
-TokenSequence random_tokens(std::uint64_t vocab_size, std::uint64_t count) {
+TokenSequence passing_tokens(std::uint64_t vocab_size, std::span<const Token> tokens) {
   const PassingFolder folder;
   const std::filesystem::path path = folder.path / "tokens.bin";
   TokenShardWriter writer(path, token_width_for(vocab_size));
-  std::vector<Token> tokens(count);
-  for (std::uint64_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>(random_below(1, i, vocab_size));
   writer.append(tokens);
   writer.commit();
   return TokenSequence({path}, vocab_size);
+}
+
+TokenSequence random_tokens(std::uint64_t vocab_size, std::uint64_t count) {
+  std::vector<Token> tokens(count);
+  for (std::uint64_t i = 0; i < count; ++i) tokens[i] = static_cast<Token>(random_below(1, i, vocab_size));
+  return passing_tokens(vocab_size, tokens);
 }
 
 ExpectedRun expect_run(const Config& config, const DeviceChoice& device) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "config/config.h"
@@ -73,12 +74,15 @@ void measure_run(const ExpectedRun& run, Forecast& forecast, double most_seconds
 
 // What a run can be timed with when its data has not been made: random tokens, on which the time does not depend.
 
+// Tokens below vocab_size as a sequence. Its file is in the folder for temporary files (TMPDIR), and has no name any
+// more, so nothing is left of it however the program ends. Error environment if it cannot be written.
+TokenSequence passing_tokens(std::uint64_t vocab_size, std::span<const Token> tokens);
+
 // The size of the vocabulary that the data would come with, as far as the settings say; 65, tiny Shakespeare's, for
 // characters, whose number the text decides.
 std::uint64_t expected_vocabulary(const DataConfig& data);
 
-// A sequence of `count` random tokens below vocab_size. Its file is in the folder for temporary files (TMPDIR), and has
-// no name any more, so nothing is left of it however the program ends. Error environment if it cannot be written.
+// The same of `count` random tokens.
 TokenSequence random_tokens(std::uint64_t vocab_size, std::uint64_t count);
 
 }  // namespace inkling::doctor

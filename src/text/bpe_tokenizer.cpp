@@ -281,7 +281,6 @@ BpeVocabulary learn(const TokenizerConfig& config, const ReadParts& read, bool w
     any = any || is_trained_on;
   });
   if (!any) throw Error::input("there is no text to train a tokenizer on: check data.source");
-  log_info(str("learning a vocabulary of ", format_count(config.vocab_size), " tokens"));
   const std::uint64_t wanted = config.vocab_size - (with_separator ? 1 : 0);
   constexpr std::uint64_t bytes = 256;  // which are tokens before anything is merged
   Progress progress("merging", wanted, "tokens", bytes);

@@ -18,14 +18,12 @@
 #include "train/board.h"
 
 namespace inkling {
-namespace {
 
-// Whether the folder does not exist, or holds only what a run leaves that ended before its first step.
 bool is_unused(const fs::path& run) {
   if (is_there(run) && !is_folder(run)) return false;
   for (const std::string& name : names_in(run)) {
     const fs::path path = run / name;
-    const bool trace = name == ".lock" || name == "config.yaml";
+    const bool trace = name == ".lock" || name == "config.yaml" || name == "recipe.yaml";
     const bool empty =
         (name == "checkpoints" && names_in(path).empty()) || (name == "log.jsonl" && InputFile(path).size() == 0);
     const bool no_step = is_event_file(path) && events_up_to(InputFile(path), 0) == InputFile(path).size();
@@ -33,6 +31,8 @@ bool is_unused(const fs::path& run) {
   }
   return true;
 }
+
+namespace {
 
 // "process 4711 on HOST since 2025-03-01 12:00:00 UTC", for whoever finds the folder locked.
 std::string describe_this_process() {

@@ -35,6 +35,9 @@ class RunFolder {
   bool holds_ = false;
 };
 
+// Whether the folder does not exist, or holds only what a run leaves that ended before its first step.
+bool is_unused(const std::filesystem::path& run);
+
 // Returns the folder a run would use: `out` or runs/<name>; for a fresh one the first of it, <name>-2, <name>-3, … that
 // does not exist or holds no step of a run. Throws Error input if it is a file.
 std::filesystem::path choose_run_folder(const TrainOptions& options);

@@ -185,7 +185,8 @@ class ConfigFile : public testing::Test {
 TEST_F(ConfigFile, ThatIsTheTextToTrainOnIsToldWhereTextBelongs) {
   write("mine.txt", "Once there was a fox.\n");
   write("mine.yml", "Once there was a fox.\n");
-  const std::string advice = ". CONFIG is a YAML file; text to train on is named in one, at data.source";
+  const std::string advice =
+      ". CONFIG is a YAML file; text to train on is named in one, at data.source, or given with --minutes";
   EXPECT_TRUE(message_of_file(path("mine.txt")).ends_with(advice)) << message_of_file(path("mine.txt"));
   EXPECT_FALSE(message_of_file(path("mine.yml")).ends_with(advice));
 }
@@ -234,7 +235,7 @@ TEST_F(ConfigFile, ThatIsEmptyOrHugeIsRefused) {
   EXPECT_EQ(message_of_file(path("corpus.txt")),
             path("corpus.txt") +
                 ": the file has more than 256.0 KiB; give the YAML file, not the text to train on. "
-                "CONFIG is a YAML file; text to train on is named in one, at data.source");
+                "CONFIG is a YAML file; text to train on is named in one, at data.source, or given with --minutes");
 }
 
 TEST_F(ConfigFile, IsReadWithItsPathInMessages) {

@@ -1,0 +1,211 @@
+#include "recipe/candidates.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "doctor/forecast.h"
+#include "model/parameters.h"
+#include "optim/optimizer.h"
+#include "train/resources.h"
+
+namespace inkling::recipe {
+namespace {
+
+// Widths, and how many layers of each are weighed: a block is two to four times as wide as the model has heads and
+// layers, as the runs of docs/benchmarks/recipes_*.md found best.
+constexpr std::array<std::int64_t, 16> widths{32,  64,  96,  128, 160,  192,  256,  320,
+                                              384, 512, 640, 768, 1024, 1280, 1536, 2048};
+constexpr std::array<std::int64_t, 12> depths{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24};
+constexpr std::int64_t least_width_per_layer = 32, most_width_per_layer = 80;
+constexpr std::array<std::int64_t, 8> tokens_per_step{1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
+
+constexpr double choice_ratio = 1.2;
+constexpr double evaluation_share = 0.02;  // of the time
+constexpr std::int64_t fewest_steps =
+    100;  // below which the law was not fitted, and one alone may take long to measure
+
+// The floating-point operations of a step: of its passes and of the update.
+double step_flops(const Config& config, const GptShape& shape) {
+  const double tokens = static_cast<double>(config.training.batch_size * config.model.block_size);
+  return tokens * flops_per_token(shape) + optimizer_flops(config.optimizer, ParameterLayout(gpt_parameters(shape)));
+}
+
+std::int64_t head_size(std::int64_t n_embd) { return n_embd < 512 ? 32 : 64; }
+
+double two_digits(double value) {
+  const double scale = std::pow(10.0, 1 - std::floor(std::log10(value)));
+  return std::round(value * scale) / scale;  // a quotient of whole numbers, so that it prints as two digits
+}
+
+struct Weighed {
+  Candidate candidate;
+  Config config;
+  double flops = 0;
+};
+
+// What was measured: the seconds of steps of so many operations.
+class Pace {
+ public:
+  void note(double flops, double seconds) {
+    points_.emplace_back(std::log(flops), std::log(seconds));
+    std::sort(points_.begin(), points_.end());
+  }
+
+  // Between two measured steps the logarithm of the time is a line; beyond them it is in proportion to the operations.
+  double seconds(double flops) const {
+    const double x = std::log(flops);
+    const auto above = std::lower_bound(points_.begin(), points_.end(), std::pair(x, -1e300));
+    if (above == points_.end()) return std::exp(points_.back().second + x - points_.back().first);
+    if (above == points_.begin()) return std::exp(above->second + x - above->first);
+    const auto below = above - 1;
+    const double share = (x - below->first) / (above->first - below->first);
+    return std::exp(below->second + share * (above->second - below->second));
+  }
+
+ private:
+  std::vector<std::pair<double, double>> points_;
+};
+
+// Whether both parts of the text have room for windows of so many tokens.
+bool holds_windows(const Question& question, const Vocabulary& vocabulary, std::int64_t block_size) {
+  const double bytes = 1.25 * static_cast<double>(block_size + 1) * vocabulary.bytes_per_token;
+  return bytes < question.tail_bytes && 4 * bytes < question.text.training_bytes;
+}
+
+std::vector<Weighed> list_candidates(const Question& question) {
+  std::vector<Weighed> all;
+  for (const Vocabulary& vocabulary : question.vocabularies) {
+    for (const std::int64_t block_size : question.contexts) {
+      for (const std::int64_t tokens : tokens_per_step) {
+        if (tokens < block_size || !holds_windows(question, vocabulary, block_size)) continue;
+        for (const std::int64_t n_embd : widths) {
+          for (const std::int64_t n_layer : depths) {
+            if (n_embd < least_width_per_layer * n_layer || n_embd > most_width_per_layer * n_layer) continue;
+            Weighed weighed{.candidate = {.vocabulary = vocabulary,
+                                          .n_layer = n_layer,
+                                          .n_embd = n_embd,
+                                          .block_size = block_size,
+                                          .batch_size = tokens / block_size},
+                            .config = {}};
+            weighed.config = settings_of(weighed.candidate, question);
+            weighed.flops = step_flops(weighed.config, shape_from(weighed.config.model, vocabulary.size));
+            all.push_back(std::move(weighed));
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+void time_candidate(Weighed& weighed, Pace& pace, const StepClock& clock) {
+  weighed.candidate.step_seconds = rounded_to(clock(weighed.config), choice_ratio);
+  weighed.candidate.is_measured = true;
+  pace.note(weighed.flops, weighed.candidate.step_seconds);
+}
+
+bool fits(const Weighed& weighed, const Question& question) {
+  return doctor::expect_run(weighed.config, question.device).why_not.empty();
+}
+
+}  // namespace
+
+Config settings_of(const Candidate& candidate, const Question& question) {
+  const Planned run = planned(candidate);
+  const double rate = peak_rate(run);
+  Config config = question.asked;
+  config.data.tokenizer.kind = candidate.vocabulary.kind;
+  if (candidate.vocabulary.kind == TokenizerKind::bpe) config.data.tokenizer.vocab_size = candidate.vocabulary.size;
+  ModelConfig& model = config.model;
+  model.n_layer = candidate.n_layer;
+  model.n_head = candidate.n_embd / head_size(candidate.n_embd);
+  model.n_embd = candidate.n_embd;
+  model.block_size = candidate.block_size;
+  model.dropout = dropout_for(epochs(question.text, run));
+  model.bias = Bias::none;
+  model.tie_embeddings = false;
+  model.activation = Activation::swiglu;
+  model.qk_norm = true;
+  model.position = Position::rope;
+  model.rope_theta = 1000;
+  model.norm = NormKind::rmsnorm;
+  model.norm_weights = false;
+  model.embedding_norm = true;
+  model.conv = 4;
+  model.initialization = Initialization::zero_output;
+  config.optimizer = {.name = OptimizerName::muon,
+                      .learning_rate = two_digits(0.4 * rate),
+                      .beta1 = 0.8,
+                      .beta2 = 0.99,
+                      .epsilon = 1e-10,
+                      .weight_decay = 0,
+                      .embedding_learning_rate = two_digits(rate),
+                      .vector_learning_rate = two_digits(2 * rate),
+                      .muon = {.learning_rate = two_digits(rate)}};
+  config.schedule = {.name = ScheduleName::linear, .warmup_steps = candidate.steps / 50, .min_learning_rate = 0};
+  config.training.max_steps = candidate.steps;
+  config.training.batch_size = candidate.batch_size;
+  config.evaluation = {.interval = std::max<std::int64_t>(1, (candidate.steps + 4) / 5), .batches = 5};
+  config.checkpoint.interval = std::max<std::int64_t>(1, (candidate.steps + 2) / 3);
+  config.logging.interval = std::max<std::int64_t>(1, candidate.steps / 100);
+  return config;
+}
+
+std::vector<Candidate> choose(const Question& question, const StepClock& clock) {
+  std::vector<Weighed> all = list_candidates(question);
+  Pace pace;
+  const auto weigh = [&](Weighed& weighed) {
+    Candidate& candidate = weighed.candidate;
+    if (!candidate.is_measured) candidate.step_seconds = pace.seconds(weighed.flops);
+    candidate.steps = steps_within(question.seconds, candidate.step_seconds);
+    candidate.bits = candidate.steps < fewest_steps ? std::numeric_limits<double>::infinity()
+                                                    : expected_bits(question.text, planned(candidate));
+  };
+  const auto is_better = [](const Weighed& a, const Weighed& b) { return a.candidate.bits < b.candidate.bits; };
+  const auto is_smaller = [](const Weighed& a, const Weighed& b) { return a.flops < b.flops; };
+  if (all.empty()) throw Error::input("the text is too short for a context of so many tokens: ask for a shorter one");
+  auto best = std::min_element(all.begin(), all.end(), is_smaller);
+  if (!fits(*best, question)) throw Error::environment("not even the smallest model fits into the memory");
+  // Each round measures the best one, until the best one has been measured.
+  while (!best->candidate.is_measured) {
+    if (fits(*best, question)) {
+      time_candidate(*best, pace, clock);
+    } else {
+      const double too_large = best->candidate.parameters();
+      std::erase_if(all, [&](const Weighed& weighed) { return weighed.candidate.parameters() >= too_large; });
+    }
+    for (Weighed& weighed : all) weigh(weighed);
+    best = std::min_element(all.begin(), all.end(), is_better);
+  }
+  std::sort(all.begin(), all.end(), is_better);
+  std::vector<Candidate> candidates;
+  for (const Weighed& weighed : all) candidates.push_back(weighed.candidate);
+  return candidates;
+}
+
+Planned planned(const Candidate& candidate) {
+  return {.vocabulary = candidate.vocabulary,
+          .layers = static_cast<double>(candidate.n_layer),
+          .parameters = candidate.parameters(),
+          .tokens_per_step = static_cast<double>(candidate.batch_size * candidate.block_size),
+          .steps = static_cast<double>(candidate.steps),
+          .block_size = static_cast<double>(candidate.block_size)};
+}
+
+std::int64_t steps_within(double seconds, double step_seconds) {
+  return std::max<std::int64_t>(1, std::llround(seconds * (1 - evaluation_share) / step_seconds));
+}
+
+double rounded_to(double value, double ratio) { return std::pow(ratio, std::round(std::log(value) / std::log(ratio))); }
+
+double Candidate::parameters() const {
+  const auto width = static_cast<double>(n_embd);
+  return static_cast<double>(n_layer) * 12 * width * width;
+}
+
+}  // namespace inkling::recipe

@@ -1,0 +1,53 @@
+// The candidates of a recipe: what could be trained in the time, what it is expected to come to, and the best of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "config/config.h"
+#include "recipe/law.h"
+
+namespace inkling::recipe {
+
+// What decides a recipe. Equal values give equal recipes.
+struct Question {
+  Hardness text;
+  std::vector<Vocabulary> vocabularies;  // that may be chosen
+  double tail_bytes = 0;                 // of what is not trained on
+  double seconds = 0;                    // of training
+  std::vector<std::int64_t> contexts;    // that may be chosen: model.block_size
+  DeviceChoice device = {};              // that runtime.device means
+  Config asked = {};                     // what is settled: source, device, memory
+};
+
+struct Candidate {
+  Vocabulary vocabulary;
+  std::int64_t n_layer = 1, n_embd = 64, block_size = 256, batch_size = 8, steps = 1;
+  double step_seconds = 0;  // measured or, where it is not, in proportion to what was
+  bool is_measured = false;
+  double bits = 0;  // expected of the tail, per byte
+
+  double parameters() const;  // of the blocks' matrices
+};
+
+// Returns the seconds of a step of a configuration, measured; it is called for few.
+using StepClock = std::function<double(const Config&)>;
+
+// Returns the settings of a candidate; its rates follow from its steps and its batch.
+Config settings_of(const Candidate& candidate, const Question& question);
+
+// Returns the candidates that fit into the memory, the best one first, which is measured. Throws Error input where none
+// does.
+std::vector<Candidate> choose(const Question& question, const StepClock& clock);
+
+Planned planned(const Candidate& candidate);
+
+// The steps that so many seconds allow, when evaluations have had their share.
+std::int64_t steps_within(double seconds, double step_seconds);
+
+// Numbers that are measured are rounded to these steps, so that two measurements of one machine mostly agree.
+double rounded_to(double value, double ratio);
+
+}  // namespace inkling::recipe

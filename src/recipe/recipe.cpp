@@ -1,0 +1,246 @@
+#include "recipe/recipe.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numbers>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/paths.h"
+#include "base/stop_signals.h"
+#include "base/strings.h"
+#include "data/windows.h"
+#include "doctor/forecast.h"
+#include "evaluate/validation.h"
+#include "model/parameters.h"
+#include "recipe/candidates.h"
+#include "recipe/law.h"
+#include "recipe/text_sample.h"
+#include "runtime/cpu_memory.h"
+#include "runtime/device.h"
+#include "train/run_folder.h"
+#include "train/trainer.h"
+
+namespace inkling::recipe {
+namespace {
+
+constexpr std::array<std::uint64_t, 6> vocabularies{320, 512, 1024, 2048, 4096, 8192};
+constexpr std::array<std::int64_t, 4> contexts{256, 128, 64, 32};
+
+// The command that asks for a recipe.
+std::string command_of(const Request& request) {
+  std::string command = "inkling-recipe";
+  for (const std::string& text : request.text) command += " " + shell_word(text);
+  command += " --minutes " + format_shortest(request.minutes);
+  if (request.memory_gib) command += " --memory " + format_shortest(*request.memory_gib);
+  if (request.tokenizer) command += " --tokenizer " + shell_word(*request.tokenizer);
+  if (request.context) command += str(" --context ", *request.context);
+  if (request.device) command += " --device " + device_text(*request.device);
+  return command;
+}
+
+// The kinds of tokenizers that may be chosen, with the sizes that a byte-level BPE may learn.
+std::vector<TokenizerConfig> tokenizers_for(const Request& request, bool is_utf8) {
+  const std::string asked = request.tokenizer.value_or(is_utf8 ? "" : "byte");
+  if (asked == "byte") return {{.kind = TokenizerKind::byte}};
+  if (asked == "char") return {{.kind = TokenizerKind::character}};
+  std::vector<TokenizerConfig> all;
+  if (asked.empty()) {
+    for (const std::uint64_t size : vocabularies) all.push_back({.kind = TokenizerKind::bpe, .vocab_size = size});
+    return all;
+  }
+  Config config;
+  set_setting(config, "data.tokenizer.vocab_size", asked, "--tokenizer");
+  return {{.kind = TokenizerKind::bpe, .vocab_size = config.data.tokenizer.vocab_size}};
+}
+
+// The run as inkling-train would plan it, with what it sets for the process.
+doctor::ExpectedRun plan_for(const Config& config, const DeviceChoice& device) {
+  doctor::ExpectedRun run = doctor::expect_run(config, device);
+  if (!run.why_not.empty()) throw Error::environment(run.why_not);
+  return run;
+}
+
+// Returns the median of the seconds that a step takes, with random tokens, measured for about `most_seconds`.
+double time_step(const Config& config, const DeviceChoice& device, double most_seconds) {
+  leave_if_stopped();
+  const doctor::ExpectedRun run = plan_for(config, device);
+  doctor::Forecast forecast;
+  doctor::measure_run(run, forecast, most_seconds);
+  return forecast.measured_step.value();
+}
+
+// Trains a model on the sample and returns its bits per byte of what is held out.
+double try_out(const Config& config, const DeviceChoice& device, const SpelledSample& sample,
+               std::uint64_t held_out_bytes) {
+  const doctor::ExpectedRun run = plan_for(config, device);
+  resolve_runtime(config.runtime);
+  reuse_cpu_memory();
+  const TokenSequence training = doctor::passing_tokens(sample.vocab_size, sample.training);
+  const TokenSequence held_out = doctor::passing_tokens(sample.vocab_size, sample.held_out);
+  const TrainingWindows windows(
+      training, {.seed = config.training.seed, .block_size = static_cast<std::uint64_t>(run.shape.block_size)});
+  Trainer trainer(run.config, run.shape, run.runtime);
+  initialize(trainer.arena(), run.shape, config.training.seed, config.model.initialization);
+  for (std::int64_t step = 0; step < config.training.max_steps; ++step) {
+    leave_if_stopped();
+    trainer.step(step, windows);
+  }
+  double nats = 0;
+  for (const ScoredPiece& piece : score_windows(trainer.model(), run.runtime, held_out)) nats += piece.nats;
+  give_back_cpu_memory();
+  return nats / std::numbers::ln2 / static_cast<double>(held_out_bytes);
+}
+
+// A text, as far as it decides what is chosen.
+struct Looked {
+  TextSample sample;
+  Question question;
+};
+
+// How hard the text is: what a small model, always the same, comes to.
+Hardness try_out_text(const TextSample& sample, const Question& question) {
+  TokenizerConfig tokenizer = {.kind = sample.is_utf8 ? TokenizerKind::bpe : TokenizerKind::byte, .vocab_size = 512};
+  std::optional<SpelledSample> learned = spell(sample, tokenizer);
+  if (!learned) tokenizer.kind = TokenizerKind::byte;
+  const SpelledSample spelled = learned ? std::move(*learned) : spell(sample, tokenizer).value();
+  Candidate small = {
+      .vocabulary = {.kind = tokenizer.kind, .size = spelled.vocab_size, .bytes_per_token = spelled.bytes_per_token},
+      .n_layer = 2,
+      .n_embd = 64,
+      .block_size = 128,
+      .batch_size = 8,
+      .steps = 900};
+  while (small.block_size > 16 && static_cast<std::size_t>(4 * small.block_size) > spelled.training.size()) {
+    small.block_size /= 2;
+  }
+  return {.tried_out = planned(small),
+          .bits = try_out(settings_of(small, question), question.device, spelled, sample.held_out.size()),
+          .training_bytes = (1 - sample.val_fraction) * static_cast<double>(sample.bytes)};
+}
+
+// The tokenizers that may be chosen, as they spell the sample.
+std::vector<Vocabulary> vocabularies_for(const Request& request, const TextSample& sample) {
+  std::vector<Vocabulary> all;
+  std::vector<TokenizerConfig> tokenizers = tokenizers_for(request, sample.is_utf8);
+  for (const TokenizerConfig& tokenizer : tokenizers) {
+    if (const auto spelled = spell(sample, tokenizer)) {
+      all.push_back({.kind = tokenizer.kind, .size = spelled->vocab_size, .bytes_per_token = spelled->bytes_per_token});
+    }
+  }
+  if (!all.empty()) return all;
+  if (request.tokenizer)
+    throw Error::input(str("--tokenizer ", *request.tokenizer,
+                           ": the text holds too little to learn so many tokens from; ask for fewer, or for byte"));
+  return {{.kind = TokenizerKind::byte, .size = 256}};
+}
+
+Looked look_at(const Request& request) {
+  Looked looked;
+  Config& asked = looked.question.asked;
+  asked.data.source = request.text;
+  asked.runtime.device = request.device;
+  asked.runtime.memory_limit_gib = request.memory_gib;
+  looked.sample = sample_text(asked.data);
+  asked.data.val_fraction = looked.sample.val_fraction;
+  looked.question.vocabularies = vocabularies_for(request, looked.sample);
+  looked.question.device = resolved_from(choose_runtime(asked.runtime)).device;
+  looked.question.seconds = 60 * request.minutes;
+  looked.question.contexts =
+      request.context ? std::vector{*request.context} : std::vector<std::int64_t>(contexts.begin(), contexts.end());
+  looked.question.tail_bytes = looked.sample.val_fraction * static_cast<double>(looked.sample.bytes);
+  return looked;
+}
+
+// "1,003,854 bytes", or of many, "12.3 MiB".
+std::string describe_sources(const Request& request, const TextSample& sample) {
+  return str(request.text.front(), request.text.size() > 1 ? str(" and ", request.text.size() - 1, " more") : "", ": ",
+             format_bytes(sample.bytes));
+}
+
+std::map<std::string, std::string> reasons_for(const Candidate& best, const Question& question) {
+  const std::string vocabulary = format_fixed(best.vocabulary.bytes_per_token, 2);
+  const double seen = epochs(question.text, planned(best));
+  return {{"data.val_fraction", "the tail that is not trained on, to measure by"},
+          {"data.tokenizer.kind", str(vocabulary, " bytes a token")},
+          {"data.tokenizer.vocab_size", question.vocabularies.size() > 1 ? "the best of those weighed" : ""},
+          {"model.n_layer",
+           str("with the width, as large as ", format_fixed(question.seconds / 60, 1), " minutes can train")},
+          {"model.n_embd", ""},
+          {"model.block_size", "tokens that it sees at once"},
+          {"model.tie_embeddings", "a head of its own, which begins with zeros"},
+          {"model.rope_theta", "for blocks of some hundred tokens"},
+          {"model.conv", "each token sees the three before it, long before attention has learned where to look"},
+          {"optimizer.name", "for the matrices inside the blocks; AdamW for the others"},
+          {"optimizer.muon.learning_rate", "rises with the root of tokens a step, falls with that of steps"},
+          {"optimizer.learning_rate", "of the head, in proportion, as are the next two"},
+          {"schedule.name", "to nothing at the end"},
+          {"training.max_steps",
+           str(format_fixed(question.seconds / 60, 1), " minutes at ", format_fixed(1000 * best.step_seconds, 1),
+               " ms; the text is seen ", format_fixed(seen, seen < 10 ? 1 : 0), " times")},
+          {"training.batch_size",
+           str(format_count(static_cast<std::uint64_t>(best.batch_size * best.block_size)), " tokens a step")},
+          {"evaluation.interval", "five in all"}};
+}
+
+std::string table_of(const std::vector<Candidate>& candidates) {
+  constexpr std::size_t shown = 25;
+  std::string table = "  bits  vocabulary  n_layer  n_embd  block_size  batch_size   steps  ms a step\n";
+  const auto column = [](const std::string& text, std::size_t width) {
+    return std::string(width - std::min(width, text.size()), ' ') + text;
+  };
+  for (std::size_t i = 0; i < std::min(shown, candidates.size()); ++i) {
+    const Candidate& c = candidates[i];
+    table += str(column(format_fixed(c.bits, 3), 6), column(str(c.vocabulary.size), 12), column(str(c.n_layer), 9),
+                 column(str(c.n_embd), 8), column(str(c.block_size), 12), column(str(c.batch_size), 12),
+                 column(str(c.steps), 8), column(format_fixed(1000 * c.step_seconds, 1), 11),
+                 c.is_measured ? " measured" : "", "\n");
+  }
+  return table;
+}
+
+}  // namespace
+
+Recipe make_recipe(const Request& request) {
+  const StopInOrder in_order;  // so that nothing is left of temporary files
+  Looked looked = look_at(request);
+  Question& question = looked.question;
+  log_info("looks at the text and measures this machine, which takes about ten seconds");
+  question.text = try_out_text(looked.sample, question);
+  const StepClock clock = [&](const Config& config) { return time_step(config, question.device, 1.0); };
+  const std::vector<Candidate> candidates = choose(question, clock);
+  Candidate best = candidates.front();
+  best.step_seconds = rounded_to(time_step(settings_of(best, question), question.device, 2.0), 1.1);
+  best.steps = steps_within(question.seconds, best.step_seconds);
+  best.bits = expected_bits(question.text, planned(best));
+  const Config config = settings_of(best, question);
+  const std::vector<std::string> top = {
+      command_of(request), "",
+      str(describe_sources(request, looked.sample), "; a small model came to ", format_fixed(question.text.bits, 2),
+          " bits per byte of its tail"),
+      str("expected of its tail: ", format_fixed(best.bits * (1 - law_spread), 2), " to ",
+          format_fixed(best.bits * (1 + law_spread), 2), " bits per byte, which inkling-eval says of the run")};
+  log_info(top.back());
+  std::string yaml;
+  for (const std::string& line : top) yaml += str("#", line.empty() ? "" : " ", line, "\n");
+  return {.yaml = str(yaml, "\n", print_config(config, reasons_for(best, question))),
+          .explanation = table_of(candidates)};
+}
+
+std::string recipe_for(const Request& request, const std::filesystem::path& run) {
+  const std::filesystem::path kept = run / recipe_name;
+  if (is_unused(run)) return make_recipe(request).yaml;
+  const std::string remedy = "; --out names another folder, --fresh begins in a new one beside it";
+  if (!is_there(kept)) throw Error::input(str(run.string(), " is a run without a recipe", remedy));
+  const std::string recipe = read_small_file(kept);
+  const std::string command = recipe.substr(0, recipe.find('\n'));
+  if (command == "# " + command_of(request)) return recipe;
+  throw Error::input(str(run.string(), " was begun by another recipe (",
+                         command.substr(std::min<std::size_t>(2, command.size())), "): ask for that to go on", remedy));
+}
+
+}  // namespace inkling::recipe

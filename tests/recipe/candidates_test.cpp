@@ -1,0 +1,117 @@
+// What is chosen for given measurements, with a clock that exists only as a function.
+#include "recipe/candidates.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "tests/stderr_of.h"
+
+namespace inkling::recipe {
+namespace {
+
+// A machine whose steps take their operations at `flops_per_second`.
+StepClock machine(double flops_per_second, int* measured = nullptr) {
+  return [=](const Config& config) {
+    if (measured != nullptr) ++*measured;
+    const ModelConfig& model = config.model;
+    const auto tokens = static_cast<double>(config.training.batch_size * model.block_size);
+    const auto width = static_cast<double>(model.n_embd), layers = static_cast<double>(model.n_layer);
+    const auto vocabulary = static_cast<double>(config.data.tokenizer.vocab_size);
+    return 6 * tokens * (12 * layers * width * width + vocabulary * width) / flops_per_second;
+  };
+}
+
+Question question_of(double training_bytes, double minutes) {
+  Question question;
+  question.text = {.tried_out = {.vocabulary = {.size = 512, .bytes_per_token = 2},
+                                 .layers = 2,
+                                 .parameters = 98304,
+                                 .tokens_per_step = 1024,
+                                 .steps = 900,
+                                 .block_size = 128},
+                   .bits = 2.2,
+                   .training_bytes = training_bytes};
+  question.vocabularies = {{.size = 512, .bytes_per_token = 2.0}, {.size = 1024, .bytes_per_token = 2.4}};
+  question.tail_bytes = training_bytes / 9;
+  question.seconds = 60 * minutes;
+  question.contexts = {256};
+  question.asked.data.source = {"book.txt"};
+  return question;
+}
+
+TEST(Choice, IsTheSameForTheSameMeasurementsAndItsBestIsMeasured) {
+  const Question question = question_of(1e6, 1);
+  int measured = 0;
+  const std::vector<Candidate> once = choose(question, machine(1e11, &measured));
+  const std::vector<Candidate> again = choose(question, machine(1e11));
+  ASSERT_EQ(once.size(), again.size());
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    EXPECT_EQ(print_config(settings_of(once[i], question)), print_config(settings_of(again[i], question)));
+  }
+  EXPECT_TRUE(once.front().is_measured);
+  EXPECT_LE(measured, 12) << "each costs a second";
+  for (const Candidate& candidate : once) EXPECT_GE(candidate.bits, once.front().bits);
+}
+
+TEST(Choice, StaysWhereTheMachineIsAFewPerCentFasterThanItWas) {
+  const Question question = question_of(1e6, 1);
+  const Candidate usual = choose(question, machine(1.2e11)).front();
+  for (const double change : {0.97, 0.99, 1.01, 1.03}) {
+    const Candidate other = choose(question, machine(1.2e11 * change)).front();
+    EXPECT_LE(other.bits / usual.bits - 1, 0.02) << change;
+  }
+}
+
+TEST(Choice, UsesMoreTimeForLargerModelsAndIsExpectedToBeBetter) {
+  double bits = 100, parameters = 0;
+  for (const double minutes : {0.5, 2.0, 8.0, 32.0, 128.0}) {
+    const Candidate best = choose(question_of(1e9, minutes), machine(1e11)).front();
+    EXPECT_LT(best.bits, bits) << minutes;
+    EXPECT_GE(best.parameters(), parameters) << minutes;
+    bits = best.bits;
+    parameters = best.parameters();
+  }
+}
+
+TEST(Choice, FitsIntoTheMemoryThatIsAllowed) {
+  Question question = question_of(1e9, 1000);
+  const double wanted = choose(question, machine(1e12)).front().parameters();
+  question.asked.runtime.memory_limit_gib = 0.05;
+  question.asked.runtime.threads = 1;
+  const double allowed = choose(question, machine(1e12)).front().parameters();
+  EXPECT_LT(allowed, wanted);
+  EXPECT_LT(4 * 4 * allowed, 0.05 * std::pow(2.0, 30));  // weights, gradients and two moments
+  question.asked.runtime.memory_limit_gib = 1e-4;
+  EXPECT_THROW(choose(question, machine(1e12)), Error);
+}
+
+TEST(Choice, RefusesAContextThatTheTextHasNoRoomFor) {
+  Question question = question_of(4000, 1);
+  question.contexts = {256, 64};
+  EXPECT_EQ(choose(question, machine(1e11)).front().block_size, 64);
+  question.contexts = {256};
+  EXPECT_THROW(choose(question, machine(1e11)), Error);
+}
+
+// What is written reads back as what was meant, reasons and all.
+TEST(Choice, IsWrittenAsAConfigurationThatReadsBackTheSame) {
+  const Question question = question_of(1e6, 1);
+  const Config config = settings_of(choose(question, machine(1e11)).front(), question);
+  const std::string yaml =
+      print_config(config, {{"model.n_layer", "why: so # and so"}, {"model.dropout", "none"}, {"optimizer.name", ""}});
+  EXPECT_NE(yaml.find("# why: so # and so\n"), std::string::npos);
+  EXPECT_NE(yaml.find("dropout: 0  "), std::string::npos) << "a default that has a reason is shown: " << yaml;
+  EXPECT_EQ(yaml.find("position: learned"), std::string::npos);
+  EXPECT_EQ(print_config(parse_config(yaml, "book.yaml", {})), print_config(config));
+}
+
+TEST(Rounding, BringsValuesThatDifferLittleTogether) {
+  EXPECT_EQ(rounded_to(0.0505, 1.1), rounded_to(0.0506, 1.1));
+  for (const double value : {1e-4, 0.05, 3.0})
+    EXPECT_LE(std::abs(std::log(rounded_to(value, 1.1) / value)), std::log(1.1) / 2 + 1e-12);
+}
+
+}  // namespace
+}  // namespace inkling::recipe

@@ -1,0 +1,95 @@
+// inkling-recipe and inkling-train --minutes as a person runs them.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/strings.h"
+#include "config/config.h"
+#include "tests/program_runner.h"
+#include "tests/temporary_folder.h"
+
+namespace inkling {
+namespace {
+
+// A text of about so many bytes, in which there is something to learn.
+std::string tale(std::size_t bytes) {
+  const std::vector<std::string> who{"fox", "bear", "mouse", "child"}, what{"ran home", "ate a lemon", "fell asleep"};
+  std::string text;
+  for (std::size_t i = 0; text.size() < bytes; ++i) {
+    text += str("Day ", i, ": the ", who[i * i % 4], " ", what[i * 7 % 3], " and the ", who[i % 3], " saw it.\n");
+  }
+  return text;
+}
+
+class RecipeProgram : public testing::Test {
+ protected:
+  Outcome run(const std::string& command) const { return run_command(folder.path(), command); }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(RecipeProgram, WritesAConfigurationThatADryRunAccepts) {
+  folder.write("tale.txt", tale(60'000));
+  const Outcome outcome = run("inkling-recipe tale.txt --minutes 0.2 --memory 0.5 --explain --device cpu");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("# inkling-recipe tale.txt --minutes 0.2 --memory 0.5 --device cpu\n"));
+  EXPECT_TRUE(contains(outcome.out, "bits per byte"));
+  EXPECT_TRUE(contains(outcome.err, "measured"));
+  folder.write("tale.yaml", outcome.out);
+  const Config config = load_config(folder / "tale.yaml", {});
+  EXPECT_EQ(config.runtime.memory_limit_gib, 0.5);
+  EXPECT_EQ(config.optimizer.name, OptimizerName::muon);
+  const Outcome dry_run = run("inkling-train tale.yaml --dry-run");
+  EXPECT_EQ(dry_run.code, 0) << dry_run.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "runs"));
+}
+
+TEST_F(RecipeProgram, TrainsFromItAndTheSameCommandGoesOn) {
+  folder.write("tale.txt", tale(20'000));
+  const std::string command = "inkling-train tale.txt --minutes 0.05 --tokenizer byte --context 32 --device cpu";
+  const Outcome first = run(command);
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_TRUE(std::filesystem::exists(folder / "runs/tale/recipe.yaml"));
+  EXPECT_EQ(load_config(folder / "runs/tale/recipe.yaml", {}).model.block_size, 32);
+  const Outcome again = run(command);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_FALSE(contains(again.err, "measures")) << "the recipe is there already";
+  expect_refusal(run("inkling-train tale.txt --minutes 7"), {"runs/tale", "--minutes 0.05", "--fresh"});
+  folder.write("runs/other/log.jsonl", "{}\n");
+  folder.write("other.txt", tale(20'000));
+  expect_refusal(run("inkling-train other.txt --minutes 7"), {"runs/other", "without a recipe", "--out"});
+}
+
+TEST_F(RecipeProgram, RefusesWhatItCannotDoWithPlaceAndRemedy) {
+  folder.write("short.txt", "Too short to learn from.");
+  expect_refusal(run("inkling-recipe short.txt --minutes 1"), {"short.txt", "24 bytes", "2,000"});
+  expect_refusal(run("inkling-recipe shrt.txt --minutes 1"), {"shrt.txt", "short.txt"});
+  expect_refusal(run("inkling-recipe short.txt"), {"--minutes"});
+  expect_refusal(run("inkling-recipe short.txt --minutes 0"), {"--minutes"});
+  expect_refusal(run("inkling-recipe short.txt --minutes ten"), {"--minutes"});
+  folder.write("tale.txt", tale(20'000));
+  expect_refusal(run("inkling-recipe tale.txt --minutes 1 --tokenizer words"), {"--tokenizer", "words"});
+  expect_refusal(run("inkling-recipe tale.txt --minutes 1 --device gpu"), {"--device", "gpu"});
+  folder.write("odd.yaml", "data: {source: tale.txt}\n");
+  expect_refusal(run("inkling-train odd.yaml --minutes 1"), {"odd.yaml", "configuration", "without --minutes"});
+  expect_refusal(run("inkling-train tale.txt"), {"tale.txt", "--minutes"});
+  expect_refusal(run("inkling-train odd.yaml --context 64"), {"--context", "--minutes"});
+  expect_refusal(run("RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 "
+                     "inkling-train tale.txt --minutes 1"),
+                 {"--minutes", "inkling-recipe"});
+}
+
+TEST_F(RecipeProgram, CtrlCWhileItMeasuresLeavesNothing) {
+  folder.write("tale.txt", tale(60'000));
+  folder.write("temporary/place", "");
+  const Outcome outcome = run(
+      "{ TMPDIR=$PWD/temporary timeout --foreground --signal=INT 2 inkling-train tale.txt --minutes 1 --device cpu; "
+      "echo $?; }");
+  EXPECT_EQ(outcome.out, "124\n") << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "runs"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "data"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "temporary"), {}), 1);
+}
+
+}  // namespace
+}  // namespace inkling

@@ -1,0 +1,114 @@
+#include "recipe/text_sample.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "tests/temporary_folder.h"
+
+namespace inkling::recipe {
+namespace {
+
+class Sample : public testing::Test {
+ protected:
+  TextSample of(const std::string& text, const std::string& name = "text.txt") {
+    folder.write(name, text);
+    return of_file(name);
+  }
+  TextSample of_file(const std::string& name) {
+    DataConfig config;
+    config.source = {(folder / name).string()};
+    return sample_text(config);
+  }
+
+  TemporaryFolder folder;
+};
+
+std::string repeated(const std::string& text, std::size_t bytes) {
+  std::string all;
+  while (all.size() < bytes) all += text;
+  return all;
+}
+
+TEST_F(Sample, OfASmallTextIsAllOfItCutAtTheTail) {
+  const std::string text = repeated("Once upon a time there was a fox. ", 30'000);
+  const TextSample sample = of(text);
+  EXPECT_EQ(sample.bytes, text.size());
+  EXPECT_DOUBLE_EQ(sample.val_fraction, 0.1);
+  EXPECT_EQ(sample.training + sample.held_out, text);
+  EXPECT_NEAR(static_cast<double>(sample.held_out.size()), 0.1 * static_cast<double>(text.size()), 1);
+  EXPECT_TRUE(sample.is_utf8);
+}
+
+// Five gigabytes that take no room on the disk. What is read of them is little, and from all over.
+TEST_F(Sample, OfALargeTextIsLittleOfItFromAllOver) {
+  constexpr std::uint64_t bytes = 5'000'000'000;
+  std::ofstream(folder / "large.txt") << "x";
+  std::filesystem::resize_file(folder / "large.txt", bytes);
+  {
+    std::fstream file(folder / "large.txt", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(bytes) - 9);
+    file << "the end.\n";
+  }
+  const TextSample sample = of_file("large.txt");
+  EXPECT_EQ(sample.bytes, bytes);
+  EXPECT_LE(sample.training.size(), std::size_t{4} << 20);
+  EXPECT_LE(sample.held_out.size(), std::size_t{256} << 10);
+  EXPECT_EQ(sample.training.front(), 'x');
+  EXPECT_TRUE(sample.held_out.ends_with("the end.\n"));
+  EXPECT_NEAR(sample.val_fraction * static_cast<double>(bytes), 512 << 10, 1) << "more would take long to measure by";
+}
+
+TEST_F(Sample, OfManyFilesGoesOverAllOfThem) {
+  for (int i = 10; i < 30; ++i) folder.write(str("texts/", i, ".txt"), repeated(str("number ", i, "\n"), 100'000));
+  const TextSample sample = of_file("texts");
+  EXPECT_EQ(sample.bytes, 20 * 100'000);
+  EXPECT_TRUE(contains(sample.training, "number 10")) << "the first";
+  EXPECT_TRUE(contains(sample.held_out, "number 29")) << "the last";
+}
+
+TEST_F(Sample, HasWholeCharactersOfTenLanguages) {
+  const std::string text =
+      repeated("English, Español, Ελληνικά, Русский, العربية, עברית, हिन्दी, 日本語, 中文, 한국어 and 🦊. ",
+               std::size_t{12} << 20);
+  const TextSample sample = of(text);
+  EXPECT_TRUE(sample.is_utf8);
+  EXPECT_LE(sample.training.size(), std::size_t{4} << 20);
+  EXPECT_GT(sample.training.size(), (std::size_t{4} << 20) - 300) << "a few bytes of each piece are cut";
+}
+
+TEST_F(Sample, IsOfBytesWhereTheTextIsNotUtf8) {
+  EXPECT_FALSE(of(repeated("caf\xe9 cr\xe8me ", 10'000)).is_utf8);
+  EXPECT_TRUE(of(repeated("a", 10'000)).is_utf8);
+}
+
+TEST_F(Sample, OfCompressedAndJsonTextsIsTheirFront) {
+  const TextSample sample = of(repeated("{\"text\": \"Once upon a time.\"}\n", 100'000), "stories.jsonl");
+  EXPECT_TRUE(contains(sample.training, "Once upon a time.Once upon a time."));
+  EXPECT_EQ(sample.training.find('{'), std::string::npos);
+  EXPECT_NEAR(static_cast<double>(sample.held_out.size()),
+              0.1 * static_cast<double>(sample.held_out.size() + sample.training.size()), 30);
+}
+
+TEST_F(Sample, RefusesWhatIsNoTextOrTooLittle) {
+  EXPECT_THROW(of("too little"), Error);
+  EXPECT_THROW(of(repeated("\x89PNG\r\n\x1a\n", 10'000), "picture.png"), Error);
+  EXPECT_THROW(of(repeated("S -> \"a\"\n", 10'000), "stories.grammar"), Error);
+  EXPECT_THROW(of_file("missing.txt"), Error);
+}
+
+TEST_F(Sample, IsSpelledByAVocabularyThatIsLearnedFromIt) {
+  const TextSample sample = of(repeated("Once upon a time there was a fox. ", 30'000));
+  const SpelledSample bytes = spell(sample, {.kind = TokenizerKind::byte}).value();
+  EXPECT_EQ(bytes.training.size(), sample.training.size());
+  EXPECT_DOUBLE_EQ(bytes.bytes_per_token, 1.0);
+  const SpelledSample words = spell(sample, {.kind = TokenizerKind::bpe, .vocab_size = 270}).value();
+  EXPECT_EQ(words.vocab_size, 270U);
+  EXPECT_GT(words.bytes_per_token, 1.5);
+  EXPECT_FALSE(spell(sample, {.kind = TokenizerKind::bpe, .vocab_size = 512})) << "so few words have so few pairs";
+}
+
+}  // namespace
+}  // namespace inkling::recipe
