@@ -2,6 +2,7 @@
 // often it sees them. The numbers are a fit to the runs in benchmarks/recipe_runs.csv, made by benchmarks/recipes fit.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "config/tokenizer_settings.h"
@@ -25,11 +26,18 @@ struct Planned {
   double tokens_per_step = 0, steps = 0, block_size = 0;
 };
 
-// How hard a text is, told by a small run on it, and how much of it there is.
+// How many steps the small runs make, always the same, that tell how hard a text is.
+inline constexpr std::array<std::int64_t, 3> steps_tried_out{100, 300, 900};
+
+// How hard a text is, told by these runs, and how much of it there is.
 struct Hardness {
-  Planned tried_out;  // that run
-  double bits = 0;    // per byte of the tail, which it came to
+  Planned tried_out;                                  // the last of them
+  std::array<double, steps_tried_out.size()> bits{};  // per byte of the tail, which they came to
   double training_bytes = 0;
+
+  // How much the last trebling of the steps gave, of what the one before it gave: little where a text is prose, of
+  // which soon only what is hard is left, much where it has forms that can be learned.
+  double curve() const { return (bits[1] - bits[2]) / (bits[0] - bits[1]); }
 };
 
 // Returns the bits per byte that are expected of the tail.

@@ -113,14 +113,17 @@ Hardness try_out_text(const TextSample& sample, const Question& question) {
       .n_layer = 2,
       .n_embd = 64,
       .block_size = 128,
-      .batch_size = 8,
-      .steps = 900};
+      .batch_size = 8};
   while (small.block_size > 16 && static_cast<std::size_t>(4 * small.block_size) > spelled.training.size()) {
     small.block_size /= 2;
   }
-  return {.tried_out = planned(small),
-          .bits = try_out(settings_of(small, question), question.device, spelled, sample.held_out.size()),
-          .training_bytes = (1 - sample.val_fraction) * static_cast<double>(sample.bytes)};
+  Hardness text = question.text;
+  for (std::size_t i = 0; i < steps_tried_out.size(); ++i) {
+    small.steps = steps_tried_out[i];
+    text.bits[i] = try_out(settings_of(small, question), question.device, spelled, sample.held_out.size());
+  }
+  text.tried_out = planned(small);
+  return text;
 }
 
 // The tokenizers that may be chosen, as they spell the sample.
@@ -152,6 +155,7 @@ Looked look_at(const Request& request) {
   looked.question.seconds = 60 * request.minutes;
   looked.question.contexts =
       request.context ? std::vector{*request.context} : std::vector<std::int64_t>(contexts.begin(), contexts.end());
+  looked.question.text.training_bytes = (1 - looked.sample.val_fraction) * static_cast<double>(looked.sample.bytes);
   looked.question.tail_bytes = looked.sample.val_fraction * static_cast<double>(looked.sample.bytes);
   return looked;
 }
@@ -220,8 +224,8 @@ Recipe make_recipe(const Request& request) {
   const Config config = settings_of(best, question);
   const std::vector<std::string> top = {
       command_of(request), "",
-      str(describe_sources(request, looked.sample), "; a small model came to ", format_fixed(question.text.bits, 2),
-          " bits per byte of its tail"),
+      str(describe_sources(request, looked.sample), "; a small model came in ", steps_tried_out.back(), " steps to ",
+          format_fixed(question.text.bits.back(), 2), " bits per byte of its tail"),
       str("expected of its tail: ", format_fixed(best.bits * (1 - law_spread), 2), " to ",
           format_fixed(best.bits * (1 + law_spread), 2), " bits per byte, which inkling-eval says of the run")};
   log_info(top.back());

@@ -31,7 +31,7 @@ Question question_of(double training_bytes, double minutes) {
                                  .tokens_per_step = 1024,
                                  .steps = 900,
                                  .block_size = 128},
-                   .bits = 2.2,
+                   .bits = {2.8, 2.4, 2.15},
                    .training_bytes = training_bytes};
   question.vocabularies = {{.size = 512, .bytes_per_token = 2.0}, {.size = 1024, .bytes_per_token = 2.4}};
   question.tail_bytes = training_bytes / 9;
