@@ -16,8 +16,8 @@
 namespace inkling::recipe {
 namespace {
 
-// Widths, and how many layers of each are weighed: a block is two to four times as wide as the model has heads and
-// layers, as the runs of docs/benchmarks/recipes_*.md found best.
+// Widths, and the depths that are weighed with them: in docs/benchmarks/recipes_*.md models of so many channels a layer
+// are as good as any.
 constexpr std::array<std::int64_t, 16> widths{32,  64,  96,  128, 160,  192,  256,  320,
                                               384, 512, 640, 768, 1024, 1280, 1536, 2048};
 constexpr std::array<std::int64_t, 12> depths{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24};
@@ -26,8 +26,8 @@ constexpr std::array<std::int64_t, 8> tokens_per_step{1024, 2048, 4096, 8192, 16
 
 constexpr double choice_ratio = 1.2;
 constexpr double evaluation_share = 0.02;  // of the time
-constexpr std::int64_t fewest_steps =
-    100;  // below which the law was not fitted, and one alone may take long to measure
+// With fewer the law was not fitted, and a single step may take long to measure.
+constexpr std::int64_t fewest_steps = 100;
 
 // The floating-point operations of a step: of its passes and of the update.
 double step_flops(const Config& config, const GptShape& shape) {
@@ -36,11 +36,6 @@ double step_flops(const Config& config, const GptShape& shape) {
 }
 
 std::int64_t head_size(std::int64_t n_embd) { return n_embd < 512 ? 32 : 64; }
-
-double two_digits(double value) {
-  const double scale = std::pow(10.0, 1 - std::floor(std::log10(value)));
-  return std::round(value * scale) / scale;  // a quotient of whole numbers, so that it prints as two digits
-}
 
 struct Weighed {
   Candidate candidate;
@@ -200,8 +195,6 @@ Planned planned(const Candidate& candidate) {
 std::int64_t steps_within(double seconds, double step_seconds) {
   return std::max<std::int64_t>(1, std::llround(seconds * (1 - evaluation_share) / step_seconds));
 }
-
-double rounded_to(double value, double ratio) { return std::pow(ratio, std::round(std::log(value) / std::log(ratio))); }
 
 double Candidate::parameters() const {
   const auto width = static_cast<double>(n_embd);

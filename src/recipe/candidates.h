@@ -47,7 +47,4 @@ Planned planned(const Candidate& candidate);
 // The steps that so many seconds allow, when evaluations have had their share.
 std::int64_t steps_within(double seconds, double step_seconds);
 
-// Numbers that are measured are rounded to these steps, so that two measurements of one machine mostly agree.
-double rounded_to(double value, double ratio);
-
 }  // namespace inkling::recipe

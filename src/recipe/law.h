@@ -52,4 +52,10 @@ double dropout_for(double epochs);
 // How often the training text is seen.
 double epochs(const Hardness& text, const Planned& run);
 
+// Returns the nearest power of `ratio`: two measurements of one machine mostly agree then.
+double rounded_to(double value, double ratio);
+
+// Returns the nearest number of two digits, as people write them.
+double two_digits(double value);
+
 }  // namespace inkling::recipe

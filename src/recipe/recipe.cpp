@@ -129,16 +129,16 @@ Hardness try_out_text(const TextSample& sample, const Question& question) {
 // The tokenizers that may be chosen, as they spell the sample.
 std::vector<Vocabulary> vocabularies_for(const Request& request, const TextSample& sample) {
   std::vector<Vocabulary> all;
-  std::vector<TokenizerConfig> tokenizers = tokenizers_for(request, sample.is_utf8);
-  for (const TokenizerConfig& tokenizer : tokenizers) {
+  for (const TokenizerConfig& tokenizer : tokenizers_for(request, sample.is_utf8)) {
     if (const auto spelled = spell(sample, tokenizer)) {
       all.push_back({.kind = tokenizer.kind, .size = spelled->vocab_size, .bytes_per_token = spelled->bytes_per_token});
     }
   }
   if (!all.empty()) return all;
-  if (request.tokenizer)
+  if (request.tokenizer) {
     throw Error::input(str("--tokenizer ", *request.tokenizer,
                            ": the text holds too little to learn so many tokens from; ask for fewer, or for byte"));
+  }
   return {{.kind = TokenizerKind::byte, .size = 256}};
 }
 
@@ -160,7 +160,7 @@ Looked look_at(const Request& request) {
   return looked;
 }
 
-// "1,003,854 bytes", or of many, "12.3 MiB".
+// "book.txt: 1.1 MiB".
 std::string describe_sources(const Request& request, const TextSample& sample) {
   return str(request.text.front(), request.text.size() > 1 ? str(" and ", request.text.size() - 1, " more") : "", ": ",
              format_bytes(sample.bytes));
@@ -213,7 +213,7 @@ Recipe make_recipe(const Request& request) {
   const StopInOrder in_order;  // so that nothing is left of temporary files
   Looked looked = look_at(request);
   Question& question = looked.question;
-  log_info("looks at the text and measures this machine, which takes about ten seconds");
+  log_info("looks at the text and measures this machine, which takes about a quarter of a minute");
   question.text = try_out_text(looked.sample, question);
   const StepClock clock = [&](const Config& config) { return time_step(config, question.device, 1.0); };
   const std::vector<Candidate> candidates = choose(question, clock);
@@ -222,10 +222,13 @@ Recipe make_recipe(const Request& request) {
   best.steps = steps_within(question.seconds, best.step_seconds);
   best.bits = expected_bits(question.text, planned(best));
   const Config config = settings_of(best, question);
+  const std::uint64_t memory = plan_for(config, question.device).memory;
   const std::vector<std::string> top = {
       command_of(request), "",
       str(describe_sources(request, looked.sample), "; a small model came in ", steps_tried_out.back(), " steps to ",
           format_fixed(question.text.bits.back(), 2), " bits per byte of its tail"),
+      str(format_count(static_cast<std::uint64_t>(best.steps)), " steps of ", format_fixed(1000 * best.step_seconds, 1),
+          " ms; training holds about ", format_bytes(memory)),
       str("expected of its tail: ", format_fixed(best.bits * (1 - law_spread), 2), " to ",
           format_fixed(best.bits * (1 + law_spread), 2), " bits per byte, which inkling-eval says of the run")};
   log_info(top.back());

@@ -12,6 +12,7 @@
 #include "data/source.h"
 #include "data/source_corpus.h"
 #include "data/source_reader.h"
+#include "recipe/law.h"
 #include "text/build_tokenizer.h"
 #include "text/text_cuts.h"
 
@@ -108,7 +109,7 @@ TextSample sample_text(const DataConfig& config) {
     throw Error::input(str(config.source.front(), " holds ", format_count(sample.bytes),
                            " bytes, too few to learn from: take a text of at least ", format_count(least_bytes)));
   }
-  sample.val_fraction = std::min(0.1, static_cast<double>(most_tail) / static_cast<double>(sample.bytes));
+  sample.val_fraction = std::min(0.1, two_digits(static_cast<double>(most_tail) / static_cast<double>(sample.bytes)));
   if (std::all_of(corpus.files.begin(), corpus.files.end(), lies_open)) {
     const auto cut = static_cast<std::uint64_t>((1.0 - sample.val_fraction) * static_cast<double>(sample.bytes));
     const JoinedFiles files(corpus.files);
