@@ -28,7 +28,10 @@
 namespace inkling::recipe {
 namespace {
 
-constexpr std::array<std::uint64_t, 6> vocabularies{320, 512, 1024, 2048, 4096, 8192};
+// What a byte-level BPE may learn; fewer tokens only where a text is too small for these, which the law takes for
+// better than they are: tiny Shakespeare by 320 is 2.5 % worse.
+constexpr std::array<std::uint64_t, 5> vocabularies{512, 1024, 2048, 4096, 8192};
+constexpr std::uint64_t fewest_tokens = 320;
 constexpr std::array<std::int64_t, 4> contexts{256, 128, 64, 32};
 
 // The command that asks for a recipe.
@@ -135,6 +138,10 @@ std::vector<Vocabulary> vocabularies_for(const Request& request, const TextSampl
     }
   }
   if (!all.empty()) return all;
+  if (const auto spelled = spell(sample, {.kind = TokenizerKind::bpe, .vocab_size = fewest_tokens});
+      spelled && !request.tokenizer) {
+    return {{.size = spelled->vocab_size, .bytes_per_token = spelled->bytes_per_token}};
+  }
   if (request.tokenizer) {
     throw Error::input(str("--tokenizer ", *request.tokenizer,
                            ": the text holds too little to learn so many tokens from; ask for fewer, or for byte"));
