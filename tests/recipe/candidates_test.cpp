@@ -107,6 +107,15 @@ TEST(Choice, IsWrittenAsAConfigurationThatReadsBackTheSame) {
   EXPECT_EQ(print_config(parse_config(yaml, "book.yaml", {})), print_config(config));
 }
 
+// A text of one character is learned at once, and nothing is below nothing.
+TEST(Law, ExpectsNothingBelowZero) {
+  Question question = question_of(1e6, 10);
+  question.text.bits = {0.02, 0.001, 0.0};
+  const double bits = choose(question, machine(1e11)).front().bits;
+  EXPECT_GE(bits, 0.0);
+  EXPECT_LT(bits, 0.001);
+}
+
 TEST(Rounding, BringsValuesThatDifferLittleTogether) {
   EXPECT_EQ(rounded_to(0.0505, 1.1), rounded_to(0.0506, 1.1));
   for (const double value : {1e-4, 0.05, 3.0})
