@@ -173,6 +173,7 @@ std::vector<Candidate> choose(const Question& question, const StepClock& clock) 
     } else {
       const double too_large = best->candidate.parameters();
       std::erase_if(all, [&](const Weighed& weighed) { return weighed.candidate.parameters() >= too_large; });
+      if (all.empty()) throw Error::environment("no model fits into the memory that training may hold");
     }
     for (Weighed& weighed : all) weigh(weighed);
     best = std::min_element(all.begin(), all.end(), is_better);

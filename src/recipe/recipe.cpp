@@ -105,18 +105,21 @@ struct Looked {
   Question question;
 };
 
+Vocabulary vocabulary_of(TokenizerKind kind, const SpelledSample& spelled) {
+  return {.kind = kind, .size = spelled.vocab_size, .bytes_per_token = spelled.bytes_per_token};
+}
+
 // How hard the text is: what a small model, always the same, comes to.
 Hardness try_out_text(const TextSample& sample, const Question& question) {
   TokenizerConfig tokenizer = {.kind = sample.is_utf8 ? TokenizerKind::bpe : TokenizerKind::byte, .vocab_size = 512};
   std::optional<SpelledSample> learned = spell(sample, tokenizer);
   if (!learned) tokenizer.kind = TokenizerKind::byte;
   const SpelledSample spelled = learned ? std::move(*learned) : spell(sample, tokenizer).value();
-  Candidate small = {
-      .vocabulary = {.kind = tokenizer.kind, .size = spelled.vocab_size, .bytes_per_token = spelled.bytes_per_token},
-      .n_layer = 2,
-      .n_embd = 64,
-      .block_size = 128,
-      .batch_size = 8};
+  Candidate small = {.vocabulary = vocabulary_of(tokenizer.kind, spelled),
+                     .n_layer = 2,
+                     .n_embd = 64,
+                     .block_size = 128,
+                     .batch_size = 8};
   while (small.block_size > 16 && static_cast<std::size_t>(4 * small.block_size) > spelled.training.size()) {
     small.block_size /= 2;
   }
@@ -133,18 +136,15 @@ Hardness try_out_text(const TextSample& sample, const Question& question) {
 std::vector<Vocabulary> vocabularies_for(const Request& request, const TextSample& sample) {
   std::vector<Vocabulary> all;
   for (const TokenizerConfig& tokenizer : tokenizers_for(request, sample.is_utf8)) {
-    if (const auto spelled = spell(sample, tokenizer)) {
-      all.push_back({.kind = tokenizer.kind, .size = spelled->vocab_size, .bytes_per_token = spelled->bytes_per_token});
-    }
+    if (const auto spelled = spell(sample, tokenizer)) all.push_back(vocabulary_of(tokenizer.kind, *spelled));
   }
   if (!all.empty()) return all;
-  if (const auto spelled = spell(sample, {.kind = TokenizerKind::bpe, .vocab_size = fewest_tokens});
-      spelled && !request.tokenizer) {
-    return {{.size = spelled->vocab_size, .bytes_per_token = spelled->bytes_per_token}};
-  }
   if (request.tokenizer) {
     throw Error::input(str("--tokenizer ", *request.tokenizer,
                            ": the text holds too little to learn so many tokens from; ask for fewer, or for byte"));
+  }
+  if (const auto spelled = spell(sample, {.kind = TokenizerKind::bpe, .vocab_size = fewest_tokens})) {
+    return {vocabulary_of(TokenizerKind::bpe, *spelled)};
   }
   return {{.kind = TokenizerKind::byte, .size = 256}};
 }
