@@ -45,6 +45,12 @@ def seconds_of(folder):
     return [line["seconds"] for line in lines if "seconds" in line][-1]
 
 
+def bits_per_byte(run, threads):
+    """Returns what the newest checkpoint of a run loses on its whole validation split, given its own context."""
+    told = output_of("inkling-eval", run, "--checkpoint", "newest", "--device", "cpu", "--threads", str(threads), "--json")
+    return json.loads(told)["bits_per_byte"]
+
+
 def loss_within(checkpoint, context, threads):
     """Returns the loss on the whole validation split where no token is guessed from more than `context` tokens: in windows
     of that length. The model's positions must not be learned ones, of which a shorter block has fewer."""

@@ -33,6 +33,8 @@ inline void add_recipe_flags(CLI::App& app, recipe::Request& request) {
       ->type_name(values_as_type("runtime.device"))
       ->group(group)
       ->needs(minutes);
+  add("--like", request.like, "start from this model, with its shape and its tokenizer", "FOLDER")
+      ->excludes(app.get_option("--tokenizer"));
 }
 
 }  // namespace inkling

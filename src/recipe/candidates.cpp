@@ -66,12 +66,6 @@ class Pace {
   std::vector<std::pair<double, double>> points_;
 };
 
-// Whether both parts of the text have room for windows of so many tokens.
-bool holds_windows(const Question& question, const Vocabulary& vocabulary, std::int64_t block_size) {
-  const double bytes = 1.25 * static_cast<double>(block_size + 1) * vocabulary.bytes_per_token;
-  return bytes < question.tail_bytes && 4 * bytes < question.text.training_bytes;
-}
-
 std::vector<Weighed> list_candidates(const Question& question) {
   std::vector<Weighed> all;
   for (const Vocabulary& vocabulary : question.vocabularies) {
@@ -108,12 +102,7 @@ bool fits(const Weighed& weighed, const Question& question) {
   return doctor::expect_run(weighed.config, question.device).why_not.empty();
 }
 
-}  // namespace
-
-Config settings_of(const Candidate& candidate, const Question& question) {
-  const Planned run = planned(candidate);
-  const double rate = peak_rate(run);
-  Config config = question.asked;
+void set_shape(Config& config, const Candidate& candidate) {
   config.data.tokenizer.kind = candidate.vocabulary.kind;
   if (candidate.vocabulary.kind == TokenizerKind::bpe) config.data.tokenizer.vocab_size = candidate.vocabulary.size;
   ModelConfig& model = config.model;
@@ -121,7 +110,6 @@ Config settings_of(const Candidate& candidate, const Question& question) {
   model.n_head = candidate.n_embd / head_size(candidate.n_embd);
   model.n_embd = candidate.n_embd;
   model.block_size = candidate.block_size;
-  model.dropout = dropout_for(epochs(question.text, run));
   model.bias = Bias::none;
   model.tie_embeddings = false;
   model.activation = Activation::swiglu;
@@ -133,15 +121,38 @@ Config settings_of(const Candidate& candidate, const Question& question) {
   model.embedding_norm = true;
   model.conv = 4;
   model.initialization = Initialization::zero_output;
-  config.optimizer = {.name = OptimizerName::muon,
-                      .learning_rate = two_digits(0.4 * rate),
-                      .beta1 = 0.8,
-                      .beta2 = 0.99,
-                      .epsilon = 1e-10,
-                      .weight_decay = 0,
-                      .embedding_learning_rate = two_digits(rate),
-                      .vector_learning_rate = two_digits(2 * rate),
-                      .muon = {.learning_rate = two_digits(rate)}};
+}
+
+OptimizerConfig optimizer_for(const Planned& run) {
+  const double rate = peak_rate(run);
+  return {.name = OptimizerName::muon,
+          .learning_rate = two_digits(0.4 * rate),
+          .beta1 = 0.8,
+          .beta2 = 0.99,
+          .epsilon = 1e-10,
+          .weight_decay = 0,
+          .embedding_learning_rate = two_digits(rate),
+          .vector_learning_rate = two_digits(2 * rate),
+          .muon = {.learning_rate = two_digits(rate)}};
+}
+
+}  // namespace
+
+bool holds_windows(const Question& question, const Vocabulary& vocabulary, std::int64_t block_size) {
+  const double bytes = 1.25 * static_cast<double>(block_size + 1) * vocabulary.bytes_per_token;
+  return bytes < question.tail_bytes && 4 * bytes < question.text.training_bytes;
+}
+
+Config settings_of(const Candidate& candidate, const Question& question) {
+  const Planned run = planned(candidate);
+  Config config = question.asked;
+  if (config.model.init_from) {
+    config.optimizer = {.learning_rate = two_digits(rate_on(candidate.n_embd))};
+  } else {
+    set_shape(config, candidate);
+    config.optimizer = optimizer_for(run);
+  }
+  config.model.dropout = dropout_for(epochs(question.text, run));
   config.schedule = {.name = ScheduleName::linear, .warmup_steps = candidate.steps / 50, .min_learning_rate = 0};
   config.training.max_steps = candidate.steps;
   config.training.batch_size = candidate.batch_size;
@@ -184,6 +195,18 @@ std::vector<Candidate> choose(const Question& question, const StepClock& clock) 
   return candidates;
 }
 
+Candidate choose_batch(Candidate model, const Question& question, const StepClock& clock) {
+  constexpr std::int64_t most_steps = 2000;
+  for (;; model.batch_size *= 2) {
+    model.step_seconds = clock(settings_of(model, question));
+    model.steps = steps_within(question.seconds, model.step_seconds);
+    if (model.steps < most_steps || model.batch_size * model.block_size >= tokens_per_step.back()) break;
+  }
+  if (model.steps >= fewest_steps_on) return model;
+  throw Error::environment(str("a step of the smallest batch takes ", format_fixed(model.step_seconds, 1),
+                               " s on this machine: ask for more minutes, a shorter context or a smaller model"));
+}
+
 Planned planned(const Candidate& candidate) {
   return {.vocabulary = candidate.vocabulary,
           .layers = static_cast<double>(candidate.n_layer),
@@ -200,6 +223,71 @@ std::int64_t steps_within(double seconds, double step_seconds) {
 double Candidate::parameters() const {
   const auto width = static_cast<double>(n_embd);
   return static_cast<double>(n_layer) * 12 * width * width;
+}
+
+std::map<std::string, std::string> reasons_for(const Candidate& best, const Question& question) {
+  const double seen = epochs(question.text, planned(best));
+  const std::string times = str(format_fixed(seen, seen < 10 ? 1 : 0), " times");
+  const std::string minutes = str(format_fixed(question.seconds / 60, 1), " minutes");
+  std::map<std::string, std::string> reasons = {
+      {"data.source", ""},
+      {"data.val_fraction", "the tail that is not trained on, to measure by"},
+      {"model.dropout", str("the text is seen ", times)},
+      {"schedule.name", "to nothing at the end"},
+      {"schedule.warmup_steps", "a fiftieth"},
+      {"training.max_steps", str(minutes, " at ", format_fixed(1000 * best.step_seconds, 1), " ms")},
+      {"training.batch_size",
+       str(format_count(static_cast<std::uint64_t>(best.batch_size * best.block_size)), " tokens a step")},
+      {"evaluation.interval", "five in all"},
+      {"evaluation.batches", "a glance: inkling-eval takes the whole tail"},
+      {"checkpoint.interval", "three, and the best one"},
+      {"logging.interval", "a hundred lines"}};
+  if (question.asked.model.init_from) {
+    reasons.insert({{"model.init_from", "the shape and the tokenizer come from there"},
+                    {"optimizer.learning_rate", "low, to keep what the model has learned"}});
+    return reasons;
+  }
+  reasons.insert({{"data.tokenizer.kind", str(format_fixed(best.vocabulary.bytes_per_token, 2), " bytes a token")},
+                  {"model.n_layer", str("with the width, as large as ", minutes, " and the text allow")},
+                  {"model.n_head", str(head_size(best.n_embd), " channels each")},
+                  {"model.n_embd", ""},
+                  {"model.block_size", "tokens that it sees at once"},
+                  {"model.bias", "as models are built today: no biases,"},
+                  {"model.tie_embeddings", "a head of its own, which begins with zeros,"},
+                  {"model.activation", "a gate, which learns more by as many weights,"},
+                  {"model.qk_norm", "scores of attention that cannot run away,"},
+                  {"model.position", "distances instead of places,"},
+                  {"model.rope_theta", "for blocks of some hundred tokens,"},
+                  {"model.norm", "and norms without mean"},
+                  {"model.norm_weights", "or weights"},
+                  {"model.embedding_norm", ""},
+                  {"model.conv", "each token sees the three before it, long before attention has learned where to look"},
+                  {"model.initialization", "each block begins by changing nothing"},
+                  {"optimizer.name", "for the matrices inside the blocks; AdamW for the others"},
+                  {"optimizer.muon.learning_rate", "rises with the root of tokens a step, falls with that of steps"},
+                  {"optimizer.learning_rate", "of the head, in proportion, as are the next two"},
+                  {"optimizer.beta1", "short memories for a short run"},
+                  {"optimizer.weight_decay", "of what AdamW updates"}});
+  if (best.vocabulary.kind == TokenizerKind::bpe) {
+    reasons.insert({"data.tokenizer.vocab_size", question.vocabularies.size() > 1 ? "the best of those weighed" : ""});
+  }
+  return reasons;
+}
+
+std::string table_of(const std::vector<Candidate>& candidates) {
+  constexpr std::size_t shown = 25;
+  std::string table = "  bits  vocabulary  n_layer  n_embd  block_size  batch_size   steps  ms a step\n";
+  const auto column = [](const std::string& text, std::size_t width) {
+    return std::string(width - std::min(width, text.size()), ' ') + text;
+  };
+  for (std::size_t i = 0; i < std::min(shown, candidates.size()); ++i) {
+    const Candidate& c = candidates[i];
+    table += str(column(format_fixed(c.bits, 3), 6), column(str(c.vocabulary.size), 12), column(str(c.n_layer), 9),
+                 column(str(c.n_embd), 8), column(str(c.block_size), 12), column(str(c.batch_size), 12),
+                 column(str(c.steps), 8), column(format_fixed(1000 * c.step_seconds, 1), 11),
+                 c.is_measured ? " measured" : "", "\n");
+  }
+  return table;
 }
 
 }  // namespace inkling::recipe

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "config/config.h"
@@ -35,14 +36,30 @@ struct Candidate {
 // Returns the seconds of a step of a configuration, measured; it is called for few.
 using StepClock = std::function<double(const Config&)>;
 
-// Returns the settings of a candidate; its rates follow from its steps and its batch.
+// Returns the settings of a candidate; its rates follow from its steps and its batch. Those of its shape are left out
+// where it goes on from a model.
 Config settings_of(const Candidate& candidate, const Question& question);
+
+// Whether both parts of the text have room for windows of so many tokens.
+bool holds_windows(const Question& question, const Vocabulary& vocabulary, std::int64_t block_size);
 
 // Returns the candidates that fit into the memory, the best one first, which is measured. Throws Error input where none
 // does.
 std::vector<Candidate> choose(const Question& question, const StepClock& clock);
 
+// The same where the model is there already, question.asked.model.init_from: `model` with a batch that makes between one
+// and two thousand steps in the time, or the smallest one. What it comes to is not expected. Throws Error environment
+// where the time is not enough for fewest_steps_on steps.
+inline constexpr std::int64_t fewest_steps_on = 10;
+Candidate choose_batch(Candidate model, const Question& question, const StepClock& clock);
+
 Planned planned(const Candidate& candidate);
+
+// Why the settings of a candidate are as they are, by their keys.
+std::map<std::string, std::string> reasons_for(const Candidate& candidate, const Question& question);
+
+// The first candidates, a table for people.
+std::string table_of(const std::vector<Candidate>& candidates);
 
 // The steps that so many seconds allow, when evaluations have had their share.
 std::int64_t steps_within(double seconds, double step_seconds);

@@ -53,6 +53,8 @@ double epochs(const Hardness& text, const Planned& run) {
 
 double peak_rate(const Planned& run) { return 0.018 * std::sqrt(run.tokens_per_step / run.steps); }
 
+double rate_on(std::int64_t n_embd) { return 0.04 / static_cast<double>(n_embd); }
+
 double rounded_to(double value, double ratio) { return std::pow(ratio, std::round(std::log(value) / std::log(ratio))); }
 
 double two_digits(double value) {

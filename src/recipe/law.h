@@ -46,6 +46,9 @@ double expected_bits(const Hardness& text, const Planned& run);
 // Muon's peak learning rate; those of AdamW's groups are in proportion to it.
 double peak_rate(const Planned& run);
 
+// AdamW's peak learning rate for a model that is there already, of so many channels.
+double rate_on(std::int64_t n_embd);
+
 // model.dropout of a text that is seen so often.
 double dropout_for(double epochs);
 

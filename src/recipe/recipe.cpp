@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <cmath>
 #include <numbers>
 #include <optional>
 #include <utility>
@@ -13,6 +13,7 @@
 #include "base/paths.h"
 #include "base/stop_signals.h"
 #include "base/strings.h"
+#include "checkpoint/model_weights.h"
 #include "data/windows.h"
 #include "doctor/forecast.h"
 #include "evaluate/validation.h"
@@ -23,6 +24,7 @@
 #include "runtime/cpu_memory.h"
 #include "runtime/device.h"
 #include "train/run_folder.h"
+#include "train/start.h"
 #include "train/trainer.h"
 
 namespace inkling::recipe {
@@ -43,6 +45,7 @@ std::string command_of(const Request& request) {
   if (request.tokenizer) command += " --tokenizer " + shell_word(*request.tokenizer);
   if (request.context) command += str(" --context ", *request.context);
   if (request.device) command += " --device " + device_text(*request.device);
+  if (request.like) command += " --like " + shell_word(*request.like);
   return command;
 }
 
@@ -54,6 +57,7 @@ std::vector<TokenizerConfig> tokenizers_for(const Request& request, bool is_utf8
   std::vector<TokenizerConfig> all;
   if (asked.empty()) {
     for (const std::uint64_t size : vocabularies) all.push_back({.kind = TokenizerKind::bpe, .vocab_size = size});
+    all.push_back({.kind = TokenizerKind::character});  // the best ones where a text is short
     return all;
   }
   Config config;
@@ -157,7 +161,9 @@ Looked look_at(const Request& request) {
   asked.runtime.memory_limit_gib = request.memory_gib;
   looked.sample = sample_text(asked.data);
   asked.data.val_fraction = looked.sample.val_fraction;
-  looked.question.vocabularies = vocabularies_for(request, looked.sample);
+  asked.model.init_from = request.like;
+  if (request.like && request.context) set_setting(asked, "model.block_size", str(*request.context), "--context");
+  if (!request.like) looked.question.vocabularies = vocabularies_for(request, looked.sample);
   looked.question.device = resolved_from(choose_runtime(asked.runtime)).device;
   looked.question.seconds = 60 * request.minutes;
   looked.question.contexts =
@@ -173,45 +179,70 @@ std::string describe_sources(const Request& request, const TextSample& sample) {
              format_bytes(sample.bytes));
 }
 
-std::map<std::string, std::string> reasons_for(const Candidate& best, const Question& question) {
-  const std::string vocabulary = format_fixed(best.vocabulary.bytes_per_token, 2);
-  const double seen = epochs(question.text, planned(best));
-  return {{"data.val_fraction", "the tail that is not trained on, to measure by"},
-          {"data.tokenizer.kind", str(vocabulary, " bytes a token")},
-          {"data.tokenizer.vocab_size", question.vocabularies.size() > 1 ? "the best of those weighed" : ""},
-          {"model.n_layer",
-           str("with the width, as large as ", format_fixed(question.seconds / 60, 1), " minutes can train")},
-          {"model.n_embd", ""},
-          {"model.block_size", "tokens that it sees at once"},
-          {"model.tie_embeddings", "a head of its own, which begins with zeros"},
-          {"model.rope_theta", "for blocks of some hundred tokens"},
-          {"model.conv", "each token sees the three before it, long before attention has learned where to look"},
-          {"optimizer.name", "for the matrices inside the blocks; AdamW for the others"},
-          {"optimizer.muon.learning_rate", "rises with the root of tokens a step, falls with that of steps"},
-          {"optimizer.learning_rate", "of the head, in proportion, as are the next two"},
-          {"schedule.name", "to nothing at the end"},
-          {"training.max_steps",
-           str(format_fixed(question.seconds / 60, 1), " minutes at ", format_fixed(1000 * best.step_seconds, 1),
-               " ms; the text is seen ", format_fixed(seen, seen < 10 ? 1 : 0), " times")},
-          {"training.batch_size",
-           str(format_count(static_cast<std::uint64_t>(best.batch_size * best.block_size)), " tokens a step")},
-          {"evaluation.interval", "five in all"}};
+struct Chosen {
+  Candidate best;
+  std::vector<Candidate> candidates;
+  std::string start;  // what is known before: "a small model came …"
+};
+
+Chosen choose_new(Looked& looked) {
+  Question& question = looked.question;
+  question.text = try_out_text(looked.sample, question);
+  const StepClock clock = [&](const Config& config) { return time_step(config, question.device, 1.0); };
+  std::vector<Candidate> candidates = choose(question, clock);
+  Candidate best = candidates.front();
+  return {best, std::move(candidates),
+          str("a small model came in ", steps_tried_out.back(), " steps to ", format_fixed(question.text.bits.back(), 2),
+              " bits per byte of its tail")};
 }
 
-std::string table_of(const std::vector<Candidate>& candidates) {
-  constexpr std::size_t shown = 25;
-  std::string table = "  bits  vocabulary  n_layer  n_embd  block_size  batch_size   steps  ms a step\n";
-  const auto column = [](const std::string& text, std::size_t width) {
-    return std::string(width - std::min(width, text.size()), ' ') + text;
-  };
-  for (std::size_t i = 0; i < std::min(shown, candidates.size()); ++i) {
-    const Candidate& c = candidates[i];
-    table += str(column(format_fixed(c.bits, 3), 6), column(str(c.vocabulary.size), 12), column(str(c.n_layer), 9),
-                 column(str(c.n_embd), 8), column(str(c.block_size), 12), column(str(c.batch_size), 12),
-                 column(str(c.steps), 8), column(format_fixed(1000 * c.step_seconds, 1), 11),
-                 c.is_measured ? " measured" : "", "\n");
+// The bits per byte of the tail that a model comes to as it is, by as much of the tail as takes a few seconds.
+double bits_before(const InitialModel& initial, const Runtime& runtime, const TextSample& sample,
+                   const SpelledSample& spelled) {
+  constexpr double most_flops = 5e11;
+  const LoadedModel loaded = load_model(initial.folder, runtime);
+  const double window = static_cast<double>(initial.shape.block_size) * flops_per_token(initial.shape) / 3;  // forward
+  const auto windows = static_cast<std::uint64_t>(std::ceil(most_flops / window));
+  const TokenSequence held_out = doctor::passing_tokens(spelled.vocab_size, spelled.held_out);
+  double nats = 0, tokens = 0;
+  for (const ScoredPiece& piece : score_windows(*loaded.model, runtime, held_out, windows)) {
+    nats += piece.nats;
+    tokens += static_cast<double>(piece.tokens);
   }
-  return table;
+  const double bytes_per_token = static_cast<double>(sample.held_out.size()) / static_cast<double>(spelled.held_out.size());
+  return nats / std::numbers::ln2 / (tokens * bytes_per_token);
+}
+
+// The same for going on from a model.
+Chosen choose_on(Looked& looked) {
+  Question& question = looked.question;
+  const InitialModel initial = find_initial_model(question.asked.model).value();
+  static_cast<void>(inherit_model(question.asked, initial));  // refuses one without a tokenizer
+  const doctor::ExpectedRun run = plan_for(question.asked, question.device);
+  const SpelledSample spelled = spell(looked.sample, *initial.tokenizer);
+  const Candidate model = {.vocabulary = {.kind = run.config.data.tokenizer.kind,
+                                          .size = spelled.vocab_size,
+                                          .bytes_per_token = spelled.bytes_per_token},
+                           .n_layer = run.shape.n_layer,
+                           .n_embd = run.shape.n_embd,
+                           .block_size = run.shape.block_size,
+                           .batch_size = 1};
+  if (!holds_windows(question, model.vocabulary, model.block_size)) {
+    throw Error::input(str("the text is too short for the model's context of ", model.block_size,
+                           " tokens: ask for a shorter one (--context)"));
+  }
+  const double before = bits_before(initial, run.runtime, looked.sample, spelled);
+  const StepClock clock = [&](const Config& config) { return time_step(config, question.device, 1.0); };
+  const Candidate best = choose_batch(model, question, clock);
+  return {best, {best}, str(*question.asked.model.init_from, " comes to ", format_fixed(before, 2),
+                            " bits per byte of its tail as it is")};
+}
+
+// "expected of its tail: …", and writes it down.
+std::string expectation(const Question& question, Candidate& best) {
+  best.bits = expected_bits(question.text, planned(best));
+  return str("expected of its tail: ", format_fixed(best.bits * (1 - law_spread), 2), " to ",
+             format_fixed(best.bits * (1 + law_spread), 2), " bits per byte, which inkling-eval says of the run");
 }
 
 }  // namespace
@@ -221,28 +252,23 @@ Recipe make_recipe(const Request& request) {
   Looked looked = look_at(request);
   Question& question = looked.question;
   log_info("looks at the text and measures this machine, which takes about a quarter of a minute");
-  question.text = try_out_text(looked.sample, question);
-  const StepClock clock = [&](const Config& config) { return time_step(config, question.device, 1.0); };
-  const std::vector<Candidate> candidates = choose(question, clock);
-  Candidate best = candidates.front();
+  Chosen chosen = request.like ? choose_on(looked) : choose_new(looked);
+  Candidate& best = chosen.best;
   best.step_seconds = rounded_to(time_step(settings_of(best, question), question.device, 2.0), 1.1);
   best.steps = steps_within(question.seconds, best.step_seconds);
-  best.bits = expected_bits(question.text, planned(best));
   const Config config = settings_of(best, question);
   const std::uint64_t memory = plan_for(config, question.device).memory;
   const std::vector<std::string> top = {
-      command_of(request), "",
-      str(describe_sources(request, looked.sample), "; a small model came in ", steps_tried_out.back(), " steps to ",
-          format_fixed(question.text.bits.back(), 2), " bits per byte of its tail"),
+      command_of(request), "", str(describe_sources(request, looked.sample), "; ", chosen.start),
       str(format_count(static_cast<std::uint64_t>(best.steps)), " steps of ", format_fixed(1000 * best.step_seconds, 1),
           " ms; training holds about ", format_bytes(memory)),
-      str("expected of its tail: ", format_fixed(best.bits * (1 - law_spread), 2), " to ",
-          format_fixed(best.bits * (1 + law_spread), 2), " bits per byte, which inkling-eval says of the run")};
+      request.like ? "what to expect is not known of weights that are there already; inkling-eval says what the run comes to"
+                   : expectation(question, best)};
   log_info(top.back());
   std::string yaml;
   for (const std::string& line : top) yaml += str("#", line.empty() ? "" : " ", line, "\n");
   return {.yaml = str(yaml, "\n", print_config(config, reasons_for(best, question))),
-          .explanation = table_of(candidates)};
+          .explanation = table_of(chosen.candidates)};
 }
 
 std::string recipe_for(const Request& request, const std::filesystem::path& run) {

@@ -20,6 +20,7 @@ struct Request {
   std::optional<std::string> tokenizer = {};  // "byte", "char", or how many tokens a byte-level BPE learns
   std::optional<std::int64_t> context = {};   // model.block_size
   std::optional<DeviceChoice> device = {};    // runtime.device
+  std::optional<std::string> like = {};       // the folder of a model to start from: model.init_from
 };
 
 struct Recipe {

@@ -128,10 +128,13 @@ TextSample sample_text(const DataConfig& config) {
 
 std::optional<SpelledSample> spell(const TextSample& sample, const TokenizerConfig& config) {
   const ReadParts read = [&](const char*, const PartLength& part_length, const TakePart& take) {
-    for (std::string_view rest = sample.training; !rest.empty();) {
-      const std::size_t length = part_length(rest, false);
-      take(rest.substr(0, length), true);
-      rest.remove_prefix(length);
+    for (std::string_view rest : {std::string_view(sample.training), std::string_view(sample.held_out)}) {
+      const bool is_trained_on = rest.data() == sample.training.data();
+      while (!rest.empty()) {
+        const std::size_t length = part_length(rest, false);
+        take(rest.substr(0, length), is_trained_on);
+        rest.remove_prefix(length);
+      }
     }
   };
   std::unique_ptr<Tokenizer> tokenizer;
@@ -141,9 +144,13 @@ std::optional<SpelledSample> spell(const TextSample& sample, const TokenizerConf
     if (!sample.is_utf8 || !tokenizer_learns(config)) throw;
     return std::nullopt;
   }
-  SpelledSample spelled{.vocab_size = tokenizer->vocab_size(),
-                        .training = encode(*tokenizer, sample.training),
-                        .held_out = encode(*tokenizer, sample.held_out)};
+  return spell(sample, *tokenizer);
+}
+
+SpelledSample spell(const TextSample& sample, const Tokenizer& tokenizer) {
+  SpelledSample spelled{.vocab_size = tokenizer.vocab_size(),
+                        .training = encode(tokenizer, sample.training),
+                        .held_out = encode(tokenizer, sample.held_out)};
   spelled.bytes_per_token = static_cast<double>(sample.training.size()) / static_cast<double>(spelled.training.size());
   return spelled;
 }

@@ -38,4 +38,7 @@ struct SpelledSample {
 // learn so many tokens from. Throws Error input for a sample that is not UTF-8, unless the tokenizer is of bytes.
 std::optional<SpelledSample> spell(const TextSample& sample, const TokenizerConfig& config);
 
+// The same by a tokenizer that is there already. Throws its errors.
+SpelledSample spell(const TextSample& sample, const Tokenizer& tokenizer);
+
 }  // namespace inkling::recipe
