@@ -231,10 +231,10 @@ TokenSequence random_tokens(std::uint64_t vocab_size, std::uint64_t count) {
   return passing_tokens(vocab_size, tokens);
 }
 
-ExpectedRun expect_run(const Config& config, const DeviceChoice& device) {
+ExpectedRun expect_run(const Config& config, const DeviceChoice& device, std::optional<std::uint64_t> vocab_size) {
   ExpectedRun run{.config = config, .shape = {}, .runtime = {}, .why_not = {}};
   if (!run.config.runtime.device) run.config.runtime.device = device;
-  std::uint64_t tokens = expected_vocabulary(config.data);
+  std::uint64_t tokens = vocab_size.value_or(expected_vocabulary(config.data));
   try {
     if (const auto initial = find_initial_model(config.model)) {
       run.config = inherit_model(run.config, *initial);

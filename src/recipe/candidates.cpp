@@ -93,13 +93,13 @@ std::vector<Weighed> list_candidates(const Question& question) {
 }
 
 void time_candidate(Weighed& weighed, Pace& pace, const StepClock& clock) {
-  weighed.candidate.step_seconds = rounded_to(clock(weighed.config), choice_ratio);
+  weighed.candidate.step_seconds = rounded_to(clock(weighed.config, weighed.candidate.vocabulary.size), choice_ratio);
   weighed.candidate.is_measured = true;
   pace.note(weighed.flops, weighed.candidate.step_seconds);
 }
 
 bool fits(const Weighed& weighed, const Question& question) {
-  return doctor::expect_run(weighed.config, question.device).why_not.empty();
+  return doctor::expect_run(weighed.config, question.device, weighed.candidate.vocabulary.size).why_not.empty();
 }
 
 void set_shape(Config& config, const Candidate& candidate) {
@@ -123,7 +123,7 @@ void set_shape(Config& config, const Candidate& candidate) {
   model.initialization = Initialization::zero_output;
 }
 
-OptimizerConfig optimizer_for(const Planned& run) {
+OptimizerConfig optimizer_for(const Planned& run, double weight_decay) {
   const double rate = peak_rate(run);
   return {.name = OptimizerName::muon,
           .learning_rate = two_digits(0.4 * rate),
@@ -133,7 +133,7 @@ OptimizerConfig optimizer_for(const Planned& run) {
           .weight_decay = 0,
           .embedding_learning_rate = two_digits(rate),
           .vector_learning_rate = two_digits(2 * rate),
-          .muon = {.learning_rate = two_digits(rate)}};
+          .muon = {.learning_rate = two_digits(rate), .weight_decay = weight_decay}};
 }
 
 }  // namespace
@@ -145,14 +145,15 @@ bool holds_windows(const Question& question, const Vocabulary& vocabulary, std::
 
 Config settings_of(const Candidate& candidate, const Question& question) {
   const Planned run = planned(candidate);
+  const double seen = epochs(question.text, run);
   Config config = question.asked;
   if (config.model.init_from) {
     config.optimizer = {.learning_rate = two_digits(rate_on(candidate.n_embd))};
   } else {
     set_shape(config, candidate);
-    config.optimizer = optimizer_for(run);
+    config.optimizer = optimizer_for(run, weight_decay_for(seen));
   }
-  config.model.dropout = dropout_for(epochs(question.text, run));
+  config.model.dropout = dropout_for(seen);
   config.schedule = {.name = ScheduleName::linear, .warmup_steps = candidate.steps / 50, .min_learning_rate = 0};
   config.training.max_steps = candidate.steps;
   config.training.batch_size = candidate.batch_size;
@@ -198,7 +199,7 @@ std::vector<Candidate> choose(const Question& question, const StepClock& clock) 
 Candidate choose_batch(Candidate model, const Question& question, const StepClock& clock) {
   constexpr std::int64_t most_steps = 2000;
   for (;; model.batch_size *= 2) {
-    model.step_seconds = clock(settings_of(model, question));
+    model.step_seconds = clock(settings_of(model, question), model.vocabulary.size);
     model.steps = steps_within(question.seconds, model.step_seconds);
     if (model.steps < most_steps || model.batch_size * model.block_size >= tokens_per_step.back()) break;
   }

@@ -33,8 +33,8 @@ struct Candidate {
   double parameters() const;  // of the blocks' matrices
 };
 
-// Returns the seconds of a step of a configuration, measured; it is called for few.
-using StepClock = std::function<double(const Config&)>;
+// Returns the seconds of a step of a configuration and a vocabulary's size, measured; it is called for few.
+using StepClock = std::function<double(const Config&, std::uint64_t vocab_size)>;
 
 // Returns the settings of a candidate; its rates follow from its steps and its batch. Those of its shape are left out
 // where it goes on from a model.

@@ -7,9 +7,14 @@ namespace inkling::recipe {
 namespace {
 
 // The fit, by benchmarks/recipes fit.
-constexpr double parameter_share = 0.510, parameter_exponent = 0.484, text_exponent = 0.361,
-                 vocabulary_exponent = 0.070, context_exponent = -0.107, repeats_worth = 0.431, steps_lost = 8.884,
-                 depth_exponent = 1.334, learning_exponent = 0.300, scale = 0.813, curve_exponent = 1.694;
+constexpr double parameter_share = 0.548, parameter_exponent = 0.435, text_exponent = 0.374,
+                 vocabulary_exponent = 0.0555, context_exponent = -0.159, repeats_worth = 0.464, steps_lost = 9.26,
+                 depth_exponent = 1.32, learning_exponent = 0.381, scale = 0.806, curve_exponent = 1.69;
+
+// The same for texts that are spelled by characters or bytes, where it is another: what is seen again is worth as much
+// as what is new, but for what the weights learn by heart of it.
+constexpr double parameter_share_by_characters = 1.22, scale_by_characters = 0.131, by_heart = 0.00147,
+                 by_heart_exponent = 1.24;
 
 // Between these lie the curves of texts that are not overfitted at once.
 constexpr double usual_curve = 0.7, least_curve = 0.4, most_curve = 1.0;
@@ -27,20 +32,27 @@ double effective_epochs(double epochs) {
 // What is left to learn, up to a factor and a summand that are the text's: of too few weights, and of too little text
 // (after Hoffmann et al. 2022, equation 10) and too few steps.
 double left_to_learn(const Hardness& text, const Planned& run) {
-  const double seen = text.training_bytes * effective_epochs(epochs(text, run));
+  const double seen_times = epochs(text, run);
+  const bool learned = run.vocabulary.kind == TokenizerKind::bpe;
+  const double seen = text.training_bytes * (learned ? effective_epochs(seen_times) : seen_times);
+  const double tokens = text.training_bytes / run.vocabulary.bytes_per_token;
+  const double heart =
+      learned ? 0 : by_heart * std::max(0.0, seen_times - 1) * std::pow(run.parameters / tokens, by_heart_exponent);
+  const double share = learned ? parameter_share : parameter_share_by_characters;
   const double denser = run.vocabulary.bytes_per_token / text.tried_out.vocabulary.bytes_per_token;
-  const double larger = static_cast<double>(run.vocabulary.size) / 512;
+  const double size = static_cast<double>(run.vocabulary.size), larger = (learned ? size : std::max(size, 512.0)) / 512;
   const double lost =
       steps_lost * std::pow(run.layers, depth_exponent) * std::pow(larger, learning_exponent) / run.steps;
-  return parameter_share * std::pow(run.parameters / 1e5, -parameter_exponent) * std::pow(denser, -context_exponent) +
-         std::pow(seen / 1e6, -text_exponent) * std::pow(larger, vocabulary_exponent) * (1 + lost);
+  return share * std::pow(run.parameters / 1e5, -parameter_exponent) * std::pow(denser, -context_exponent) +
+         std::pow(seen / 1e6, -text_exponent) * std::pow(larger, vocabulary_exponent) * (1 + lost) + heart;
 }
 
 }  // namespace
 
 double expected_bits(const Hardness& text, const Planned& run) {
   const double curve = std::clamp(text.curve(), least_curve, most_curve);
-  const double slope = scale * std::pow(curve / usual_curve, curve_exponent);
+  const bool learned = run.vocabulary.kind == TokenizerKind::bpe;
+  const double slope = (learned ? scale : scale_by_characters) * std::pow(curve / usual_curve, curve_exponent);
   const double halvings = std::max(0.0, std::log2(usual_context / run.block_size));
   const double tried_out = std::max(text.bits.back(), 1e-6);
   const double less = left_to_learn(text, run) - left_to_learn(text, text.tried_out) + halvings * halved_context_costs;
@@ -53,7 +65,12 @@ double epochs(const Hardness& text, const Planned& run) {
 
 double peak_rate(const Planned& run) { return 0.018 * std::sqrt(run.tokens_per_step / run.steps); }
 
-double rate_on(std::int64_t n_embd) { return 0.04 / static_cast<double>(n_embd); }
+double weight_decay_for(double epochs) { return epochs < 3 ? 0.1 : 0.3; }
+
+double rate_on(std::int64_t n_embd) {
+  const double times_wider = static_cast<double>(n_embd) / 128;
+  return 3e-3 / (times_wider * times_wider);
+}
 
 double rounded_to(double value, double ratio) { return std::pow(ratio, std::round(std::log(value) / std::log(ratio))); }
 

@@ -46,11 +46,15 @@ double expected_bits(const Hardness& text, const Planned& run);
 // Muon's peak learning rate; those of AdamW's groups are in proportion to it.
 double peak_rate(const Planned& run);
 
-// AdamW's peak learning rate for a model that is there already, of so many channels.
+// AdamW's peak learning rate for a model that is there already, of so many channels: between what was best for one of
+// 128 (docs/benchmarks/recipes_*.md) and what is usual for GPT-2's 768.
 double rate_on(std::int64_t n_embd);
 
 // model.dropout of a text that is seen so often.
 double dropout_for(double epochs);
+
+// optimizer.muon.weight_decay of it.
+double weight_decay_for(double epochs);
 
 // How often the training text is seen.
 double epochs(const Hardness& text, const Planned& run);

@@ -30,10 +30,10 @@
 namespace inkling::recipe {
 namespace {
 
-// What a byte-level BPE may learn; fewer tokens only where a text is too small for these, which the law takes for
-// better than they are: tiny Shakespeare by 320 is 2.5 % worse.
+// What a byte-level BPE may learn. Shorter texts are spelled by characters: in a minute 225 KB of Italian come to 2.11
+// bits per byte by them, to 2.18 by 320 tokens and to 2.21 by 512, but tiny Shakespeare to 2.15 and 2.09 by 512.
 constexpr std::array<std::uint64_t, 5> vocabularies{512, 1024, 2048, 4096, 8192};
-constexpr std::uint64_t fewest_tokens = 320;
+constexpr double short_text = 5e5;  // bytes
 constexpr std::array<std::int64_t, 4> contexts{256, 128, 64, 32};
 
 // The command that asks for a recipe.
@@ -50,14 +50,14 @@ std::string command_of(const Request& request) {
 }
 
 // The kinds of tokenizers that may be chosen, with the sizes that a byte-level BPE may learn.
-std::vector<TokenizerConfig> tokenizers_for(const Request& request, bool is_utf8) {
-  const std::string asked = request.tokenizer.value_or(is_utf8 ? "" : "byte");
+std::vector<TokenizerConfig> tokenizers_for(const Request& request, const TextSample& sample) {
+  const bool is_short = static_cast<double>(sample.bytes) < short_text;
+  const std::string asked = request.tokenizer.value_or(!sample.is_utf8 ? "byte" : is_short ? "char" : "");
   if (asked == "byte") return {{.kind = TokenizerKind::byte}};
   if (asked == "char") return {{.kind = TokenizerKind::character}};
   std::vector<TokenizerConfig> all;
   if (asked.empty()) {
     for (const std::uint64_t size : vocabularies) all.push_back({.kind = TokenizerKind::bpe, .vocab_size = size});
-    all.push_back({.kind = TokenizerKind::character});  // the best ones where a text is short
     return all;
   }
   Config config;
@@ -66,16 +66,16 @@ std::vector<TokenizerConfig> tokenizers_for(const Request& request, bool is_utf8
 }
 
 // The run as inkling-train would plan it, with what it sets for the process.
-doctor::ExpectedRun plan_for(const Config& config, const DeviceChoice& device) {
-  doctor::ExpectedRun run = doctor::expect_run(config, device);
+doctor::ExpectedRun plan_for(const Config& config, const DeviceChoice& device, std::uint64_t vocab_size) {
+  doctor::ExpectedRun run = doctor::expect_run(config, device, vocab_size);
   if (!run.why_not.empty()) throw Error::environment(run.why_not);
   return run;
 }
 
 // Returns the median of the seconds that a step takes, with random tokens, measured for about `most_seconds`.
-double time_step(const Config& config, const DeviceChoice& device, double most_seconds) {
+double time_step(const Config& config, const DeviceChoice& device, std::uint64_t vocab_size, double most_seconds) {
   leave_if_stopped();
-  const doctor::ExpectedRun run = plan_for(config, device);
+  const doctor::ExpectedRun run = plan_for(config, device, vocab_size);
   doctor::Forecast forecast;
   doctor::measure_run(run, forecast, most_seconds);
   return forecast.measured_step.value();
@@ -84,7 +84,7 @@ double time_step(const Config& config, const DeviceChoice& device, double most_s
 // Trains a model on the sample and returns its bits per byte of what is held out.
 double try_out(const Config& config, const DeviceChoice& device, const SpelledSample& sample,
                std::uint64_t held_out_bytes) {
-  const doctor::ExpectedRun run = plan_for(config, device);
+  const doctor::ExpectedRun run = plan_for(config, device, sample.vocab_size);
   resolve_runtime(config.runtime);
   reuse_cpu_memory();
   const TokenSequence training = doctor::passing_tokens(sample.vocab_size, sample.training);
@@ -113,19 +113,21 @@ Vocabulary vocabulary_of(TokenizerKind kind, const SpelledSample& spelled) {
   return {.kind = kind, .size = spelled.vocab_size, .bytes_per_token = spelled.bytes_per_token};
 }
 
-// How hard the text is: what a small model, always the same, comes to.
+// How hard the text is: what a small model, always the same, comes to. It sees a short text in smaller steps, so that
+// it does not learn it by heart.
 Hardness try_out_text(const TextSample& sample, const Question& question) {
-  TokenizerConfig tokenizer = {.kind = sample.is_utf8 ? TokenizerKind::bpe : TokenizerKind::byte, .vocab_size = 512};
-  std::optional<SpelledSample> learned = spell(sample, tokenizer);
-  if (!learned) tokenizer.kind = TokenizerKind::byte;
-  const SpelledSample spelled = learned ? std::move(*learned) : spell(sample, tokenizer).value();
-  Candidate small = {.vocabulary = vocabulary_of(tokenizer.kind, spelled),
+  constexpr double most_epochs = 2.7;
+  const Vocabulary& first = question.vocabularies.front();
+  const std::uint64_t most_tokens = 512;  // that are learned
+  const SpelledSample spelled = spell(sample, {.kind = first.kind, .vocab_size = std::min(first.size, most_tokens)}).value();
+  Candidate small = {.vocabulary = vocabulary_of(first.kind, spelled),
                      .n_layer = 2,
                      .n_embd = 64,
                      .block_size = 128,
                      .batch_size = 8};
-  while (small.block_size > 16 && static_cast<std::size_t>(4 * small.block_size) > spelled.training.size()) {
-    small.block_size /= 2;
+  const auto seen = [&] { return static_cast<double>(small.block_size * small.batch_size * steps_tried_out.back()); };
+  while (small.block_size > 16 && seen() > most_epochs * static_cast<double>(spelled.training.size())) {
+    (small.batch_size > 1 ? small.batch_size : small.block_size) /= 2;
   }
   Hardness text = question.text;
   for (std::size_t i = 0; i < steps_tried_out.size(); ++i) {
@@ -139,7 +141,7 @@ Hardness try_out_text(const TextSample& sample, const Question& question) {
 // The tokenizers that may be chosen, as they spell the sample.
 std::vector<Vocabulary> vocabularies_for(const Request& request, const TextSample& sample) {
   std::vector<Vocabulary> all;
-  for (const TokenizerConfig& tokenizer : tokenizers_for(request, sample.is_utf8)) {
+  for (const TokenizerConfig& tokenizer : tokenizers_for(request, sample)) {
     if (const auto spelled = spell(sample, tokenizer)) all.push_back(vocabulary_of(tokenizer.kind, *spelled));
   }
   if (!all.empty()) return all;
@@ -147,10 +149,7 @@ std::vector<Vocabulary> vocabularies_for(const Request& request, const TextSampl
     throw Error::input(str("--tokenizer ", *request.tokenizer,
                            ": the text holds too little to learn so many tokens from; ask for fewer, or for byte"));
   }
-  if (const auto spelled = spell(sample, {.kind = TokenizerKind::bpe, .vocab_size = fewest_tokens})) {
-    return {vocabulary_of(TokenizerKind::bpe, *spelled)};
-  }
-  return {{.kind = TokenizerKind::byte, .size = 256}};
+  return {vocabulary_of(TokenizerKind::character, spell(sample, {.kind = TokenizerKind::character}).value())};
 }
 
 Looked look_at(const Request& request) {
@@ -188,7 +187,9 @@ struct Chosen {
 Chosen choose_new(Looked& looked) {
   Question& question = looked.question;
   question.text = try_out_text(looked.sample, question);
-  const StepClock clock = [&](const Config& config) { return time_step(config, question.device, 1.0); };
+  const StepClock clock = [&](const Config& config, std::uint64_t vocab_size) {
+    return time_step(config, question.device, vocab_size, 1.0);
+  };
   std::vector<Candidate> candidates = choose(question, clock);
   Candidate best = candidates.front();
   return {best, std::move(candidates),
@@ -218,8 +219,8 @@ Chosen choose_on(Looked& looked) {
   Question& question = looked.question;
   const InitialModel initial = find_initial_model(question.asked.model).value();
   static_cast<void>(inherit_model(question.asked, initial));  // refuses one without a tokenizer
-  const doctor::ExpectedRun run = plan_for(question.asked, question.device);
   const SpelledSample spelled = spell(looked.sample, *initial.tokenizer);
+  const doctor::ExpectedRun run = plan_for(question.asked, question.device, spelled.vocab_size);
   const Candidate model = {.vocabulary = {.kind = run.config.data.tokenizer.kind,
                                           .size = spelled.vocab_size,
                                           .bytes_per_token = spelled.bytes_per_token},
@@ -232,7 +233,9 @@ Chosen choose_on(Looked& looked) {
                            " tokens: ask for a shorter one (--context)"));
   }
   const double before = bits_before(initial, run.runtime, looked.sample, spelled);
-  const StepClock clock = [&](const Config& config) { return time_step(config, question.device, 1.0); };
+  const StepClock clock = [&](const Config& config, std::uint64_t vocab_size) {
+    return time_step(config, question.device, vocab_size, 1.0);
+  };
   const Candidate best = choose_batch(model, question, clock);
   return {best, {best}, str(*question.asked.model.init_from, " comes to ", format_fixed(before, 2),
                             " bits per byte of its tail as it is")};
@@ -254,10 +257,10 @@ Recipe make_recipe(const Request& request) {
   log_info("looks at the text and measures this machine, which takes about a quarter of a minute");
   Chosen chosen = request.like ? choose_on(looked) : choose_new(looked);
   Candidate& best = chosen.best;
-  best.step_seconds = rounded_to(time_step(settings_of(best, question), question.device, 2.0), 1.1);
+  best.step_seconds = rounded_to(time_step(settings_of(best, question), question.device, best.vocabulary.size, 2.0), 1.1);
   best.steps = steps_within(question.seconds, best.step_seconds);
   const Config config = settings_of(best, question);
-  const std::uint64_t memory = plan_for(config, question.device).memory;
+  const std::uint64_t memory = plan_for(config, question.device, best.vocabulary.size).memory;
   const std::vector<std::string> top = {
       command_of(request), "", str(describe_sources(request, looked.sample), "; ", chosen.start),
       str(format_count(static_cast<std::uint64_t>(best.steps)), " steps of ", format_fixed(1000 * best.step_seconds, 1),

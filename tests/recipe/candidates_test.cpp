@@ -13,7 +13,7 @@ namespace {
 
 // A machine whose steps take their operations at `flops_per_second`.
 StepClock machine(double flops_per_second, int* measured = nullptr) {
-  return [=](const Config& config) {
+  return [=](const Config& config, std::uint64_t) {
     if (measured != nullptr) ++*measured;
     const ModelConfig& model = config.model;
     const auto tokens = static_cast<double>(config.training.batch_size * model.block_size);
