@@ -38,8 +38,7 @@ struct ExpectedRun {
 // Plans it with inkling-train's own functions. `device` is what runtime.device: auto means. Throws nothing for what
 // the machine lacks or the configuration wants from it, which why_not says; it is Error input for settings that go
 // together with nothing. `vocab_size`: where it is known better than by the settings.
-ExpectedRun expect_run(const Config& config, const DeviceChoice& device,
-                       std::optional<std::uint64_t> vocab_size = {});
+ExpectedRun expect_run(const Config& config, const DeviceChoice& device, std::optional<std::uint64_t> vocab_size = {});
 
 // The seconds of one step in four parts: its arithmetic, and what stands beside it.
 //   arithmetic: flops_per_token() of each token (Chowdhery et al. 2022), at the speed of a large product

@@ -17,7 +17,7 @@ namespace inkling::recipe {
 namespace {
 
 // Widths, and the depths that are weighed with them: in docs/benchmarks/recipes_*.md models of so many channels a layer
-// are as good as any.
+// are as good as any. Where a text is spelled by characters, deep ones are better, and it is short enough for them.
 constexpr std::array<std::int64_t, 16> widths{32,  64,  96,  128, 160,  192,  256,  320,
                                               384, 512, 640, 768, 1024, 1280, 1536, 2048};
 constexpr std::array<std::int64_t, 12> depths{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24};
@@ -74,7 +74,9 @@ std::vector<Weighed> list_candidates(const Question& question) {
         if (tokens < block_size || !holds_windows(question, vocabulary, block_size)) continue;
         for (const std::int64_t n_embd : widths) {
           for (const std::int64_t n_layer : depths) {
-            if (n_embd < least_width_per_layer * n_layer || n_embd > most_width_per_layer * n_layer) continue;
+            const bool learned = vocabulary.kind == TokenizerKind::bpe;
+            const std::int64_t most = learned ? most_width_per_layer : least_width_per_layer;
+            if (n_embd < least_width_per_layer * n_layer || n_embd > most * n_layer) continue;
             Weighed weighed{.candidate = {.vocabulary = vocabulary,
                                           .n_layer = n_layer,
                                           .n_embd = n_embd,
@@ -248,27 +250,28 @@ std::map<std::string, std::string> reasons_for(const Candidate& best, const Ques
                     {"optimizer.learning_rate", "low, to keep what the model has learned"}});
     return reasons;
   }
-  reasons.insert({{"data.tokenizer.kind", str(format_fixed(best.vocabulary.bytes_per_token, 2), " bytes a token")},
-                  {"model.n_layer", str("with the width, as large as ", minutes, " and the text allow")},
-                  {"model.n_head", str(head_size(best.n_embd), " channels each")},
-                  {"model.n_embd", ""},
-                  {"model.block_size", "tokens that it sees at once"},
-                  {"model.bias", "as models are built today: no biases,"},
-                  {"model.tie_embeddings", "a head of its own, which begins with zeros,"},
-                  {"model.activation", "a gate, which learns more by as many weights,"},
-                  {"model.qk_norm", "scores of attention that cannot run away,"},
-                  {"model.position", "distances instead of places,"},
-                  {"model.rope_theta", "for blocks of some hundred tokens,"},
-                  {"model.norm", "and norms without mean"},
-                  {"model.norm_weights", "or weights"},
-                  {"model.embedding_norm", ""},
-                  {"model.conv", "each token sees the three before it, long before attention has learned where to look"},
-                  {"model.initialization", "each block begins by changing nothing"},
-                  {"optimizer.name", "for the matrices inside the blocks; AdamW for the others"},
-                  {"optimizer.muon.learning_rate", "rises with the root of tokens a step, falls with that of steps"},
-                  {"optimizer.learning_rate", "of the head, in proportion, as are the next two"},
-                  {"optimizer.beta1", "short memories for a short run"},
-                  {"optimizer.weight_decay", "of what AdamW updates"}});
+  reasons.insert(
+      {{"data.tokenizer.kind", str(format_fixed(best.vocabulary.bytes_per_token, 2), " bytes a token")},
+       {"model.n_layer", str("with the width, as large as ", minutes, " and the text allow")},
+       {"model.n_head", str(head_size(best.n_embd), " channels each")},
+       {"model.n_embd", ""},
+       {"model.block_size", "tokens that it sees at once"},
+       {"model.bias", "as models are built today: no biases,"},
+       {"model.tie_embeddings", "a head of its own, which begins with zeros,"},
+       {"model.activation", "a gate, which learns more by as many weights,"},
+       {"model.qk_norm", "scores of attention that cannot run away,"},
+       {"model.position", "distances instead of places,"},
+       {"model.rope_theta", "for blocks of some hundred tokens,"},
+       {"model.norm", "and norms without mean"},
+       {"model.norm_weights", "or weights"},
+       {"model.embedding_norm", ""},
+       {"model.conv", "each token sees the three before it, long before attention has learned where to look"},
+       {"model.initialization", "each block begins by changing nothing"},
+       {"optimizer.name", "for the matrices inside the blocks; AdamW for the others"},
+       {"optimizer.muon.learning_rate", "rises with the root of tokens a step, falls with that of steps"},
+       {"optimizer.learning_rate", "of the head, in proportion, as are the next two"},
+       {"optimizer.beta1", "short memories for a short run"},
+       {"optimizer.weight_decay", "of what AdamW updates"}});
   if (best.vocabulary.kind == TokenizerKind::bpe) {
     reasons.insert({"data.tokenizer.vocab_size", question.vocabularies.size() > 1 ? "the best of those weighed" : ""});
   }

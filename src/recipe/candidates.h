@@ -47,9 +47,9 @@ bool holds_windows(const Question& question, const Vocabulary& vocabulary, std::
 // does.
 std::vector<Candidate> choose(const Question& question, const StepClock& clock);
 
-// The same where the model is there already, question.asked.model.init_from: `model` with a batch that makes between one
-// and two thousand steps in the time, or the smallest one. What it comes to is not expected. Throws Error environment
-// where the time is not enough for fewest_steps_on steps.
+// The same where the model is there already, question.asked.model.init_from: `model` with a batch that makes between
+// one and two thousand steps in the time, or the smallest one. What it comes to is not expected. Throws Error
+// environment where the time is not enough for fewest_steps_on steps.
 inline constexpr std::int64_t fewest_steps_on = 10;
 Candidate choose_batch(Candidate model, const Question& question, const StepClock& clock);
 

@@ -9,8 +9,8 @@
 
 namespace inkling::recipe {
 
-// How far what comes may lie from what is expected, as a share.
-inline constexpr double law_spread = 0.05;
+// How far what comes may lie from what is expected, as a share: of a text that the law was not fitted to.
+inline constexpr double law_spread = 0.1;
 
 // How a tokenizer spells the text.
 struct Vocabulary {

@@ -119,12 +119,10 @@ Hardness try_out_text(const TextSample& sample, const Question& question) {
   constexpr double most_epochs = 2.7;
   const Vocabulary& first = question.vocabularies.front();
   const std::uint64_t most_tokens = 512;  // that are learned
-  const SpelledSample spelled = spell(sample, {.kind = first.kind, .vocab_size = std::min(first.size, most_tokens)}).value();
-  Candidate small = {.vocabulary = vocabulary_of(first.kind, spelled),
-                     .n_layer = 2,
-                     .n_embd = 64,
-                     .block_size = 128,
-                     .batch_size = 8};
+  const SpelledSample spelled =
+      spell(sample, {.kind = first.kind, .vocab_size = std::min(first.size, most_tokens)}).value();
+  Candidate small = {
+      .vocabulary = vocabulary_of(first.kind, spelled), .n_layer = 2, .n_embd = 64, .block_size = 128, .batch_size = 8};
   const auto seen = [&] { return static_cast<double>(small.block_size * small.batch_size * steps_tried_out.back()); };
   while (small.block_size > 16 && seen() > most_epochs * static_cast<double>(spelled.training.size())) {
     (small.batch_size > 1 ? small.batch_size : small.block_size) /= 2;
@@ -193,8 +191,8 @@ Chosen choose_new(Looked& looked) {
   std::vector<Candidate> candidates = choose(question, clock);
   Candidate best = candidates.front();
   return {best, std::move(candidates),
-          str("a small model came in ", steps_tried_out.back(), " steps to ", format_fixed(question.text.bits.back(), 2),
-              " bits per byte of its tail")};
+          str("a small model came in ", steps_tried_out.back(), " steps to ",
+              format_fixed(question.text.bits.back(), 2), " bits per byte of its tail")};
 }
 
 // The bits per byte of the tail that a model comes to as it is, by as much of the tail as takes a few seconds.
@@ -210,8 +208,17 @@ double bits_before(const InitialModel& initial, const Runtime& runtime, const Te
     nats += piece.nats;
     tokens += static_cast<double>(piece.tokens);
   }
-  const double bytes_per_token = static_cast<double>(sample.held_out.size()) / static_cast<double>(spelled.held_out.size());
+  const double bytes_per_token =
+      static_cast<double>(sample.held_out.size()) / static_cast<double>(spelled.held_out.size());
   return nats / std::numbers::ln2 / (tokens * bytes_per_token);
+}
+
+SpelledSample spell_by_model(const TextSample& sample, const InitialModel& model, const DataConfig& data) {
+  try {
+    return spell(sample, *model.tokenizer);
+  } catch (const Error& error) {
+    throw Error(error.kind(), str(data.source.front(), " in the tokens of ", model.folder.string(), ": ", error.message()));
+  }
 }
 
 // The same for going on from a model.
@@ -219,7 +226,7 @@ Chosen choose_on(Looked& looked) {
   Question& question = looked.question;
   const InitialModel initial = find_initial_model(question.asked.model).value();
   static_cast<void>(inherit_model(question.asked, initial));  // refuses one without a tokenizer
-  const SpelledSample spelled = spell(looked.sample, *initial.tokenizer);
+  const SpelledSample spelled = spell_by_model(looked.sample, initial, question.asked.data);
   const doctor::ExpectedRun run = plan_for(question.asked, question.device, spelled.vocab_size);
   const Candidate model = {.vocabulary = {.kind = run.config.data.tokenizer.kind,
                                           .size = spelled.vocab_size,
@@ -237,8 +244,10 @@ Chosen choose_on(Looked& looked) {
     return time_step(config, question.device, vocab_size, 1.0);
   };
   const Candidate best = choose_batch(model, question, clock);
-  return {best, {best}, str(*question.asked.model.init_from, " comes to ", format_fixed(before, 2),
-                            " bits per byte of its tail as it is")};
+  return {best,
+          {best},
+          str(*question.asked.model.init_from, " comes to ", format_fixed(before, 2),
+              " bits per byte of its tail as it is")};
 }
 
 // "expected of its tail: …", and writes it down.
@@ -257,7 +266,8 @@ Recipe make_recipe(const Request& request) {
   log_info("looks at the text and measures this machine, which takes about a quarter of a minute");
   Chosen chosen = request.like ? choose_on(looked) : choose_new(looked);
   Candidate& best = chosen.best;
-  best.step_seconds = rounded_to(time_step(settings_of(best, question), question.device, best.vocabulary.size, 2.0), 1.1);
+  best.step_seconds =
+      rounded_to(time_step(settings_of(best, question), question.device, best.vocabulary.size, 2.0), 1.1);
   best.steps = steps_within(question.seconds, best.step_seconds);
   const Config config = settings_of(best, question);
   const std::uint64_t memory = plan_for(config, question.device, best.vocabulary.size).memory;
@@ -265,8 +275,9 @@ Recipe make_recipe(const Request& request) {
       command_of(request), "", str(describe_sources(request, looked.sample), "; ", chosen.start),
       str(format_count(static_cast<std::uint64_t>(best.steps)), " steps of ", format_fixed(1000 * best.step_seconds, 1),
           " ms; training holds about ", format_bytes(memory)),
-      request.like ? "what to expect is not known of weights that are there already; inkling-eval says what the run comes to"
-                   : expectation(question, best)};
+      request.like
+          ? "what to expect is not known of weights that are there already; inkling-eval says what the run comes to"
+          : expectation(question, best)};
   log_info(top.back());
   std::string yaml;
   for (const std::string& line : top) yaml += str("#", line.empty() ? "" : " ", line, "\n");

@@ -19,8 +19,8 @@
 namespace inkling::recipe {
 namespace {
 
-constexpr std::uint64_t most_training = std::uint64_t{4} << 20, most_held_out = std::uint64_t{256} << 10;
-constexpr std::uint64_t piece_bytes = std::uint64_t{64} << 10, most_tail = std::uint64_t{512} << 10;
+constexpr std::uint64_t most_training = std::uint64_t{4} << 20, most_held_out = std::uint64_t{512} << 10;
+constexpr std::uint64_t piece_bytes = std::uint64_t{64} << 10, most_tail = most_held_out;
 
 struct Enough {};  // thrown where a reader has given what was wanted
 

@@ -17,7 +17,7 @@ struct TextSample {
   std::uint64_t bytes = 0;  // of all of the text; of compressed files as they lie on the disk
   double val_fraction = 0.1;
   std::string training;  // from all over what is trained on, at most 4 MiB
-  std::string held_out;  // from all over the tail, which begins at (1 - val_fraction) of the text; at most 256 KiB
+  std::string held_out;  // the tail, which begins at (1 - val_fraction) of the text
   bool is_utf8 = true;   // as far as it was looked at
 };
 

@@ -107,6 +107,58 @@ TEST(Choice, IsWrittenAsAConfigurationThatReadsBackTheSame) {
   EXPECT_EQ(print_config(parse_config(yaml, "book.yaml", {})), print_config(config));
 }
 
+// Where a text is short, what it has is learned by heart: more time does not go into weights alone.
+TEST(Choice, LearnsAShortTextByCharactersWithDropoutAndFewWeights) {
+  Question question = question_of(2e5, 10);
+  question.vocabularies = {{.kind = TokenizerKind::character, .size = 90}};
+  question.text.tried_out.vocabulary = question.vocabularies.front();
+  const Candidate best = choose(question, machine(1e11)).front();
+  const Config config = settings_of(best, question);
+  EXPECT_EQ(config.data.tokenizer.kind, TokenizerKind::character);
+  EXPECT_GT(config.model.dropout, 0.1);
+  EXPECT_GT(config.optimizer.muon.weight_decay, 0.1);
+  EXPECT_LT(best.parameters(), 8 * 2e5);
+  EXPECT_EQ(reasons_for(best, question).count("data.tokenizer.vocab_size"), 0U);
+}
+
+TEST(Choice, ExpectsLessOfTextThatIsSeenTooOftenByTooLargeAModel) {
+  Question question = question_of(2e5, 10);
+  question.text.tried_out.vocabulary = {.kind = TokenizerKind::character, .size = 90};
+  const auto bits = [&](double parameters, double steps) {
+    return expected_bits(question.text, {.vocabulary = question.text.tried_out.vocabulary,
+                                         .layers = 4,
+                                         .parameters = parameters,
+                                         .tokens_per_step = 2048,
+                                         .steps = steps,
+                                         .block_size = 256});
+  };
+  EXPECT_LT(bits(8e5, 600), bits(1e5, 600));
+  EXPECT_GT(bits(3e6, 6000), bits(3e5, 6000));
+  EXPECT_GT(bits(3e6, 6000), bits(3e6, 1000));
+}
+
+// Going on from a model: between one and two thousand steps, of one window where there is no time for so many.
+TEST(ChooseBatch, TakesTheLargestBatchThatLeavesAThousandSteps) {
+  Question question = question_of(1e6, 1);
+  question.asked.model.init_from = "runs/before";
+  const Candidate model = {.vocabulary = {.size = 512, .bytes_per_token = 2},
+                           .n_layer = 2,
+                           .n_embd = 64,
+                           .block_size = 256,
+                           .batch_size = 1};
+  const StepClock clock = [](const Config& config, std::uint64_t) {
+    return 0.005 * static_cast<double>(config.training.batch_size);
+  };
+  const Candidate best = choose_batch(model, question, clock);
+  EXPECT_EQ(best.batch_size, 8);
+  EXPECT_GE(best.steps, 1000);
+  const Config config = settings_of(best, question);
+  EXPECT_EQ(config.optimizer.name, OptimizerName::adamw);
+  EXPECT_EQ(config.model.n_layer, Config().model.n_layer) << "the shape is the model's";
+  EXPECT_EQ(choose_batch(model, question, [](const Config&, std::uint64_t) { return 1.0; }).batch_size, 1);
+  EXPECT_THROW(choose_batch(model, question, [](const Config&, std::uint64_t) { return 10.0; }), Error);
+}
+
 // A text of one character is learned at once, and nothing is below nothing.
 TEST(Law, ExpectsNothingBelowZero) {
   Question question = question_of(1e6, 10);

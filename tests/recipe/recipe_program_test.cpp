@@ -1,6 +1,7 @@
 // inkling-recipe and inkling-train --minutes as a person runs them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "base/strings.h"
@@ -77,6 +78,55 @@ TEST_F(RecipeProgram, RefusesWhatItCannotDoWithPlaceAndRemedy) {
   expect_refusal(run("RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 "
                      "inkling-train tale.txt --minutes 1"),
                  {"--minutes", "inkling-recipe"});
+}
+
+TEST_F(RecipeProgram, GoesOnFromAModelAndFindsItsTailEasier) {
+  folder.write("tale.txt", tale(20'000));
+  ASSERT_EQ(run("inkling-train tale.txt --minutes 0.05 --tokenizer char --context 32 --device cpu --out first").code,
+            0);
+  const std::string command = "inkling-train tale.txt --minutes 0.05 --like first --device cpu --out second";
+  const Outcome second = run(command);
+  ASSERT_EQ(second.code, 0) << second.err;
+  const Config recipe = load_config(folder / "second/recipe.yaml", {});
+  EXPECT_EQ(recipe.model.init_from, "first");
+  EXPECT_TRUE(contains(second.err, "starts from first")) << second.err;
+  EXPECT_EQ(run(command).code, 0);
+  expect_refusal(run("inkling-recipe tale.txt --minutes 1 --like frist"), {"frist", "first"});
+  expect_refusal(run("inkling-recipe tale.txt --minutes 1 --like first --tokenizer byte"), {"--like", "--tokenizer"});
+  folder.write("foreign.txt", tale(20'000) + "\u00e9\u00e8\u00ea");
+  expect_refusal(run("inkling-recipe foreign.txt --minutes 1 --like first"), {"foreign.txt"});
+}
+
+// One way of writing after the other that is no plain prose: a recipe that a dry run takes, or a clear no.
+TEST_F(RecipeProgram, TakesAnyTextOrSaysWhyNot) {
+  folder.write(
+      "line.txt", std::string(3, 'x') + [] {
+        std::string line = tale(30'000);
+        std::replace(line.begin(), line.end(), '\n', ' ');
+        return line;
+      }());
+  folder.write("same.txt", std::string(30'000, 'a'));
+  folder.write("tiny.txt", tale(3'000));
+  folder.write("latin1.txt", tale(10'000) + "caf\xe9 " + tale(10'000));
+  std::string languages;
+  for (const char* const phrase :
+       {"the fox ran home. ", "лиса побежала домой. ", "狐狸跑回家。", "きつねは家に帰った。",
+        "여우가 집으로 달려갔다. ", "η αλεπού έτρεξε σπίτι. ", "الثعلب ركض إلى البيت. ", "लोमड़ी घर भागी। ",
+        "השועל רץ הביתה. ", "der Fuchs lief heim. "}) {
+    for (int i = 0; i < 100; ++i) languages += phrase;
+  }
+  folder.write("languages.txt", languages);
+  for (const std::string name : {"line", "same", "tiny", "latin1", "languages"}) {
+    const Outcome outcome = run("inkling-recipe " + name + ".txt --minutes 0.05 --device cpu");
+    ASSERT_EQ(outcome.code, 0) << name << outcome.err;
+    folder.write(name + ".yaml", outcome.out);
+    const Outcome dry_run = run("inkling-train " + name + ".yaml --dry-run");
+    EXPECT_EQ(dry_run.code, 0) << name << dry_run.err;
+  }
+  folder.write("nothing.txt", "");
+  expect_refusal(run("inkling-recipe nothing.txt --minutes 1"), {"nothing.txt"});
+  folder.write("picture.png", "\x89PNG\r\n\x1a\n" + std::string(5'000, '\0'));
+  expect_refusal(run("inkling-recipe picture.png --minutes 1"), {"picture.png"});
 }
 
 TEST_F(RecipeProgram, CtrlCWhileItMeasuresLeavesNothing) {
