@@ -13,8 +13,7 @@ constexpr double parameter_share = 0.654, parameter_exponent = 0.333, text_expon
 
 // The same for texts that are spelled by characters or bytes, where it is another: what is seen again is worth as much
 // as what is new, but for what the weights learn by heart of it.
-constexpr double parameter_share_by_characters = 2, scale_by_characters = 0.121, by_heart = 0.00452,
-                 by_heart_exponent = 1;
+constexpr double parameter_share_by_characters = 2, scale_by_characters = 0.121, by_heart = 0.00452;
 
 // Between these lie the curves of texts that are not overfitted at once.
 constexpr double usual_curve = 0.7, least_curve = 0.4, most_curve = 1.0;
@@ -36,8 +35,7 @@ double left_to_learn(const Hardness& text, const Planned& run) {
   const bool learned = run.vocabulary.kind == TokenizerKind::bpe;
   const double seen = text.training_bytes * (learned ? effective_epochs(seen_times) : seen_times);
   const double tokens = text.training_bytes / run.vocabulary.bytes_per_token;
-  const double heart =
-      learned ? 0 : by_heart * std::max(0.0, seen_times - 1) * std::pow(run.parameters / tokens, by_heart_exponent);
+  const double heart = learned ? 0 : by_heart * std::max(0.0, seen_times - 1) * run.parameters / tokens;
   const double share = learned ? parameter_share : parameter_share_by_characters;
   const double denser = run.vocabulary.bytes_per_token / text.tried_out.vocabulary.bytes_per_token;
   const double size = static_cast<double>(run.vocabulary.size), larger = (learned ? size : std::max(size, 512.0)) / 512;
@@ -81,7 +79,7 @@ double two_digits(double value) {
 
 double dropout_for(double epochs) {
   if (epochs < 6) return 0.0;
-  return std::clamp(0.1 * std::round(std::log2(epochs / 3)), 0.1, 0.5);
+  return std::clamp(std::round(std::log2(epochs / 3)), 1.0, 5.0) / 10;  // prints as one digit
 }
 
 }  // namespace inkling::recipe

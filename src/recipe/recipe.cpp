@@ -217,7 +217,8 @@ SpelledSample spell_by_model(const TextSample& sample, const InitialModel& model
   try {
     return spell(sample, *model.tokenizer);
   } catch (const Error& error) {
-    throw Error(error.kind(), str(data.source.front(), " in the tokens of ", model.folder.string(), ": ", error.message()));
+    throw Error(error.kind(),
+                str(data.source.front(), " in the tokens of ", model.folder.string(), ": ", error.message()));
   }
 }
 
