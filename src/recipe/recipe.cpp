@@ -81,6 +81,11 @@ double time_step(const Config& config, const DeviceChoice& device, std::uint64_t
   return forecast.measured_step.value();
 }
 
+StepClock clock_of(const DeviceChoice& device) {
+  return
+      [&device](const Config& config, std::uint64_t vocab_size) { return time_step(config, device, vocab_size, 1.0); };
+}
+
 // Trains a model on the sample and returns its bits per byte of what is held out.
 double try_out(const Config& config, const DeviceChoice& device, const SpelledSample& sample,
                std::uint64_t held_out_bytes) {
@@ -185,10 +190,7 @@ struct Chosen {
 Chosen choose_new(Looked& looked) {
   Question& question = looked.question;
   question.text = try_out_text(looked.sample, question);
-  const StepClock clock = [&](const Config& config, std::uint64_t vocab_size) {
-    return time_step(config, question.device, vocab_size, 1.0);
-  };
-  std::vector<Candidate> candidates = choose(question, clock);
+  std::vector<Candidate> candidates = choose(question, clock_of(question.device));
   Candidate best = candidates.front();
   return {best, std::move(candidates),
           str("a small model came in ", steps_tried_out.back(), " steps to ",
@@ -241,10 +243,7 @@ Chosen choose_on(Looked& looked) {
                            " tokens: ask for a shorter one (--context)"));
   }
   const double before = bits_before(initial, run.runtime, looked.sample, spelled);
-  const StepClock clock = [&](const Config& config, std::uint64_t vocab_size) {
-    return time_step(config, question.device, vocab_size, 1.0);
-  };
-  const Candidate best = choose_batch(model, question, clock);
+  const Candidate best = choose_batch(model, question, clock_of(question.device));
   return {best,
           {best},
           str(*question.asked.model.init_from, " comes to ", format_fixed(before, 2),
