@@ -34,6 +34,18 @@ def parameter_count(checkpoint):
     return sum(math.prod(about["shape"]) for name, about in header.items() if name.startswith(means))
 
 
+def settings_in(path):
+    """Returns the settings of a configuration by their keys, as they are written."""
+    found, sections = {}, []
+    for line in output_of("inkling-train", path, "--print-config").splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        name, _, value = line.strip().partition(": ") if ": " in line else (line.strip().rstrip(":"), "", "")
+        sections = sections[:depth] + [name]
+        if value:
+            found[".".join(sections)] = value
+    return found
+
+
 def overriding(settings):
     """Returns the flags that give a run these settings."""
     return [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]

@@ -29,18 +29,11 @@ constexpr double evaluation_share = 0.02;  // of the time
 // With fewer the law was not fitted, and a single step may take long to measure.
 constexpr std::int64_t fewest_steps = 100;
 
-// The floating-point operations of a step: of its passes and of the update.
-double step_flops(const Config& config, const GptShape& shape) {
-  const double tokens = static_cast<double>(config.training.batch_size * config.model.block_size);
-  return tokens * flops_per_token(shape) + optimizer_flops(config.optimizer, ParameterLayout(gpt_parameters(shape)));
-}
-
 std::int64_t head_size(std::int64_t n_embd) { return n_embd < 512 ? 32 : 64; }
 
 struct Weighed {
   Candidate candidate;
-  Config config;
-  double flops = 0;
+  double flops = 0;  // of a step: of its passes and of the update
 };
 
 // What was measured: the seconds of steps of so many operations.
@@ -66,42 +59,48 @@ class Pace {
   std::vector<std::pair<double, double>> points_;
 };
 
+// Adds the candidates of one vocabulary and shape: those of all contexts and batches.
+void add_candidates(Candidate candidate, const Question& question, std::vector<Weighed>& all) {
+  const Config config = settings_of(candidate, question);
+  GptShape shape = shape_from(config.model, candidate.vocabulary.size);
+  const double of_update = optimizer_flops(config.optimizer, ParameterLayout(gpt_parameters(shape)));
+  for (const std::int64_t block_size : question.contexts) {
+    if (!holds_windows(question, candidate.vocabulary, block_size)) continue;
+    shape.block_size = candidate.block_size = block_size;
+    for (const std::int64_t tokens : tokens_per_step) {
+      candidate.batch_size = tokens / block_size;
+      if (candidate.batch_size == 0) continue;
+      const auto all_tokens = static_cast<double>(candidate.batch_size * block_size);
+      all.push_back({.candidate = candidate, .flops = all_tokens * flops_per_token(shape) + of_update});
+    }
+  }
+}
+
 std::vector<Weighed> list_candidates(const Question& question) {
   std::vector<Weighed> all;
   for (const Vocabulary& vocabulary : question.vocabularies) {
-    for (const std::int64_t block_size : question.contexts) {
-      for (const std::int64_t tokens : tokens_per_step) {
-        if (tokens < block_size || !holds_windows(question, vocabulary, block_size)) continue;
-        for (const std::int64_t n_embd : widths) {
-          for (const std::int64_t n_layer : depths) {
-            const bool learned = vocabulary.kind == TokenizerKind::bpe;
-            const std::int64_t most = learned ? most_width_per_layer : least_width_per_layer;
-            if (n_embd < least_width_per_layer * n_layer || n_embd > most * n_layer) continue;
-            Weighed weighed{.candidate = {.vocabulary = vocabulary,
-                                          .n_layer = n_layer,
-                                          .n_embd = n_embd,
-                                          .block_size = block_size,
-                                          .batch_size = tokens / block_size},
-                            .config = {}};
-            weighed.config = settings_of(weighed.candidate, question);
-            weighed.flops = step_flops(weighed.config, shape_from(weighed.config.model, vocabulary.size));
-            all.push_back(std::move(weighed));
-          }
-        }
+    const std::int64_t most = vocabulary.kind == TokenizerKind::bpe ? most_width_per_layer : least_width_per_layer;
+    for (const std::int64_t n_embd : widths) {
+      for (const std::int64_t n_layer : depths) {
+        if (n_embd < least_width_per_layer * n_layer || n_embd > most * n_layer) continue;
+        add_candidates({.vocabulary = vocabulary, .n_layer = n_layer, .n_embd = n_embd}, question, all);
       }
     }
   }
   return all;
 }
 
-void time_candidate(Weighed& weighed, Pace& pace, const StepClock& clock) {
-  weighed.candidate.step_seconds = rounded_to(clock(weighed.config, weighed.candidate.vocabulary.size), choice_ratio);
-  weighed.candidate.is_measured = true;
-  pace.note(weighed.flops, weighed.candidate.step_seconds);
+void time_candidate(Weighed& weighed, Pace& pace, const Question& question, const StepClock& clock) {
+  Candidate& candidate = weighed.candidate;
+  candidate.step_seconds = rounded_to(clock(settings_of(candidate, question), candidate.vocabulary.size), choice_ratio);
+  candidate.is_measured = true;
+  pace.note(weighed.flops, candidate.step_seconds);
 }
 
 bool fits(const Weighed& weighed, const Question& question) {
-  return doctor::expect_run(weighed.config, question.device, weighed.candidate.vocabulary.size).why_not.empty();
+  return doctor::expect_run(settings_of(weighed.candidate, question), question.device,
+                            weighed.candidate.vocabulary.size)
+      .why_not.empty();
 }
 
 void set_shape(Config& config, const Candidate& candidate) {
@@ -183,7 +182,7 @@ std::vector<Candidate> choose(const Question& question, const StepClock& clock) 
   // Each round measures the best one, until the best one has been measured.
   while (!best->candidate.is_measured) {
     if (fits(*best, question)) {
-      time_candidate(*best, pace, clock);
+      time_candidate(*best, pace, question, clock);
     } else {
       const double too_large = best->candidate.parameters();
       std::erase_if(all, [&](const Weighed& weighed) { return weighed.candidate.parameters() >= too_large; });

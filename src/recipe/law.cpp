@@ -9,18 +9,18 @@ namespace {
 // The law as benchmarks/recipes fit prints it.
 struct Law {
   double parameter_share, parameter_exponent, text_exponent, scale;
-  double by_heart;  // what the weights learn by heart of a text that they see again, which else is worth as much as new
+  double by_heart;  // what the weights learn by heart of a text that they see again
+  double steps_lost, depth_exponent, width_exponent;
 };
-constexpr Law of_learned_tokens = {0.510, 0.484, 0.361, 0.813, 0}, of_characters = {0.88, 0.578, 0.393, 0.152, 0.00306};
-constexpr double vocabulary_exponent = 0.070, context_exponent = -0.107, repeats_worth = 0.431, steps_lost = 8.884,
-                 depth_exponent = 1.334, learning_exponent = 0.300, curve_exponent = 1.694;
+constexpr Law of_learned_tokens = {0.126, 0.698, 0.0714, 3.25, 0.00136, 0.374, 2.32, 1.35},
+              of_characters = {1.14, 0.444, 0.213, 0.271, 0.00195, 8.884, 1.334, 0};
+// Of learned tokens alone:
+constexpr double vocabulary_exponent = 0.00424, density_exponent = 0.0422, repeats_worth = 0.703,
+                 learning_exponent = 0.723, more_tokens_worth = 0.606, usual_by_more_tokens = 0.941;
 
 bool is_learned(const Vocabulary& vocabulary) { return vocabulary.kind == TokenizerKind::bpe; }
 
 const Law& law_of(const Vocabulary& vocabulary) { return is_learned(vocabulary) ? of_learned_tokens : of_characters; }
-
-// Between these lie the curves of texts that are not overfitted at once.
-constexpr double usual_curve = 0.7, least_curve = 0.4, most_curve = 1.0;
 
 // A context of fewer tokens costs so many bits each time it is halved. (The small runs have half of the usual one,
 // which the fit has in it.)
@@ -37,28 +37,36 @@ double effective_epochs(double epochs) {
 double left_to_learn(const Hardness& text, const Planned& run) {
   const Law& law = law_of(run.vocabulary);
   const bool learned = is_learned(run.vocabulary);
-  const double times = epochs(text, run);
+  const double times = epochs(text, run), tokens = text.training_bytes / run.vocabulary.bytes_per_token;
   const double seen = text.training_bytes * (learned ? effective_epochs(times) : times);
-  const double tokens = text.training_bytes / run.vocabulary.bytes_per_token;
-  const double by_heart = law.by_heart * std::max(0.0, times - 1) * run.parameters / tokens;
+  const double larger = learned ? static_cast<double>(run.vocabulary.size) / vocab_size_tried_out : 1;
   const double denser = run.vocabulary.bytes_per_token / text.tried_out.vocabulary.bytes_per_token;
-  const double size = static_cast<double>(run.vocabulary.size), larger = (learned ? size : std::max(size, 512.0)) / 512;
-  const double lost =
-      steps_lost * std::pow(run.layers, depth_exponent) * std::pow(larger, learning_exponent) / run.steps;
+  const double width = std::sqrt(run.parameters / (12 * run.layers));
+  const double lost = law.steps_lost * std::pow(run.layers, law.depth_exponent) *
+                      std::pow(width / 128, law.width_exponent) * std::pow(larger, learning_exponent) / run.steps;
   return law.parameter_share * std::pow(run.parameters / 1e5, -law.parameter_exponent) *
-             std::pow(denser, -context_exponent) +
-         std::pow(seen / 1e6, -law.text_exponent) * std::pow(larger, vocabulary_exponent) * (1 + lost) + by_heart;
+             std::pow(denser, density_exponent) +
+         std::pow(seen / 1e6, -law.text_exponent) * std::pow(larger, vocabulary_exponent) * (1 + lost) +
+         law.by_heart * std::max(0.0, times - 1) * run.parameters / tokens;
+}
+
+// By how much a vocabulary lowers the loss of this text more than that of most, as a logarithm. What still larger ones
+// than were tried out add is not counted on.
+double of_more_tokens(const Hardness& text, const Vocabulary& vocabulary) {
+  if (!is_learned(vocabulary) || !text.by_more_tokens) return 0;
+  constexpr double least = vocab_size_tried_out, most = larger_vocab_size_tried_out;
+  const double share = std::log(std::min(static_cast<double>(vocabulary.size), most) / least) / std::log(most / least);
+  return more_tokens_worth * share * std::log(*text.by_more_tokens / usual_by_more_tokens);
 }
 
 }  // namespace
 
 double expected_bits(const Hardness& text, const Planned& run) {
-  const double curve = std::clamp(text.curve(), least_curve, most_curve);
-  const double slope = law_of(run.vocabulary).scale * std::pow(curve / usual_curve, curve_exponent);
   const double halvings = std::max(0.0, std::log2(usual_context / run.block_size));
-  const double tried_out = std::max(text.bits.back(), 1e-6);
+  const double tried_out = std::max(text.bits, 1e-6);
   const double less = left_to_learn(text, run) - left_to_learn(text, text.tried_out) + halvings * halved_context_costs;
-  return tried_out * std::exp(slope * less / tried_out);  // never below zero, however easy the text is
+  // never below zero, however easy the text is
+  return tried_out * std::exp(law_of(run.vocabulary).scale * less / tried_out + of_more_tokens(text, run.vocabulary));
 }
 
 double epochs(const Hardness& text, const Planned& run) {

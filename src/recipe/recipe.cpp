@@ -123,21 +123,26 @@ Vocabulary vocabulary_of(TokenizerKind kind, const SpelledSample& spelled) {
 Hardness try_out_text(const TextSample& sample, const Question& question) {
   constexpr double most_epochs = 2.7;
   const Vocabulary& first = question.vocabularies.front();
-  const std::uint64_t most_tokens = 512;  // that are learned
+  const auto bits_of = [&](Candidate& small, const SpelledSample& spelled, std::int64_t steps) {
+    small.vocabulary = vocabulary_of(first.kind, spelled);
+    small.steps = steps;
+    return try_out(settings_of(small, question), question.device, spelled, sample.held_out.size());
+  };
   const SpelledSample spelled =
-      spell(sample, {.kind = first.kind, .vocab_size = std::min(first.size, most_tokens)}).value();
-  Candidate small = {
-      .vocabulary = vocabulary_of(first.kind, spelled), .n_layer = 2, .n_embd = 64, .block_size = 128, .batch_size = 8};
-  const auto seen = [&] { return static_cast<double>(small.block_size * small.batch_size * steps_tried_out.back()); };
+      spell(sample, {.kind = first.kind, .vocab_size = std::min(first.size, vocab_size_tried_out)}).value();
+  Candidate small = {.vocabulary = {}, .n_layer = 2, .n_embd = 64, .block_size = 128, .batch_size = 8};
+  const auto seen = [&] { return static_cast<double>(small.block_size * small.batch_size * steps_tried_out); };
   while (small.block_size > 16 && seen() > most_epochs * static_cast<double>(spelled.training.size())) {
     (small.batch_size > 1 ? small.batch_size : small.block_size) /= 2;
   }
   Hardness text = question.text;
-  for (std::size_t i = 0; i < steps_tried_out.size(); ++i) {
-    small.steps = steps_tried_out[i];
-    text.bits[i] = try_out(settings_of(small, question), question.device, spelled, sample.held_out.size());
-  }
+  text.bits = bits_of(small, spelled, steps_tried_out);
   text.tried_out = planned(small);
+  if (first.kind != TokenizerKind::bpe) return text;
+  if (const auto larger = spell(sample, {.kind = first.kind, .vocab_size = larger_vocab_size_tried_out})) {
+    const double by_fewer = bits_of(small, spelled, fewer_steps_tried_out);
+    text.by_more_tokens = bits_of(small, *larger, fewer_steps_tried_out) / by_fewer;
+  }
   return text;
 }
 
@@ -193,8 +198,8 @@ Chosen choose_new(Looked& looked) {
   std::vector<Candidate> candidates = choose(question, clock_of(question.device));
   Candidate best = candidates.front();
   return {best, std::move(candidates),
-          str("a small model came in ", steps_tried_out.back(), " steps to ",
-              format_fixed(question.text.bits.back(), 2), " bits per byte of its tail")};
+          str("a small model came in ", steps_tried_out, " steps to ", format_fixed(question.text.bits, 2),
+              " bits per byte of its tail")};
 }
 
 // The bits per byte of the tail that a model comes to as it is, by as much of the tail as takes a few seconds.

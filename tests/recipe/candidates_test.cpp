@@ -31,7 +31,7 @@ Question question_of(double training_bytes, double minutes) {
                                  .tokens_per_step = 1024,
                                  .steps = 900,
                                  .block_size = 128},
-                   .bits = {2.8, 2.4, 2.15},
+                   .bits = 2.15,
                    .training_bytes = training_bytes};
   question.vocabularies = {{.size = 512, .bytes_per_token = 2.0}, {.size = 1024, .bytes_per_token = 2.4}};
   question.tail_bytes = training_bytes / 9;
@@ -159,10 +159,18 @@ TEST(ChooseBatch, TakesTheLargestBatchThatLeavesAThousandSteps) {
   EXPECT_THROW(choose_batch(model, question, [](const Config&, std::uint64_t) { return 10.0; }), Error);
 }
 
+TEST(Law, TakesMoreTokensWhereTheyAreWorthMore) {
+  Question question = question_of(1e7, 1);
+  question.text.by_more_tokens = 0.97;
+  EXPECT_EQ(choose(question, machine(1e11)).front().vocabulary.size, 512u);
+  question.text.by_more_tokens = 0.85;
+  EXPECT_EQ(choose(question, machine(1e11)).front().vocabulary.size, 1024u);
+}
+
 // A text of one character is learned at once, and nothing is below nothing.
 TEST(Law, ExpectsNothingBelowZero) {
   Question question = question_of(1e6, 10);
-  question.text.bits = {0.02, 0.001, 0.0};
+  question.text.bits = 0.0;
   const double bits = choose(question, machine(1e11)).front().bits;
   EXPECT_GE(bits, 0.0);
   EXPECT_LT(bits, 0.001);
