@@ -21,7 +21,7 @@ namespace {
 constexpr std::array<std::int64_t, 16> widths{32,  64,  96,  128, 160,  192,  256,  320,
                                               384, 512, 640, 768, 1024, 1280, 1536, 2048};
 constexpr std::array<std::int64_t, 12> depths{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24};
-constexpr std::int64_t least_width_per_layer = 32, most_width_per_layer = 80;
+constexpr std::int64_t least_width_per_layer = 32, most_width_per_layer = 54;
 constexpr std::array<std::int64_t, 8> tokens_per_step{1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
 
 constexpr double choice_ratio = 1.2;
