@@ -10,7 +10,7 @@
 namespace inkling::recipe {
 
 // How far what comes may lie from what is expected, as a share: nine texts of ten that the law was not fitted to.
-inline constexpr double law_spread = 0.05;
+inline constexpr double law_spread = 0.1;
 
 // How a tokenizer spells the text.
 struct Vocabulary {
@@ -39,6 +39,7 @@ struct Hardness {
   // tables of numbers. None where a text was not spelled by both.
   std::optional<double> by_more_tokens = {};
   double training_bytes = 0;
+  double bytes_per_character = 1;  // of the tail: what a loss falls by is the same in bits per character for most texts
 };
 
 // Returns the bits per byte that are expected of the tail.

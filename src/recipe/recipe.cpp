@@ -176,6 +176,11 @@ Looked look_at(const Request& request) {
   looked.question.contexts =
       request.context ? std::vector{*request.context} : std::vector<std::int64_t>(contexts.begin(), contexts.end());
   looked.question.text.training_bytes = (1 - looked.sample.val_fraction) * static_cast<double>(looked.sample.bytes);
+  if (looked.sample.is_utf8) {
+    looked.question.text.bytes_per_character =
+        static_cast<double>(looked.sample.held_out.size()) /
+        static_cast<double>(std::max<std::uint64_t>(1, count_characters(looked.sample.held_out)));
+  }
   looked.question.tail_bytes = looked.sample.val_fraction * static_cast<double>(looked.sample.bytes);
   return looked;
 }
