@@ -83,7 +83,7 @@ double time_step(const Config& config, const DeviceChoice& device, std::uint64_t
 
 StepClock clock_of(const DeviceChoice& device) {
   return
-      [&device](const Config& config, std::uint64_t vocab_size) { return time_step(config, device, vocab_size, 1.0); };
+      [&device](const Config& config, std::uint64_t vocab_size) { return time_step(config, device, vocab_size, 0.7); };
 }
 
 // Trains a model on the sample and returns its bits per byte of what is held out.
@@ -273,11 +273,11 @@ Recipe make_recipe(const Request& request) {
   const StopInOrder in_order;  // so that nothing is left of temporary files
   Looked looked = look_at(request);
   Question& question = looked.question;
-  log_info("looks at the text and measures this machine, which takes about a quarter of a minute");
+  log_info("looks at the text and measures this machine, which takes about twenty seconds");
   Chosen chosen = request.like ? choose_on(looked) : choose_new(looked);
   Candidate& best = chosen.best;
   best.step_seconds =
-      rounded_to(time_step(settings_of(best, question), question.device, best.vocabulary.size, 2.0), 1.1);
+      rounded_to(time_step(settings_of(best, question), question.device, best.vocabulary.size, 1.5), 1.1);
   best.steps = steps_within(question.seconds, best.step_seconds);
   const Config config = settings_of(best, question);
   const std::uint64_t memory = plan_for(config, question.device, best.vocabulary.size).memory;
