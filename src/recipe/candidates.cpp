@@ -17,7 +17,8 @@ namespace inkling::recipe {
 namespace {
 
 // Widths, and the depths that are weighed with them: in docs/benchmarks/recipes_*.md models of so many channels a layer
-// are as good as any. Where a text is spelled by characters, deep ones are better, and it is short enough for them.
+// are better than wider ones. Where a text is spelled by characters, it is the deepest, and it is short enough for
+// them.
 constexpr std::array<std::int64_t, 16> widths{32,  64,  96,  128, 160,  192,  256,  320,
                                               384, 512, 640, 768, 1024, 1280, 1536, 2048};
 constexpr std::array<std::int64_t, 12> depths{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24};

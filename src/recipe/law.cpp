@@ -66,7 +66,8 @@ double expected_bits(const Hardness& text, const Planned& run) {
   const double tried_out = std::max(text.bits, 1e-6);
   const double less = left_to_learn(text, run) - left_to_learn(text, text.tried_out) + halvings * halved_context_costs;
   // never below zero, however easy the text is
-  return tried_out * std::exp(law_of(run.vocabulary).scale * less / (tried_out * text.bytes_per_character) + of_more_tokens(text, run.vocabulary));
+  return tried_out * std::exp(law_of(run.vocabulary).scale * less / (tried_out * text.bytes_per_character) +
+                              of_more_tokens(text, run.vocabulary));
 }
 
 double epochs(const Hardness& text, const Planned& run) {

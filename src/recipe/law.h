@@ -9,7 +9,7 @@
 
 namespace inkling::recipe {
 
-// How far what comes may lie from what is expected, as a share: nine texts of ten that the law was not fitted to.
+// How far what comes may lie from what is expected, as a share, for nearly all texts that the law was not fitted to.
 inline constexpr double law_spread = 0.1;
 
 // How a tokenizer spells the text.
