@@ -83,7 +83,7 @@ double time_step(const Config& config, const DeviceChoice& device, std::uint64_t
 
 StepClock clock_of(const DeviceChoice& device) {
   return
-      [&device](const Config& config, std::uint64_t vocab_size) { return time_step(config, device, vocab_size, 0.7); };
+      [&device](const Config& config, std::uint64_t vocab_size) { return time_step(config, device, vocab_size, 0.5); };
 }
 
 // Trains a model on the sample and returns its bits per byte of what is held out.
@@ -111,25 +111,32 @@ double try_out(const Config& config, const DeviceChoice& device, const SpelledSa
 // A text, as far as it decides what is chosen.
 struct Looked {
   TextSample sample;
+  std::vector<SpelledSample> spelled;  // by the vocabularies that may be chosen
   Question question;
 };
 
-Vocabulary vocabulary_of(TokenizerKind kind, const SpelledSample& spelled) {
-  return {.kind = kind, .size = spelled.vocab_size, .bytes_per_token = spelled.bytes_per_token};
+// The sample by so many tokens, if it has enough for them: as it was spelled for the choice, if so many are among that.
+std::optional<SpelledSample> spelled_by(const Looked& looked, std::uint64_t vocab_size) {
+  for (const SpelledSample& spelled : looked.spelled) {
+    if (spelled.vocab_size == vocab_size) return spelled;
+  }
+  return spell(looked.sample, {.kind = TokenizerKind::bpe, .vocab_size = vocab_size});
 }
 
 // How hard the text is: what a small model, always the same, comes to. It sees a short text in smaller steps, so that
 // it does not learn it by heart.
-Hardness try_out_text(const TextSample& sample, const Question& question) {
+Hardness try_out_text(const Looked& looked) {
   constexpr double most_epochs = 2.7;
+  const Question& question = looked.question;
   const Vocabulary& first = question.vocabularies.front();
+  const bool learned = first.kind == TokenizerKind::bpe;
   const auto bits_of = [&](Candidate& small, const SpelledSample& spelled, std::int64_t steps) {
-    small.vocabulary = vocabulary_of(first.kind, spelled);
+    small.vocabulary = {.kind = first.kind, .size = spelled.vocab_size, .bytes_per_token = spelled.bytes_per_token};
     small.steps = steps;
-    return try_out(settings_of(small, question), question.device, spelled, sample.held_out.size());
+    return try_out(settings_of(small, question), question.device, spelled, looked.sample.held_out.size());
   };
   const SpelledSample spelled =
-      spell(sample, {.kind = first.kind, .vocab_size = std::min(first.size, vocab_size_tried_out)}).value();
+      learned ? spelled_by(looked, std::min(first.size, vocab_size_tried_out)).value() : looked.spelled.front();
   Candidate small = {.vocabulary = {}, .n_layer = 2, .n_embd = 64, .block_size = 128, .batch_size = 8};
   const auto seen = [&] { return static_cast<double>(small.block_size * small.batch_size * steps_tried_out); };
   while (small.block_size > 16 && seen() > most_epochs * static_cast<double>(spelled.training.size())) {
@@ -138,26 +145,30 @@ Hardness try_out_text(const TextSample& sample, const Question& question) {
   Hardness text = question.text;
   text.bits = bits_of(small, spelled, steps_tried_out);
   text.tried_out = planned(small);
-  if (first.kind != TokenizerKind::bpe) return text;
-  if (const auto larger = spell(sample, {.kind = first.kind, .vocab_size = larger_vocab_size_tried_out})) {
+  if (!learned) return text;
+  if (const auto larger = spelled_by(looked, larger_vocab_size_tried_out)) {
     const double by_fewer = bits_of(small, spelled, fewer_steps_tried_out);
     text.by_more_tokens = bits_of(small, *larger, fewer_steps_tried_out) / by_fewer;
   }
   return text;
 }
 
-// The tokenizers that may be chosen, as they spell the sample.
-std::vector<Vocabulary> vocabularies_for(const Request& request, const TextSample& sample) {
-  std::vector<Vocabulary> all;
-  for (const TokenizerConfig& tokenizer : tokenizers_for(request, sample)) {
-    if (const auto spelled = spell(sample, tokenizer)) all.push_back(vocabulary_of(tokenizer.kind, *spelled));
+// Spells the sample by the tokenizers that may be chosen.
+void spell_sample(const Request& request, Looked& looked) {
+  const auto add = [&](TokenizerKind kind, SpelledSample spelled) {
+    looked.question.vocabularies.push_back(
+        {.kind = kind, .size = spelled.vocab_size, .bytes_per_token = spelled.bytes_per_token});
+    looked.spelled.push_back(std::move(spelled));
+  };
+  for (const TokenizerConfig& tokenizer : tokenizers_for(request, looked.sample)) {
+    if (auto spelled = spell(looked.sample, tokenizer)) add(tokenizer.kind, *std::move(spelled));
   }
-  if (!all.empty()) return all;
+  if (!looked.spelled.empty()) return;
   if (request.tokenizer) {
     throw Error::input(str("--tokenizer ", *request.tokenizer,
                            ": the text holds too little to learn so many tokens from; ask for fewer, or for byte"));
   }
-  return {vocabulary_of(TokenizerKind::character, spell(sample, {.kind = TokenizerKind::character}).value())};
+  add(TokenizerKind::character, spell(looked.sample, {.kind = TokenizerKind::character}).value());
 }
 
 Looked look_at(const Request& request) {
@@ -170,7 +181,7 @@ Looked look_at(const Request& request) {
   asked.data.val_fraction = looked.sample.val_fraction;
   asked.model.init_from = request.like;
   if (request.like && request.context) set_setting(asked, "model.block_size", str(*request.context), "--context");
-  if (!request.like) looked.question.vocabularies = vocabularies_for(request, looked.sample);
+  if (!request.like) spell_sample(request, looked);
   looked.question.device = resolved_from(choose_runtime(asked.runtime)).device;
   looked.question.seconds = 60 * request.minutes;
   looked.question.contexts =
@@ -199,7 +210,7 @@ struct Chosen {
 
 Chosen choose_new(Looked& looked) {
   Question& question = looked.question;
-  question.text = try_out_text(looked.sample, question);
+  question.text = try_out_text(looked);
   std::vector<Candidate> candidates = choose(question, clock_of(question.device));
   Candidate best = candidates.front();
   return {best, std::move(candidates),
@@ -277,7 +288,7 @@ Recipe make_recipe(const Request& request) {
   Chosen chosen = request.like ? choose_on(looked) : choose_new(looked);
   Candidate& best = chosen.best;
   best.step_seconds =
-      rounded_to(time_step(settings_of(best, question), question.device, best.vocabulary.size, 1.5), 1.1);
+      rounded_to(time_step(settings_of(best, question), question.device, best.vocabulary.size, 1.0), 1.1);
   best.steps = steps_within(question.seconds, best.step_seconds);
   const Config config = settings_of(best, question);
   const std::uint64_t memory = plan_for(config, question.device, best.vocabulary.size).memory;
