@@ -189,16 +189,22 @@ class FitChecker {
   }
 
   void check_initialization(const ModelConfig& model) const {
-    const bool is_zero_output = model.initialization == Initialization::zero_output;
-    if (is_zero_output && model.init_from) {
+    const bool has_no_output = model.initialization != Initialization::gpt2;
+    if (has_no_output && model.init_from) {
       refuse({"model.initialization", "model.init_from"},
              "model.initialization is for new weights, and this run starts from others (model.init_from); leave it "
              "out");
     }
-    if (is_zero_output && model.tie_embeddings) {
+    if (has_no_output && model.tie_embeddings) {
       refuse({"model.initialization", "model.tie_embeddings"},
-             "model.initialization: zero_output sets the output head to zero, and here that is the table of tokens; "
-             "write tie_embeddings: false, or initialization: gpt2");
+             str("model.initialization: ", word_of(model.initialization),
+                 " sets the output head to zero, and here that is the table of tokens; write tie_embeddings: false, or "
+                 "initialization: gpt2"));
+    }
+    if (model.initialization == Initialization::random_conv && model.conv == 0) {
+      refuse({"model.initialization", "model.conv"},
+             "model.initialization: random_conv is for convolutions, and this model has none; write conv: 4, or "
+             "initialization: zero_output");
     }
     if (model.tie_embeddings && config_.optimizer.head_learning_rate) {
       refuse({"optimizer.head_learning_rate", "model.tie_embeddings"},

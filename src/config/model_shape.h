@@ -160,10 +160,10 @@ struct GptShape {
 };
 
 // How new weights begin: as GPT-2's do, or such that every block and the head give nothing at first, so that the first
-// steps already learn what matters (nanochat, modded-nanogpt).
-enum class Initialization { gpt2, zero_output };
+// steps already learn what matters (nanochat, modded-nanogpt); with convolutions that are zero, or mix at random.
+enum class Initialization { gpt2, zero_output, random_conv };
 template <>
-inline constexpr Words<2> words_of<Initialization>{"gpt2", "zero_output"};
+inline constexpr Words<3> words_of<Initialization>{"gpt2", "zero_output", "random_conv"};
 
 struct ModelConfig : GptShape {
   double dropout = 0.0;

@@ -25,7 +25,7 @@ inline constexpr std::array all_parameter_groups = {ParameterGroup::embedding, P
 std::string_view group_name(ParameterGroup group);  // "embedding"
 
 // `residual`: normal numbers too, of a matrix that writes to the residual stream.
-enum class InitialValue { normal, residual, zeros, ones };
+enum class InitialValue { normal, residual, conv, zeros, ones };
 
 struct ParameterSpec {
   std::string name;  // Hugging Face's: "h.0.attn.c_attn.weight"

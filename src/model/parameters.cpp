@@ -94,7 +94,9 @@ class PartVisitor {
 
   void conv(Weight& weight, const std::string& gpt2, const std::string& llama) {
     if (shape_.conv == 0) return;
-    whole(weight, zero_vector(gpt2 + ".weight", {shape_.conv, shape_.n_embd}), llama + ".weight");
+    ParameterSpec spec = zero_vector(gpt2 + ".weight", {shape_.conv, shape_.n_embd});
+    spec.initial = InitialValue::conv;
+    whole(weight, std::move(spec), llama + ".weight");
   }
 
   // `spec` and `columns` are those of the weight, named without their ending.
@@ -130,10 +132,12 @@ class PartVisitor {
 // The standard deviation of normal initial values.
 double initial_deviation(const ParameterSpec& spec, const GptShape& shape, Initialization initialization) {
   const bool writes_to_stream = spec.initial == InitialValue::residual;
+  if (spec.initial == InitialValue::conv) return initialization == Initialization::random_conv ? 0.5 : 0.0;
   switch (initialization) {
     case Initialization::gpt2:
       return writes_to_stream ? 0.02 / std::sqrt(2.0 * static_cast<double>(shape.n_layer)) : 0.02;
     case Initialization::zero_output:
+    case Initialization::random_conv:
       if (writes_to_stream || spec.group == ParameterGroup::head) return 0.0;
       return spec.group == ParameterGroup::embedding ? 1.0 : 0.5 / std::sqrt(static_cast<double>(shape.n_embd));
   }

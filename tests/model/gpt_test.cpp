@@ -64,29 +64,34 @@ TEST(Initialization, FollowsGpt2AndIsTheSameForTheSameSeed) {
   }
 }
 
-TEST(Initialization, ZeroOutputGivesEveryTokenTheSameProbability) {
+void expect_no_output(Initialization initialization) {
   GptShape shape = modern_shape;
   shape.n_embd = 64;
   shape.norm_weights = true;
   const SmallModel model = make_small_model(shape);
-  initialize(*model.arena, shape, 1, Initialization::zero_output);
+  initialize(*model.arena, shape, 1, initialization);
   for (const Parameter& parameter : model.arena->parameters()) {
     const std::string& name = parameter.spec.name;
     const at::Tensor value = model.arena->master(name).to(at::kDouble);
-    const bool is_norm = parameter.spec.shape.size() == 1;
+    const bool is_norm = parameter.spec.shape.size() == 1, is_conv = name.find("conv") != std::string::npos;
     const bool is_zero = name.ends_with("c_proj.weight") || name.ends_with("bias") || name == "lm_head.weight" ||
-                         name.find("conv") != std::string::npos;
+                         (is_conv && initialization == Initialization::zero_output);
     if (is_zero || is_norm) {
       EXPECT_TRUE(value.eq(is_zero ? 0.0 : 1.0).all().item<bool>()) << name;
       continue;
     }
-    const double deviation = name == "wte.weight" ? 1.0 : 0.5 / 8.0;
+    const double deviation = name == "wte.weight" ? 1.0 : is_conv ? 0.5 : 0.5 / 8.0;
     EXPECT_NEAR(value.std().item<double>() / deviation, 1.0, 4.5 / std::sqrt(2.0 * static_cast<double>(value.numel())))
         << name;
   }
   const at::NoGradGuard no_gradients;
   const Batch batch = make_batch(shape, 3, 20);
   EXPECT_NEAR(model.model->loss(batch.tokens, batch.targets).item<double>(), std::log(41.0), 1e-6);
+}
+
+TEST(Initialization, ZeroOutputGivesEveryTokenTheSameProbability) {
+  expect_no_output(Initialization::zero_output);
+  expect_no_output(Initialization::random_conv);
 }
 
 // Behind the last norm a position is a vector x with |x|^2 = C, and a row w of the head has elements N(0, 0.02): the
