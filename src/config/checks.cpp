@@ -201,11 +201,6 @@ class FitChecker {
                  " sets the output head to zero, and here that is the table of tokens; write tie_embeddings: false, or "
                  "initialization: gpt2"));
     }
-    if (model.initialization == Initialization::random_conv && model.conv == 0) {
-      refuse({"model.initialization", "model.conv"},
-             "model.initialization: random_conv is for convolutions, and this model has none; write conv: 4, or "
-             "initialization: zero_output");
-    }
     if (model.tie_embeddings && config_.optimizer.head_learning_rate) {
       refuse({"optimizer.head_learning_rate", "model.tie_embeddings"},
              "optimizer.head_learning_rate is for an output head of its own, and here the head is the table of tokens "

@@ -183,7 +183,7 @@ void fields(Fields& f, ModelConfig& c) {
   f.add("norm_weights", c.norm_weights, TrueOrFalse{}, refuse, "Whether RMSNorms, those of `qk_norm` too, have weights to learn; without them they are saved as ones.");
   f.add("embedding_norm", c.embedding_norm, TrueOrFalse{}, refuse, "One more norm of this kind, right behind the embeddings.");
   f.add("conv", c.conv, whole(0, longest_conv), refuse, "Positions that a causal depthwise convolution after each of the two norms of a block sees: y_t = x_t (1 + w_0) + w_1 x_(t-1) + …; 0 is none.");
-  f.add("initialization", c.initialization, its_words(), refuse, "How new weights begin: as GPT-2's, or with `zero_output`: zeros in the head and in the projections that write to the residual stream, a standard deviation of 1 in tables and of 0.5 / sqrt(n_embd) in other matrices. `random_conv` is the same with one of 0.5 in convolutions, which else begin with zeros: worth it in runs of a hundred steps.");
+  f.add("initialization", c.initialization, its_words(), refuse, "How new weights begin: as GPT-2's, or with `zero_output`: zeros in the head and in the projections that write to the residual stream, a standard deviation of 1 in tables and of 0.5 / sqrt(n_embd) in other matrices. `short_run`, for a hundred steps or so, is the same with 0.5 in convolutions, which else begin with zeros, and 1 / sqrt(n_embd) in what widens the MLP.");
 }
 
 void fields(Fields& f, MuonConfig& c) {

@@ -160,10 +160,11 @@ struct GptShape {
 };
 
 // How new weights begin: as GPT-2's do, or such that every block and the head give nothing at first, so that the first
-// steps already learn what matters (nanochat, modded-nanogpt); with convolutions that are zero, or mix at random.
-enum class Initialization { gpt2, zero_output, random_conv };
+// steps already learn what matters (nanochat, modded-nanogpt). For a hundred steps what they read is mixed at random
+// from the first one on.
+enum class Initialization { gpt2, zero_output, short_run };
 template <>
-inline constexpr Words<3> words_of<Initialization>{"gpt2", "zero_output", "random_conv"};
+inline constexpr Words<3> words_of<Initialization>{"gpt2", "zero_output", "short_run"};
 
 struct ModelConfig : GptShape {
   double dropout = 0.0;

@@ -24,8 +24,9 @@ inline constexpr std::array all_parameter_groups = {ParameterGroup::embedding, P
                                                     ParameterGroup::head, ParameterGroup::vector};
 std::string_view group_name(ParameterGroup group);  // "embedding"
 
-// `residual`: normal numbers too, of a matrix that writes to the residual stream.
-enum class InitialValue { normal, residual, conv, zeros, ones };
+// Normal numbers too, but of other deviations: `widening` of the first matrix of an MLP, `residual` of those that write
+// to the residual stream, and `conv` of convolutions, for which it may be 0.
+enum class InitialValue { normal, widening, residual, conv, zeros, ones };
 
 struct ParameterSpec {
   std::string name;  // Hugging Face's: "h.0.attn.c_attn.weight"

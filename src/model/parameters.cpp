@@ -62,7 +62,8 @@ class PartVisitor {
     conv(weights.conv_2, gpt2 + "conv_2", llama + "post_attention_conv");
     std::vector<FileColumns> widening = {{llama + "mlp.up_proj", widened - inner, inner}};
     if (widened > inner) widening.insert(widening.begin(), {llama + "mlp.gate_proj", 0, inner});
-    linear(weights.mlp.c_fc, {.name = gpt2 + "mlp.c_fc", .shape = {channels, widened}}, widening,
+    linear(weights.mlp.c_fc,
+           {.name = gpt2 + "mlp.c_fc", .shape = {channels, widened}, .initial = InitialValue::widening}, widening,
            is_in_every_layer(shape_.bias));
     linear(weights.mlp.c_proj,
            {.name = gpt2 + "mlp.c_proj", .shape = {inner, channels}, .initial = InitialValue::residual},
@@ -131,15 +132,19 @@ class PartVisitor {
 
 // The standard deviation of normal initial values.
 double initial_deviation(const ParameterSpec& spec, const GptShape& shape, Initialization initialization) {
-  const bool writes_to_stream = spec.initial == InitialValue::residual;
-  if (spec.initial == InitialValue::conv) return initialization == Initialization::random_conv ? 0.5 : 0.0;
+  const bool writes_to_stream = spec.initial == InitialValue::residual, is_conv = spec.initial == InitialValue::conv;
+  const bool is_short = initialization == Initialization::short_run;
   switch (initialization) {
     case Initialization::gpt2:
+      if (is_conv) return 0.0;
       return writes_to_stream ? 0.02 / std::sqrt(2.0 * static_cast<double>(shape.n_layer)) : 0.02;
     case Initialization::zero_output:
-    case Initialization::random_conv:
+    case Initialization::short_run:
+      if (is_conv) return is_short ? 0.5 : 0.0;
       if (writes_to_stream || spec.group == ParameterGroup::head) return 0.0;
-      return spec.group == ParameterGroup::embedding ? 1.0 : 0.5 / std::sqrt(static_cast<double>(shape.n_embd));
+      if (spec.group == ParameterGroup::embedding) return 1.0;
+      return (is_short && spec.initial == InitialValue::widening ? 1.0 : 0.5) /
+             std::sqrt(static_cast<double>(shape.n_embd));
   }
   throw Error::internal("an unknown initialization");
 }

@@ -40,7 +40,7 @@ std::vector<ParameterSpec> gpt_parameters(const GptShape& shape);
 // Sets initial values, from (seed, parameter, element) alone, as InitialValue says. With gpt2 the standard deviation of
 // normal numbers is 0.02, and 0.02 / sqrt(2 n_layer) in the two projections that write to the residual stream. With
 // zero_output these, and a head of its own, are zero; it is 1 in tables, and 0.5 / sqrt(n_embd) in the other matrices.
-// Convolutions begin with zeros, with random_conv, which else is zero_output, with a standard deviation of 0.5.
+// short_run is the same but for convolutions, 0.5 instead of zero, and c_fc, 1 / sqrt(n_embd).
 void initialize(ParameterArena& arena, const GptShape& shape, std::uint64_t seed,
                 Initialization initialization = Initialization::gpt2);
 

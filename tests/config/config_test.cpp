@@ -158,8 +158,6 @@ TEST(Fit, WhatIsForAHeadOfItsOwnNeedsOne) {
 TEST(Fit, AConvolutionSeesAFewPositions) {
   EXPECT_EQ(parse("data: {source: a}\nmodel: {conv: 4}\n").model.conv, 4);
   EXPECT_TRUE(contains(message_of("data: {source: a}\nmodel: {conv: 33}\n"), "run.yaml:2:15: model.conv is 33"));
-  EXPECT_TRUE(contains(message_of("data: {source: a}\nmodel: {tie_embeddings: false, initialization: random_conv}\n"),
-                       "random_conv is for convolutions, and this model has none; write conv: 4"));
 }
 
 TEST(Bias, IsATruthValueOrQkv) {
