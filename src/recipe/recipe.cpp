@@ -115,6 +115,10 @@ struct Looked {
   Question question;
 };
 
+Vocabulary vocabulary_of(TokenizerKind kind, const SpelledSample& spelled) {
+  return {.kind = kind, .size = spelled.vocab_size, .bytes_per_token = spelled.bytes_per_token};
+}
+
 // The sample by so many tokens, if it has enough for them: as it was spelled for the choice, if so many are among that.
 std::optional<SpelledSample> spelled_by(const Looked& looked, std::uint64_t vocab_size) {
   for (const SpelledSample& spelled : looked.spelled) {
@@ -131,7 +135,7 @@ Hardness try_out_text(const Looked& looked) {
   const Vocabulary& first = question.vocabularies.front();
   const bool learned = first.kind == TokenizerKind::bpe;
   const auto bits_of = [&](Candidate& small, const SpelledSample& spelled, std::int64_t steps) {
-    small.vocabulary = {.kind = first.kind, .size = spelled.vocab_size, .bytes_per_token = spelled.bytes_per_token};
+    small.vocabulary = vocabulary_of(first.kind, spelled);
     small.steps = steps;
     return try_out(settings_of(small, question), question.device, spelled, looked.sample.held_out.size());
   };
@@ -156,8 +160,7 @@ Hardness try_out_text(const Looked& looked) {
 // Spells the sample by the tokenizers that may be chosen.
 void spell_sample(const Request& request, Looked& looked) {
   const auto add = [&](TokenizerKind kind, SpelledSample spelled) {
-    looked.question.vocabularies.push_back(
-        {.kind = kind, .size = spelled.vocab_size, .bytes_per_token = spelled.bytes_per_token});
+    looked.question.vocabularies.push_back(vocabulary_of(kind, spelled));
     looked.spelled.push_back(std::move(spelled));
   };
   for (const TokenizerConfig& tokenizer : tokenizers_for(request, looked.sample)) {
