@@ -58,6 +58,10 @@ Planned planned(const Candidate& candidate);
 // Why the settings of a candidate are as they are, by their keys.
 std::map<std::string, std::string> reasons_for(const Candidate& candidate, const Question& question);
 
+// What to expect of training by a candidate, in lines: bits per byte of the tail, and where the text is short for the
+// time.
+std::vector<std::string> outlook_of(const Candidate& candidate, const Question& question);
+
 // The first candidates, a table for people.
 std::string table_of(const std::vector<Candidate>& candidates);
 

@@ -255,9 +255,7 @@ Chosen choose_on(Looked& looked) {
   static_cast<void>(inherit_model(question.asked, initial));  // refuses one without a tokenizer
   const SpelledSample spelled = spell_by_model(looked.sample, initial, question.asked.data);
   const doctor::ExpectedRun run = plan_for(question.asked, question.device, spelled.vocab_size);
-  const Candidate model = {.vocabulary = {.kind = run.config.data.tokenizer.kind,
-                                          .size = spelled.vocab_size,
-                                          .bytes_per_token = spelled.bytes_per_token},
+  const Candidate model = {.vocabulary = vocabulary_of(run.config.data.tokenizer.kind, spelled),
                            .n_layer = run.shape.n_layer,
                            .n_embd = run.shape.n_embd,
                            .block_size = run.shape.block_size,
@@ -274,21 +272,6 @@ Chosen choose_on(Looked& looked) {
               " bits per byte of its tail as it is")};
 }
 
-// What is expected of the best candidate, in lines, and writes it down.
-std::vector<std::string> expectation(const Question& question, Candidate& best) {
-  // 225 KB of Italian come to 2.11 bits per byte after 6 epochs, to 2.10 after 18, and to 2.13 after 23.
-  constexpr double worth_while_epochs = 12;
-  const double seen = epochs(question.text, planned(best));
-  best.bits = expected_bits(question.text, planned(best));
-  std::vector<std::string> lines = {str("expected of its tail: ", format_fixed(best.bits * (1 - law_spread), 2), " to ",
-                                        format_fixed(best.bits * (1 + law_spread), 2),
-                                        " bits per byte, which inkling-eval says of the run")};
-  if (seen > worth_while_epochs) {
-    lines.push_back(str("the text is seen ", format_fixed(seen, 0), " times: more text would help, more time hardly"));
-  }
-  return lines;
-}
-
 }  // namespace
 
 Recipe make_recipe(const Request& request) {
@@ -303,15 +286,11 @@ Recipe make_recipe(const Request& request) {
   best.steps = steps_within(question.seconds, best.step_seconds);
   const Config config = settings_of(best, question);
   const std::uint64_t memory = plan_for(config, question.device, best.vocabulary.size).memory;
-  const std::vector<std::string> expected =
-      request.like ? std::vector<std::string>{"what to expect is not known of weights that are there already; "
-                                              "inkling-eval says what the run comes to"}
-                   : expectation(question, best);
   std::vector<std::string> top = {
       command_of(request), "", str(describe_sources(request, looked.sample), "; ", chosen.start),
       str(format_count(static_cast<std::uint64_t>(best.steps)), " steps of ", format_fixed(1000 * best.step_seconds, 1),
           " ms; training holds about ", format_bytes(memory))};
-  for (const std::string& line : expected) {
+  for (const std::string& line : outlook_of(best, question)) {
     top.push_back(line);
     log_info(line);
   }

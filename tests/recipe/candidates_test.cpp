@@ -119,6 +119,14 @@ TEST(Choice, LearnsAShortTextByCharactersWithDropoutAndFewWeights) {
   EXPECT_GT(config.optimizer.muon.weight_decay, 0.1);
   EXPECT_LT(best.parameters(), 8 * 2e5);
   EXPECT_EQ(reasons_for(best, question).count("data.tokenizer.vocab_size"), 0U);
+  EXPECT_NE(outlook_of(best, question).back().find("more text would help"), std::string::npos);
+}
+
+TEST(Outlook, IsARangeAloneWhereTheTextIsLongEnough) {
+  const Question question = question_of(3e7, 1);
+  const std::vector<std::string> lines = outlook_of(choose(question, machine(1e11)).front(), question);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_TRUE(lines[0].starts_with("expected of its tail: ")) << lines[0];
 }
 
 TEST(Choice, ExpectsLessOfTextThatIsSeenTooOftenByTooLargeAModel) {

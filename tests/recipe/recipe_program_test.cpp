@@ -119,7 +119,6 @@ TEST_F(RecipeProgram, TakesAnyTextOrSaysWhyNot) {
   for (const std::string name : {"line", "same", "tiny", "latin1", "languages"}) {
     const Outcome outcome = run("inkling-recipe " + name + ".txt --minutes 0.05 --device cpu");
     ASSERT_EQ(outcome.code, 0) << name << outcome.err;
-    EXPECT_TRUE(name != "tiny" || contains(outcome.out, "more text would help")) << outcome.out;
     folder.write(name + ".yaml", outcome.out);
     const Outcome dry_run = run("inkling-train " + name + ".yaml --dry-run");
     EXPECT_EQ(dry_run.code, 0) << name << dry_run.err;
