@@ -230,14 +230,16 @@ double Candidate::parameters() const {
 
 std::map<std::string, std::string> reasons_for(const Candidate& best, const Question& question) {
   const double seen = epochs(question.text, planned(best));
-  const std::string times = str(format_fixed(seen, seen < 10 ? 1 : 0), " times");
+  const std::string times =
+      seen <= 1 ? std::string("once at most") : str(format_fixed(seen, seen < 10 ? 1 : 0), " times");
   const std::string minutes = str(format_fixed(question.seconds / 60, 1), " minutes");
   std::map<std::string, std::string> reasons = {
-      {"data.source", ""},
-      {"data.val_fraction", "the tail that is not trained on, to measure by"},
+      {"data.source", "the text"},
+      {"data.val_fraction", "its tail, which is not trained on, to measure by"},
       {"model.dropout", str("the text is seen ", times)},
-      {"schedule.name", "to nothing at the end"},
-      {"schedule.warmup_steps", "a fiftieth"},
+      {"schedule.name", "down a straight line,"},
+      {"schedule.warmup_steps", "after a fiftieth of the steps,"},
+      {"schedule.min_learning_rate", "to nothing"},
       {"training.max_steps", str(minutes, " at ", format_fixed(1000 * best.step_seconds, 1), " ms")},
       {"training.batch_size",
        str(format_count(static_cast<std::uint64_t>(best.batch_size * best.block_size)), " tokens a step")},
@@ -245,6 +247,9 @@ std::map<std::string, std::string> reasons_for(const Candidate& best, const Ques
       {"evaluation.batches", "a glance: inkling-eval takes the whole tail"},
       {"checkpoint.interval", "three, and the best one"},
       {"logging.interval", "a hundred lines"}};
+  const std::string as_asked = "as asked";
+  if (question.asked.runtime.device) reasons["runtime.device"] = as_asked;
+  if (question.asked.runtime.memory_limit_gib) reasons["runtime.memory_limit_gib"] = as_asked;
   if (question.asked.model.init_from) {
     reasons.insert({{"model.init_from", "the shape and the tokenizer come from there"},
                     {"optimizer.learning_rate", "low, to keep what the model has learned"}});
@@ -254,7 +259,7 @@ std::map<std::string, std::string> reasons_for(const Candidate& best, const Ques
       {{"data.tokenizer.kind", str(format_fixed(best.vocabulary.bytes_per_token, 2), " bytes a token")},
        {"model.n_layer", str("with the width, as large as ", minutes, " and the text allow")},
        {"model.n_head", str(head_size(best.n_embd), " channels each")},
-       {"model.n_embd", ""},
+       {"model.n_embd", str(best.n_embd / best.n_layer, " for each layer")},
        {"model.block_size", "tokens that it sees at once"},
        {"model.bias", "as models are built today: no biases,"},
        {"model.tie_embeddings", "a head of its own, which begins with zeros,"},
@@ -263,17 +268,23 @@ std::map<std::string, std::string> reasons_for(const Candidate& best, const Ques
        {"model.position", "distances instead of places,"},
        {"model.rope_theta", "for blocks of some hundred tokens,"},
        {"model.norm", "and norms without mean"},
-       {"model.norm_weights", "or weights"},
-       {"model.embedding_norm", ""},
+       {"model.norm_weights", "or weights,"},
+       {"model.embedding_norm", "of what comes in, too"},
        {"model.conv", "each token sees the three before it, long before attention has learned where to look"},
        {"model.initialization", "each block begins by changing nothing"},
        {"optimizer.name", "for the matrices inside the blocks; AdamW for the others"},
        {"optimizer.muon.learning_rate", "rises with the root of tokens a step, falls with that of steps"},
-       {"optimizer.learning_rate", "of the head, in proportion, as are the next two"},
-       {"optimizer.beta1", "short memories for a short run"},
+       {"optimizer.muon.weight_decay", "more of it where a text is seen often"},
+       {"optimizer.learning_rate", "of the head, in proportion to Muon's, as are the next two:"},
+       {"optimizer.embedding_learning_rate", "of the embeddings,"},
+       {"optimizer.vector_learning_rate", "and of all that is no matrix"},
+       {"optimizer.beta1", "a short memory of gradients for a short run,"},
+       {"optimizer.beta2", "a longer one of their squares, as batches are small,"},
+       {"optimizer.epsilon", "and next to nothing added to those"},
        {"optimizer.weight_decay", "of what AdamW updates"}});
   if (best.vocabulary.kind == TokenizerKind::bpe) {
-    reasons.insert({"data.tokenizer.vocab_size", question.vocabularies.size() > 1 ? "the best of those weighed" : ""});
+    const bool was_chosen = question.vocabularies.size() > 1;
+    reasons["data.tokenizer.vocab_size"] = was_chosen ? "the best of those weighed" : as_asked;
   }
   return reasons;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "base/error.h"
 #include "tests/stderr_of.h"
@@ -105,6 +106,17 @@ TEST(Choice, IsWrittenAsAConfigurationThatReadsBackTheSame) {
   EXPECT_NE(yaml.find("dropout: 0  "), std::string::npos) << "a default that has a reason is shown: " << yaml;
   EXPECT_EQ(yaml.find("position: learned"), std::string::npos);
   EXPECT_EQ(print_config(parse_config(yaml, "book.yaml", {})), print_config(config));
+}
+
+TEST(Choice, SaysTheReasonOfEachLine) {
+  Question question = question_of(1e6, 1);
+  question.asked.runtime = {.device = DeviceChoice{}, .memory_limit_gib = 4};
+  const Candidate best = choose(question, machine(1e11)).front();
+  std::istringstream yaml(print_config(settings_of(best, question), reasons_for(best, question)));
+  for (std::string line; std::getline(yaml, line);) {
+    const bool is_heading = line.empty() || line.back() == ':';
+    if (!is_heading) EXPECT_NE(line.find("  # "), std::string::npos) << line;
+  }
 }
 
 // Where a text is short, what it has is learned by heart: more time does not go into weights alone.
