@@ -104,6 +104,18 @@ bool fits(const Weighed& weighed, const Question& question) {
       .why_not.empty();
 }
 
+// As many steps as the time allows, or as a half of it does, a quarter and so on, as long as that is expected to be
+// better: a short text that is seen too often is learned by heart.
+void take_steps(Candidate& candidate, const Question& question) {
+  candidate.bits = std::numeric_limits<double>::infinity();
+  for (Candidate shorter = candidate; (shorter.steps = steps_within(question.seconds, shorter)) >= fewest_steps;
+       shorter.share /= 2) {
+    shorter.bits = expected_bits(question.text, planned(shorter));
+    if (shorter.bits >= candidate.bits) return;
+    candidate = shorter;
+  }
+}
+
 void set_shape(Config& config, const Candidate& candidate) {
   config.data.tokenizer.kind = candidate.vocabulary.kind;
   if (candidate.vocabulary.kind == TokenizerKind::bpe) config.data.tokenizer.vocab_size = candidate.vocabulary.size;
@@ -169,11 +181,8 @@ std::vector<Candidate> choose(const Question& question, const StepClock& clock) 
   std::vector<Weighed> all = list_candidates(question);
   Pace pace;
   const auto weigh = [&](Weighed& weighed) {
-    Candidate& candidate = weighed.candidate;
-    if (!candidate.is_measured) candidate.step_seconds = pace.seconds(weighed.flops);
-    candidate.steps = steps_within(question.seconds, candidate.step_seconds);
-    candidate.bits = candidate.steps < fewest_steps ? std::numeric_limits<double>::infinity()
-                                                    : expected_bits(question.text, planned(candidate));
+    if (!weighed.candidate.is_measured) weighed.candidate.step_seconds = pace.seconds(weighed.flops);
+    take_steps(weighed.candidate, question);
   };
   const auto is_better = [](const Weighed& a, const Weighed& b) { return a.candidate.bits < b.candidate.bits; };
   const auto is_smaller = [](const Weighed& a, const Weighed& b) { return a.flops < b.flops; };
@@ -202,7 +211,7 @@ Candidate choose_batch(Candidate model, const Question& question, const StepCloc
   constexpr std::int64_t most_steps = 2000;
   for (;; model.batch_size *= 2) {
     model.step_seconds = clock(settings_of(model, question), model.vocabulary.size);
-    model.steps = steps_within(question.seconds, model.step_seconds);
+    model.steps = steps_within(question.seconds, model);
     if (model.steps < most_steps || model.batch_size * model.block_size >= tokens_per_step.back()) break;
   }
   if (model.steps >= fewest_steps_on) return model;
@@ -219,8 +228,9 @@ Planned planned(const Candidate& candidate) {
           .block_size = static_cast<double>(candidate.block_size)};
 }
 
-std::int64_t steps_within(double seconds, double step_seconds) {
-  return std::max<std::int64_t>(1, std::llround(seconds * (1 - evaluation_share) / step_seconds));
+std::int64_t steps_within(double seconds, const Candidate& candidate) {
+  const double training = candidate.share * seconds * (1 - evaluation_share);
+  return std::max<std::int64_t>(1, std::llround(training / candidate.step_seconds));
 }
 
 double Candidate::parameters() const {
@@ -232,7 +242,7 @@ std::map<std::string, std::string> reasons_for(const Candidate& best, const Ques
   const double seen = epochs(question.text, planned(best));
   const std::string times =
       seen <= 1 ? std::string("once at most") : str(format_fixed(seen, seen < 10 ? 1 : 0), " times");
-  const std::string minutes = str(format_fixed(question.seconds / 60, 1), " minutes");
+  const std::string minutes = str(format_fixed(best.share * question.seconds / 60, 1), " minutes");
   std::map<std::string, std::string> reasons = {
       {"data.source", "the text"},
       {"data.val_fraction", "its tail, which is not trained on, to measure by"},
@@ -300,8 +310,13 @@ std::vector<std::string> outlook_of(const Candidate& candidate, const Question& 
   std::vector<std::string> lines = {str("expected of its tail: ", format_fixed(bits * (1 - law_spread), 2), " to ",
                                         format_fixed(bits * (1 + law_spread), 2),
                                         " bits per byte, which inkling-eval says of the run")};
-  if (seen > worth_while_epochs) {
-    lines.push_back(str("the text is seen ", format_fixed(seen, 0), " times: more text would help, more time hardly"));
+  const std::string times = str("the text is seen ", format_fixed(seen, 0), " times");
+  if (candidate.share < 1) {
+    lines.push_back(str("ends after ", format_fixed(candidate.share * question.seconds, 0), " s of the ",
+                        format_fixed(question.seconds, 0), ": ", times,
+                        " by then, and would be learned by heart; more text would help"));
+  } else if (seen > worth_while_epochs) {
+    lines.push_back(str(times, ": more text would help, more time hardly"));
   }
   return lines;
 }

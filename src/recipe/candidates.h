@@ -26,6 +26,7 @@ struct Question {
 struct Candidate {
   Vocabulary vocabulary;
   std::int64_t n_layer = 1, n_embd = 64, block_size = 256, batch_size = 8, steps = 1;
+  double share = 1;         // of the time that training takes: less where it would learn the text by heart
   double step_seconds = 0;  // measured or, where it is not, in proportion to what was
   bool is_measured = false;
   double bits = 0;  // expected of the tail, per byte
@@ -65,7 +66,7 @@ std::vector<std::string> outlook_of(const Candidate& candidate, const Question& 
 // The first candidates, a table for people.
 std::string table_of(const std::vector<Candidate>& candidates);
 
-// The steps that so many seconds allow, when evaluations have had their share.
-std::int64_t steps_within(double seconds, double step_seconds);
+// The steps that a candidate's share of so many seconds allows, when evaluations have had theirs.
+std::int64_t steps_within(double seconds, const Candidate& candidate);
 
 }  // namespace inkling::recipe

@@ -283,7 +283,7 @@ Recipe make_recipe(const Request& request) {
   Candidate& best = chosen.best;
   best.step_seconds =
       rounded_to(time_step(settings_of(best, question), question.device, best.vocabulary.size, 1.0), 1.1);
-  best.steps = steps_within(question.seconds, best.step_seconds);
+  best.steps = steps_within(question.seconds, best);
   const Config config = settings_of(best, question);
   const std::uint64_t memory = plan_for(config, question.device, best.vocabulary.size).memory;
   std::vector<std::string> top = {
