@@ -108,6 +108,7 @@ bool fits(const Weighed& weighed, const Question& question) {
 // better: a short text that is seen too often is learned by heart.
 void take_steps(Candidate& candidate, const Question& question) {
   candidate.bits = std::numeric_limits<double>::infinity();
+  candidate.share = 1;
   for (Candidate shorter = candidate; (shorter.steps = steps_within(question.seconds, shorter)) >= fewest_steps;
        shorter.share /= 2) {
     shorter.bits = expected_bits(question.text, planned(shorter));
