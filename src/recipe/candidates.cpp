@@ -107,12 +107,16 @@ bool fits(const Weighed& weighed, const Question& question) {
 // As many steps as the time allows, or as a half of it does, a quarter and so on, as long as that is expected to be
 // better: a short text that is seen too often is learned by heart.
 void take_steps(Candidate& candidate, const Question& question) {
-  candidate.bits = std::numeric_limits<double>::infinity();
-  candidate.share = 1;
-  for (Candidate shorter = candidate; (shorter.steps = steps_within(question.seconds, shorter)) >= fewest_steps;
-       shorter.share /= 2) {
-    shorter.bits = expected_bits(question.text, planned(shorter));
-    if (shorter.bits >= candidate.bits) return;
+  const auto with_share = [&](double share) {
+    Candidate other = candidate;
+    other.share = share;
+    other.steps = steps_within(question.seconds, other);
+    other.bits = other.steps < fewest_steps ? std::numeric_limits<double>::infinity()
+                                            : expected_bits(question.text, planned(other));
+    return other;
+  };
+  candidate = with_share(1);
+  for (Candidate shorter = with_share(0.5); shorter.bits < candidate.bits; shorter = with_share(candidate.share / 2)) {
     candidate = shorter;
   }
 }

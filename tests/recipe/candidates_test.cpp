@@ -134,7 +134,7 @@ TEST(Choice, LearnsAShortTextByCharactersWithDropoutAndFewWeights) {
   EXPECT_NE(outlook_of(best, question).back().find("more text would help"), std::string::npos);
 }
 
-// 35 KB in an hour: what is learned in the first minutes is forgotten for the text's own words afterwards.
+// 30 KB in an hour would be seen thousands of times.
 TEST(Choice, EndsBeforeAShortTextIsLearnedByHeart) {
   Question question = question_of(3e4, 60);
   question.vocabularies = {{.kind = TokenizerKind::character, .size = 90}};
