@@ -68,17 +68,21 @@ DrawnSamples draw_samples(const SamplingConfig& sampling, const ModelWithTokeniz
   }
 }
 
-Evaluator::Evaluator(const RunPlan& plan, const TokenSequence& training, Trainer& trainer)
+Evaluator::Evaluator(const RunPlan& plan, const TrainingWindows& training, Trainer& trainer)
     : plan_(plan),
       training_(training),
       validation_(plan.dataset.validation.shards, plan.dataset.vocab_size, plan.dataset.validation.layout),
-      trainer_(trainer) {}
+      trainer_(trainer) {
+  if (training.packed() == nullptr || plan.dataset.bound_file) return;
+  packed_validation_.emplace(validation_, plan.separator.value(),
+                             static_cast<std::uint64_t>(plan.config.model.block_size));
+}
 
 Evaluator::Losses Evaluator::evaluate() {
   give_back_cpu_memory();  // the blocks kept for a step are of no use here, nor are these in the next step
   Losses losses{.validation = validation_loss()};
   if (trainer_.average() != nullptr) losses.validation.of_average = loss_of_average();
-  losses.training = trainer_.estimate_loss(training_);
+  losses.training = trainer_.estimate_loss(training_.tokens(), training_.packed());
   give_back_cpu_memory();
   return losses;
 }
@@ -101,7 +105,8 @@ double Evaluator::loss_of_average() {
 // On as many stories or windows as evaluation.batches batches hold: on whole stories, whose best possible loss is
 // known, where the data has them.
 ValidationLoss Evaluator::validation_loss() {
-  if (!plan_.dataset.bound_file) return {.loss = trainer_.estimate_loss(validation_)};
+  if (!plan_.dataset.bound_file)
+    return {.loss = trainer_.estimate_loss(validation_, packed_validation_ ? &*packed_validation_ : nullptr)};
   const auto stories = static_cast<std::uint64_t>(plan_.config.evaluation.batches * plan_.config.training.batch_size);
   const Evaluation evaluation =
       evaluate_validation(trainer_.model(), plan_.runtime, plan_.dataset, stories, {}, plan_.separator);

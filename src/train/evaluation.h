@@ -45,7 +45,7 @@ struct ValidationLoss {
 // Reads some of both splits with the model, without changing anything that training reads.
 class Evaluator {
  public:
-  Evaluator(const RunPlan& plan, const TokenSequence& training, Trainer& trainer);
+  Evaluator(const RunPlan& plan, const TrainingWindows& training, Trainer& trainer);
 
   struct Losses {
     double training = 0;
@@ -59,8 +59,9 @@ class Evaluator {
   double loss_of_average();
 
   const RunPlan& plan_;
-  const TokenSequence& training_;
+  const TrainingWindows& training_;
   TokenSequence validation_;
+  std::optional<PackedWindows> packed_validation_;  // where training's are packed
   Trainer& trainer_;
 };
 

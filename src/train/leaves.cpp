@@ -36,6 +36,12 @@ std::int64_t slots_for(const std::vector<LeafSum>& sums) {
   return slots;
 }
 
+// Returns number i of `count` places that are spread evenly over `whole`: whole * i / count, whose product may be too
+// large.
+std::uint64_t spread(std::uint64_t i, std::uint64_t count, std::uint64_t whole) {
+  return whole / count * i + whole % count * i / count;
+}
+
 }  // namespace
 
 std::vector<at::Tensor> Batch::tensors() const {
@@ -104,9 +110,16 @@ std::vector<Row> evaluation_rows(std::uint64_t token_count, std::int64_t block_s
   const std::uint64_t last = token_count - inputs - 1;
   const auto wanted = std::min<std::uint64_t>(static_cast<std::uint64_t>(count), last + 1);
   std::vector<Row> rows;
+  for (std::uint64_t i = 0; i < wanted; ++i) rows.push_back({{spread(i, wanted, last), inputs}});
+  return rows;
+}
+
+std::vector<Row> evaluation_rows(const PackedWindows& windows, std::int64_t count) {
+  const std::uint64_t wanted = std::min(static_cast<std::uint64_t>(count), windows.count());
+  std::vector<Row> rows;
   for (std::uint64_t i = 0; i < wanted; ++i) {
-    // last * i / wanted, in two parts so that no product overflows
-    rows.push_back({{last / wanted * i + last % wanted * i / wanted, inputs}});
+    const auto pieces = windows.window(spread(i, wanted, windows.count()));
+    rows.emplace_back(pieces.begin(), pieces.end());
   }
   return rows;
 }
@@ -289,7 +302,7 @@ double LeafPasses::evaluate(const TokenSequence& tokens, std::span<const Row> ro
     const Batch batch = worker.batch.first_rows(std::ssize(own));
     const at::Tensor loss = worker.slots[0].model->loss(batch.tokens, batch.targets, {.positions = batch.positions});
     losses[static_cast<std::size_t>(begin + i)] =
-        static_cast<double>(loss.item<float>()) * static_cast<double>(own.size());
+        static_cast<double>(loss.item<float>()) * static_cast<double>(scored_targets(own));
   });
   const StepSums sums = agree(ranks_, losses, {});
   if (sums.stops) throw Stopped();

@@ -52,8 +52,10 @@ std::vector<Row> training_rows(const TrainingWindows& windows, std::int64_t step
 // Returns how many inputs these rows hold, which is how many targets are scored.
 std::uint64_t scored_targets(std::span<const Row> rows);
 
-// Returns `count` evaluation windows: evenly spread over the sequence, the same at every evaluation.
+// Returns `count` evaluation windows, or as many as there are: evenly spread over the sequence, or over its packed
+// windows, the same at every evaluation.
 std::vector<Row> evaluation_rows(std::uint64_t token_count, std::int64_t block_size, std::int64_t count);
+std::vector<Row> evaluation_rows(const PackedWindows& windows, std::int64_t count);
 
 // Leaves [begin, end) of a batch whose gradients are added up by themselves before others come to them.
 struct LeafSum {
@@ -110,8 +112,8 @@ class LeafPasses {
   // Updates the weights, and their average unless it is null.
   void update(Optimizer& optimizer, const at::Tensor& norm_squared, WeightAverage* average);
 
-  // Returns the sum of the rows' mean losses, without dropout. Throws Stopped (base/stop_signals.h) once a stop was
-  // requested, in all ranks.
+  // Returns the sum of the losses of all targets that are scored, without dropout. Throws Stopped (base/stop_signals.h)
+  // once a stop was requested, in all ranks.
   double evaluate(const TokenSequence& tokens, std::span<const Row> rows);
 
  private:

@@ -60,7 +60,7 @@ class Run {
                                  .documents = config_.data.documents,
                                  .separator = plan.separator}),
         trainer_(trainer),
-        evaluator_(plan, train_tokens_, trainer_) {
+        evaluator_(plan, windows_, trainer_) {
     if (windows_.packed() != nullptr) log_info(describe_packing(*windows_.packed()));
     if (plan.resume) {
       go_on_from(*plan.resume);

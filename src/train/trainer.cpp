@@ -356,12 +356,14 @@ at::Tensor Trainer::loss_of(const Batch& batch) const {
   return model_->loss(batch.tokens, batch.targets, {.positions = batch.positions});
 }
 
-double Trainer::estimate_loss(const TokenSequence& tokens) {
+double Trainer::estimate_loss(const TokenSequence& tokens, const PackedWindows* packed) {
   const at::NoGradGuard no_gradient;
   const auto rows = static_cast<std::size_t>(config_.training.micro_batch_size.value());
-  const std::vector<Row> all = evaluation_rows(tokens.count(), config_.model.block_size,
-                                               config_.evaluation.batches * config_.training.batch_size);
-  if (leaves_) return leaves_->evaluate(tokens, all) / static_cast<double>(all.size());
+  const std::int64_t most = config_.evaluation.batches * config_.training.batch_size;
+  const std::vector<Row> all = packed != nullptr ? evaluation_rows(*packed, most)
+                                                 : evaluation_rows(tokens.count(), config_.model.block_size, most);
+  const auto scored = static_cast<double>(scored_targets(all));
+  if (leaves_) return leaves_->evaluate(tokens, all) / scored;
   // Where the model is, so that a GPU is waited for once.
   const auto batches = static_cast<std::int64_t>((all.size() + rows - 1) / rows);
   const at::Tensor totals = zeros_on(*arena_, {batches}, at::kDouble);
@@ -369,18 +371,17 @@ double Trainer::estimate_loss(const TokenSequence& tokens) {
   for (std::int64_t batch = begin; batch < end && !stop_requested(); ++batch) {
     const std::size_t first = static_cast<std::size_t>(batch) * rows;
     const auto windows = std::span(all).subspan(first, std::min(rows, all.size() - first));
-    const auto count = static_cast<std::int64_t>(windows.size());
     load(tokens, windows);
     if (windows.size() == rows) {
       evaluation_();
     } else {
-      evaluated_.copy_(loss_of(batch_.first_rows(count)));
+      evaluated_.copy_(loss_of(batch_.first_rows(std::ssize(windows))));
     }
-    totals.select(0, batch).add_(evaluated_.to(at::kDouble), count);
+    totals.select(0, batch).add_(evaluated_.to(at::kDouble), static_cast<double>(scored_targets(windows)));
   }
   if (agree(ranks_, {}, {}).stops) throw Stopped();
   if (exchange_) ranks_.add(totals);
-  return totals.sum().item<double>() / static_cast<double>(all.size());
+  return totals.sum().item<double>() / scored;
 }
 
 }  // namespace inkling

@@ -81,9 +81,10 @@ class Trainer {
   // Returns the results of the steps since the last call, in order. Waits for a GPU.
   std::vector<StepResult> results();
 
-  // Returns the mean loss in nats per token over evaluation.batches batches of fixed windows, without dropout. Changes
-  // nothing that training reads. Throws Stopped (base/stop_signals.h) in front of a batch, once a stop was requested.
-  double estimate_loss(const TokenSequence& tokens);
+  // Returns the mean loss in nats per token over evaluation.batches batches of fixed windows, without dropout: of
+  // `packed`, where that is not null. Changes nothing that training reads. Throws Stopped (base/stop_signals.h) in
+  // front of a batch, once a stop was requested.
+  double estimate_loss(const TokenSequence& tokens, const PackedWindows* packed = nullptr);
 
   // Returns the norms of the groups that the model has, after the last step, when all ranks call it. Two passes over
   // the arena, and waits for a GPU; a step costs nothing more.

@@ -80,22 +80,23 @@ class RecordedStep : public testing::TestWithParam<const char*> {
   }
   void step(Trainer& trainer, std::int64_t number) const { trainer.step(number, *windows_); }
 
-  // The same as Trainer::estimate_loss(), one window at a time.
-  double loss_of_each_window(Trainer& trainer, const TokenSequence& tokens) const {
+  // The same as Trainer::estimate_loss(), one range at a time.
+  double loss_of_each_range(Trainer& trainer, const TokenSequence& tokens, const std::vector<Row>& rows) const {
     const at::NoGradGuard no_gradient;
     const at::Device device = trainer.arena().values().device();
-    const std::int64_t block_size = config_.model.block_size;
-    const std::vector<Row> rows =
-        evaluation_rows(tokens.count(), block_size, config_.evaluation.batches * config_.training.batch_size);
     double sum = 0;
     for (const Row& row : rows) {
-      const Batch window = empty_batch(1, block_size, at::kCPU, separator_.has_value());
-      fill_batch(window, tokens, std::span(&row, 1), separator_);
-      TrainingPass pass;
-      if (separator_) pass.positions = window.positions.to(device);
-      sum += trainer.model().loss(window.tokens.to(device), window.targets.to(device), pass).item<double>();
+      for (const TokenRange& range : row) {
+        const Batch window = empty_batch(1, config_.model.block_size, at::kCPU, separator_.has_value());
+        const Row alone = {range};
+        fill_batch(window, tokens, std::span(&alone, 1), separator_);
+        TrainingPass pass;
+        if (separator_) pass.positions = window.positions.to(device);
+        const at::Tensor loss = trainer.model().loss(window.tokens.to(device), window.targets.to(device), pass);
+        sum += loss.item<double>() * static_cast<double>(range.count);
+      }
     }
-    return sum / static_cast<double>(rows.size());
+    return sum / static_cast<double>(scored_targets(rows));
   }
 
   static void expect_near(const std::vector<StepResult>& results, const std::vector<StepResult>& expected) {
@@ -270,7 +271,9 @@ TEST_P(RecordedStep, EvaluatesAsTheCpuDoesBetweenStepsThatItLeavesAsTheyAre) {
       step(*made, number);
       all.push_back(made->estimate_loss(*tokens_));
       all.push_back(made->estimate_loss(five_windows));
-      EXPECT_NEAR(all.back(), loss_of_each_window(*made, five_windows), 1e-5);
+      const std::vector<Row> windows = evaluation_rows(five_windows.count(), config_.model.block_size, 18);
+      EXPECT_EQ(windows.size(), 5u);
+      EXPECT_NEAR(all.back(), loss_of_each_range(*made, five_windows, windows), 1e-5);
     }
     for (const StepResult& result : made->results()) all.push_back(result.loss);
     return all;
@@ -280,6 +283,26 @@ TEST_P(RecordedStep, EvaluatesAsTheCpuDoesBetweenStepsThatItLeavesAsTheyAre) {
   const std::vector<double> on_gpu = losses();
   ASSERT_EQ(on_gpu.size(), 9u);
   for (std::size_t i = 0; i < 9; ++i) EXPECT_NEAR(on_gpu[i], on_cpu[i], 2e-5) << i;
+}
+
+TEST_P(RecordedStep, EvaluatesPackedDocumentsAsEachByItself) {
+  take_documents(Documents::align);
+  const TokenSequence few = write_tokens("few.bin", 100);
+  const PackedWindows packed(few, *separator_, 16);
+  config_.evaluation.batches = 3;
+  const std::vector<Row> all = evaluation_rows(packed, 18), some = evaluation_rows(packed, 3);
+  EXPECT_EQ(scored_targets(all), 99u);
+  EXPECT_EQ(all.size() % 2, 1u);  // so that not every micro-batch is whole
+  EXPECT_NE(std::find_if(all.begin(), all.end(), [](const Row& row) { return row.size() > 1; }), all.end());
+  EXPECT_EQ(some, std::vector({all[0], all[all.size() / 3], all[all.size() * 2 / 3]}));
+  for (const bool on_gpu : {false, true}) {
+    if (on_gpu) go_to_gpu();
+    const auto made = trainer();
+    for (std::int64_t number = 0; number < 3; ++number) {
+      step(*made, number);
+      EXPECT_NEAR(made->estimate_loss(few, &packed), loss_of_each_range(*made, few, all), 1e-5) << on_gpu << number;
+    }
+  }
 }
 
 // The decoder is made anew for each sample, as in a run.

@@ -19,6 +19,15 @@ namespace {
 namespace fs = std::filesystem;
 using TrainProgram = TrainingFolder;
 
+// Documents of several lengths.
+std::string lines_of_json() {
+  std::string lines;
+  for (int i = 0; i < 90; ++i) {
+    lines += str("{\"text\": \"", i, " ", std::string(static_cast<std::size_t>(i % 7) * 9, 'a'), "\"}\n");
+  }
+  return lines;
+}
+
 TEST_F(TrainProgram, WritesLogConfigAndCheckpointsAndKeepsNewestAndBest) {
   const Outcome outcome = train();
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -51,11 +60,7 @@ TEST_F(TrainProgram, DocumentsAreKeptApartOrPackedWhereTheirSeparatorIsKnown) {
   write_file(folder / "text.jsonl", str("{\"text\": \"", std::string(2000, 'a'), "\"}\n"));
   expect_refused(train({few, "--set data.source=text.jsonl --set data.documents=mask"}),
                  {"data.documents is mask", "the training split is one document", "Use data.documents: join"});
-  std::string lines;
-  for (int i = 0; i < 90; ++i) {
-    lines += str("{\"text\": \"", i, " ", std::string(static_cast<std::size_t>(i % 7) * 9, 'a'), "\"}\n");
-  }
-  write_file(folder / "text.jsonl", lines);
+  write_file(folder / "text.jsonl", lines_of_json());
   std::vector<double> losses;
   for (const std::string documents : {"join", "mask", "align"}) {
     const Outcome outcome =
@@ -66,6 +71,17 @@ TEST_F(TrainProgram, DocumentsAreKeptApartOrPackedWhereTheirSeparatorIsKnown) {
   }
   EXPECT_NE(losses[0], losses[1]);
   EXPECT_NE(losses[1], losses[2]);
+}
+
+// So an evaluation that reads all windows comes to what inkling-eval does.
+TEST_F(TrainProgram, PackedDocumentsOfTheValidationSplitAreEvaluatedEachByItself) {
+  write_file(folder / "text.jsonl", lines_of_json());
+  const Outcome outcome = train({"--set data.source=text.jsonl --set data.documents=align --set training.max_steps=5",
+                                 "--set evaluation.batches=1000 --set schedule.decay_steps=5"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome evaluated = run_command(folder.path(), "inkling-eval runs/run --json");
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_NEAR(log().back()["val_loss"].get<double>(), nlohmann::json::parse(evaluated.out)["loss"].get<double>(), 1e-5);
 }
 
 TEST_F(TrainProgram, FinishedRunSaysSo) {
