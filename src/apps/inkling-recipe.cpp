@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
     app.add_option("TEXT", request.text, "files or folders of text")->required();
     inkling::add_recipe_flags(app, request);
     app.get_option("--minutes")->required();
+    inkling::add_set_flag(app, request.overrides, "set this whatever else is chosen, as data.jsonl_field=body");
     app.add_flag("--explain", explain, "show the candidates that were weighed, on standard error");
     if (!inkling::parse_flags(app, argc, argv)) return 0;
     const inkling::recipe::Recipe recipe = inkling::recipe::make_recipe(request);

@@ -11,8 +11,7 @@
 
 namespace {
 
-// Makes a recipe for the text that stands in CONFIG's place, or takes that of the run, and keeps it in the run's
-// folder.
+// Makes a recipe for the text that stands in CONFIG's place, or takes that of the run.
 inkling::Config begin_by_recipe(inkling::recipe::Request& request, const inkling::ConfigFlags& flags,
                                 inkling::TrainOptions& options) {
   const std::filesystem::path text = flags.config;
@@ -26,15 +25,15 @@ inkling::Config begin_by_recipe(inkling::recipe::Request& request, const inkling
         "--minutes measures one process: let inkling-recipe write the settings, and several train by that file");
   }
   request.text = {flags.config};
+  request.overrides = flags.overrides;
   options.out = inkling::choose_run_folder(options);
   options.fresh = false;
-  const std::filesystem::path kept = options.out / inkling::recipe::recipe_name;
-  const std::string recipe = inkling::recipe::recipe_for(request, options.out);
-  inkling::Config config = inkling::parse_config(recipe, kept.string(), flags.overrides);
-  if (options.dry_run || flags.print_config) return config;
-  inkling::create_folders(options.out);
-  inkling::write_file(kept, recipe);
-  inkling::log_info(inkling::str("trains by the recipe in ", kept.string()));
+  const std::filesystem::path kept = options.out / inkling::recipe_name;
+  options.recipe = inkling::recipe::recipe_for(request, options.out);
+  inkling::Config config = inkling::parse_config(options.recipe, kept.string(), flags.overrides);
+  if (!options.dry_run && !flags.print_config) {
+    inkling::log_info(inkling::str("trains by the recipe in ", kept.string()));
+  }
   return config;
 }
 
@@ -53,6 +52,7 @@ int main(int argc, char** argv) {
     inkling::recipe::Request request;
     inkling::add_config_flags(app, flags);
     inkling::add_recipe_flags(app, request);
+    app.get_option("CONFIG")->description("the run's settings, a YAML file; with --minutes a text");
     app.add_option("--out", options.out, "the run folder (default: runs/NAME_OF_CONFIG)")->type_name("FOLDER");
     app.add_flag("--fresh", options.fresh, "start over in a new folder next to the old one; nothing is deleted");
     app.set_version_flag("--settings", inkling::config_reference, "print every setting as Markdown, and stop");
@@ -65,8 +65,9 @@ int main(int argc, char** argv) {
     if (!inkling::parse_flags(app, argc, argv)) return 0;
     options.config_path = flags.config;
     options.dry_run = flags.dry_run;
-    const inkling::Config config = request.minutes > 0 ? begin_by_recipe(request, flags, options)
-                                                       : inkling::load_config(flags.config, flags.overrides);
+    const inkling::Config config = app.get_option("--minutes")->count() > 0
+                                       ? begin_by_recipe(request, flags, options)
+                                       : inkling::load_config(flags.config, flags.overrides);
     if (flags.print_config) {
       std::cout << inkling::print_config(inkling::complete_settings(config));
       return 0;

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/random.h"
+#include "base/stop_signals.h"
 #include "base/strings.h"
 #include "base/system_files.h"
 #include "model/parameters.h"
@@ -124,6 +125,7 @@ std::vector<double> time_steps(const Config& config, const ExpectedRun& run, dou
   std::vector<double> seconds;
   const std::int64_t first = trainer.runs_ahead() ? 3 : 1;
   for (std::int64_t step = 0; seconds.size() < fewest_steps || (seconds.size() < most_steps && !is_over()); ++step) {
+    leave_if_stopped();
     const double taken = seconds_of(run.runtime.device, [&] { trainer.step(step, windows); });
     if (step >= first) seconds.push_back(taken);
   }

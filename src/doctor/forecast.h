@@ -69,7 +69,7 @@ Forecast forecast_run(const ExpectedRun& run, const std::string& path, const std
 
 // Makes some steps on random tokens for about `most_seconds`, and writes what they took to the forecast. Where a step
 // would take too long, it is made with fewer windows, and its time is scaled. Writes nothing but a passing temporary
-// file. Throws OutOfMemory, and Error environment if that file cannot be written.
+// file. Throws OutOfMemory, Error environment if that file cannot be written, and Stopped (base/stop_signals.h).
 void measure_run(const ExpectedRun& run, Forecast& forecast, double most_seconds);
 
 // What a run can be timed with when its data has not been made: random tokens, on which the time does not depend.

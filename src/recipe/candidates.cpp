@@ -93,7 +93,8 @@ std::vector<Weighed> list_candidates(const Question& question) {
 
 void time_candidate(Weighed& weighed, Pace& pace, const Question& question, const StepClock& clock) {
   Candidate& candidate = weighed.candidate;
-  candidate.step_seconds = rounded_to(clock(settings_of(candidate, question), candidate.vocabulary.size), choice_ratio);
+  const double measured = clock(settings_of(candidate, question), candidate.vocabulary.size, candidate.step_seconds);
+  candidate.step_seconds = rounded_to(measured, choice_ratio);
   candidate.is_measured = true;
   pace.note(weighed.flops, candidate.step_seconds);
 }
@@ -191,7 +192,11 @@ std::vector<Candidate> choose(const Question& question, const StepClock& clock) 
   };
   const auto is_better = [](const Weighed& a, const Weighed& b) { return a.candidate.bits < b.candidate.bits; };
   const auto is_smaller = [](const Weighed& a, const Weighed& b) { return a.flops < b.flops; };
-  if (all.empty()) throw Error::input("the text is too short for a context of so many tokens: ask for a shorter one");
+  if (all.empty()) {
+    throw Error::input(
+        "there is no candidate with a context of so many tokens, for which the text is too short or a "
+        "step too long: ask for a shorter one");
+  }
   auto best = std::min_element(all.begin(), all.end(), is_smaller);
   if (!fits(*best, question)) throw Error::environment("not even the smallest model fits into the memory");
   // Each round measures the best one, until the best one has been measured.
@@ -206,7 +211,12 @@ std::vector<Candidate> choose(const Question& question, const StepClock& clock) 
     for (Weighed& weighed : all) weigh(weighed);
     best = std::min_element(all.begin(), all.end(), is_better);
   }
-  std::sort(all.begin(), all.end(), is_better);
+  if (!std::isfinite(best->candidate.bits)) {
+    throw Error::environment(
+        str("the time is not enough for ", fewest_steps, " steps of a model on this machine: ask for more minutes"));
+  }
+  std::iter_swap(all.begin(), best);  // as others may be expected to be as good
+  std::sort(all.begin() + 1, all.end(), is_better);
   std::vector<Candidate> candidates;
   for (const Weighed& weighed : all) candidates.push_back(weighed.candidate);
   return candidates;
@@ -215,7 +225,7 @@ std::vector<Candidate> choose(const Question& question, const StepClock& clock) 
 Candidate choose_batch(Candidate model, const Question& question, const StepClock& clock) {
   constexpr std::int64_t most_steps = 2000;
   for (;; model.batch_size *= 2) {
-    model.step_seconds = clock(settings_of(model, question), model.vocabulary.size);
+    model.step_seconds = clock(settings_of(model, question), model.vocabulary.size, 2 * model.step_seconds);
     model.steps = steps_within(question.seconds, model);
     if (model.steps < most_steps || model.batch_size * model.block_size >= tokens_per_step.back()) break;
   }

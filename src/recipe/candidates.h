@@ -34,8 +34,9 @@ struct Candidate {
   double parameters() const;  // of the blocks' matrices
 };
 
-// Returns the seconds of a step of a configuration and a vocabulary's size, measured; it is called for few.
-using StepClock = std::function<double(const Config&, std::uint64_t vocab_size)>;
+// Returns the seconds of a step of a configuration and a vocabulary's size, measured; it is called for few. expected:
+// seconds, 0 where nothing is known.
+using StepClock = std::function<double(const Config&, std::uint64_t vocab_size, double expected)>;
 
 // Returns the settings of a candidate; its rates follow from its steps and its batch. Those of its shape are left out
 // where it goes on from a model.
@@ -44,8 +45,8 @@ Config settings_of(const Candidate& candidate, const Question& question);
 // Whether both parts of the text have room for windows of so many tokens.
 bool holds_windows(const Question& question, const Vocabulary& vocabulary, std::int64_t block_size);
 
-// Returns the candidates that fit into the memory, the best one first, which is measured. Throws Error input where none
-// does.
+// Returns the candidates that fit into the memory, the best one first, which is measured. Throws Error input where the
+// text is too short for each of them, and Error environment where none fits or the time is not enough for any.
 std::vector<Candidate> choose(const Question& question, const StepClock& clock);
 
 // The same where the model is there already, question.asked.model.init_from: `model` with a batch that makes between

@@ -80,7 +80,7 @@ double weight_decay_for(double epochs) { return epochs < 3 ? 0.1 : 0.3; }
 
 double rate_on(std::int64_t n_embd) {
   const double times_wider = static_cast<double>(n_embd) / 128;
-  return 3e-3 / (times_wider * times_wider);
+  return 3e-3 / std::max(1.0, times_wider * times_wider);
 }
 
 double rounded_to(double value, double ratio) { return std::pow(ratio, std::round(std::log(value) / std::log(ratio))); }

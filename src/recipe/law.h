@@ -9,7 +9,7 @@
 
 namespace inkling::recipe {
 
-// How far what comes may lie from what is expected, as a share, for nearly all texts that the law was not fitted to.
+// How far what comes may lie from what is expected, as a share, for most texts that the law was not fitted to.
 inline constexpr double law_spread = 0.1;
 
 // How a tokenizer spells the text.
@@ -49,7 +49,7 @@ double expected_bits(const Hardness& text, const Planned& run);
 double peak_rate(const Planned& run);
 
 // AdamW's peak learning rate for a model that is there already, of so many channels: between what was best for one of
-// 128 (docs/benchmarks/recipes_*.md) and what is usual for GPT-2's 768.
+// 128 (docs/benchmarks/recipes_*.md), which narrower ones get too, and what is usual for GPT-2's 768.
 double rate_on(std::int64_t n_embd);
 
 // model.dropout of a text that is seen so often.

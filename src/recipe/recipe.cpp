@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <optional>
 #include <utility>
@@ -36,7 +37,9 @@ constexpr std::array<std::uint64_t, 5> vocabularies{512, 1024, 2048, 4096, 8192}
 constexpr double short_text = 5e5;  // bytes
 constexpr std::array<std::int64_t, 4> contexts{256, 128, 64, 32};
 
-// The command that asks for a recipe.
+constexpr std::string_view set_flag = " --set ";
+
+// The command that asks for a recipe, settings last.
 std::string command_of(const Request& request) {
   std::string command = "inkling-recipe";
   for (const std::string& text : request.text) command += " " + shell_word(text);
@@ -46,13 +49,14 @@ std::string command_of(const Request& request) {
   if (request.context) command += str(" --context ", *request.context);
   if (request.device) command += " --device " + device_text(*request.device);
   if (request.like) command += " --like " + shell_word(*request.like);
+  for (const std::string& setting : request.overrides) command += str(set_flag, shell_word(setting));
   return command;
 }
 
 // The kinds of tokenizers that may be chosen, with the sizes that a byte-level BPE may learn.
 std::vector<TokenizerConfig> tokenizers_for(const Request& request, const TextSample& sample) {
   const bool is_short = static_cast<double>(sample.bytes) < short_text;
-  const std::string asked = request.tokenizer.value_or(!sample.is_utf8 ? "byte" : is_short ? "char" : "");
+  const std::string asked = request.tokenizer.value_or(!sample.not_utf8.empty() ? "byte" : is_short ? "char" : "");
   if (asked == "byte") return {{.kind = TokenizerKind::byte}};
   if (asked == "char") return {{.kind = TokenizerKind::character}};
   std::vector<TokenizerConfig> all;
@@ -72,23 +76,32 @@ doctor::ExpectedRun plan_for(const Config& config, const DeviceChoice& device, s
   return run;
 }
 
-// Returns the median of the seconds that a step takes, with random tokens, measured for about `most_seconds`.
-double time_step(const Config& config, const DeviceChoice& device, std::uint64_t vocab_size, double most_seconds) {
+// Returns the median of the seconds that a step takes, with random tokens, measured for about `most_seconds`. Steps
+// that are expected to take very long are made with fewer windows.
+double time_step(const Config& config, const DeviceChoice& device, std::uint64_t vocab_size, double expected,
+                 double most_seconds) {
+  constexpr double longest_step = 2;
   leave_if_stopped();
   const doctor::ExpectedRun run = plan_for(config, device, vocab_size);
   doctor::Forecast forecast;
+  if (expected > longest_step) {
+    forecast.step_seconds = expected;
+    most_seconds = 3 * longest_step;
+  }
   doctor::measure_run(run, forecast, most_seconds);
   return forecast.measured_step.value();
 }
 
 StepClock clock_of(const DeviceChoice& device) {
-  return
-      [&device](const Config& config, std::uint64_t vocab_size) { return time_step(config, device, vocab_size, 0.5); };
+  return [&device](const Config& config, std::uint64_t vocab_size, double expected) {
+    return time_step(config, device, vocab_size, expected, 0.5);
+  };
 }
 
-// Trains a model on the sample and returns its bits per byte of what is held out.
-double try_out(const Config& config, const DeviceChoice& device, const SpelledSample& sample,
-               std::uint64_t held_out_bytes) {
+// Trains a model on the sample and returns its bits per byte of what is held out. Batches of one window cannot be
+// shared out, and threads that share its products would wait for each other, minutes beside other programs.
+double try_out(Config config, const DeviceChoice& device, const SpelledSample& sample, std::uint64_t held_out_bytes) {
+  if (config.training.batch_size == 1) config.runtime.threads = 1;
   const doctor::ExpectedRun run = plan_for(config, device, sample.vocab_size);
   resolve_runtime(config.runtime);
   reuse_cpu_memory();
@@ -174,13 +187,37 @@ void spell_sample(const Request& request, Looked& looked) {
   add(TokenizerKind::character, spell(looked.sample, {.kind = TokenizerKind::character}).value());
 }
 
+// What is read and measured by; settings of a model and its training wait for the recipe that they change.
+std::vector<std::string> settings_of_the_text_and_the_machine(const std::vector<std::string>& overrides) {
+  std::vector<std::string> some;
+  for (const std::string& setting : overrides) {
+    const bool is_of_text = setting.starts_with("data.") && !setting.starts_with("data.tokenizer");
+    if (is_of_text || setting.starts_with("runtime.")) some.push_back(setting);
+  }
+  return some;
+}
+
+// A text that is not UTF-8 is one of bytes.
+void note_encoding(const Request& request, const TextSample& sample) {
+  if (sample.not_utf8.empty() || request.like || request.tokenizer == "byte") return;
+  if (request.tokenizer) {
+    throw Error::input(str(sample.not_utf8, ": not UTF-8, which --tokenizer ", *request.tokenizer,
+                           " needs: convert the text (iconv does), or ask for --tokenizer byte"));
+  }
+  log_warning(str(sample.not_utf8,
+                  ": not UTF-8, so the text is learned byte by byte; converted (iconv does) it would be "
+                  "learned better"));
+}
+
 Looked look_at(const Request& request) {
   Looked looked;
   Config& asked = looked.question.asked;
+  asked = defaults_with(settings_of_the_text_and_the_machine(request.overrides));
   asked.data.source = request.text;
   asked.runtime.device = request.device;
   asked.runtime.memory_limit_gib = request.memory_gib;
   looked.sample = sample_text(asked.data);
+  note_encoding(request, looked.sample);
   asked.data.val_fraction = looked.sample.val_fraction;
   asked.model.init_from = request.like;
   if (request.like && request.context) set_setting(asked, "model.block_size", str(*request.context), "--context");
@@ -190,7 +227,7 @@ Looked look_at(const Request& request) {
   looked.question.contexts =
       request.context ? std::vector{*request.context} : std::vector<std::int64_t>(contexts.begin(), contexts.end());
   looked.question.text.training_bytes = (1 - looked.sample.val_fraction) * static_cast<double>(looked.sample.bytes);
-  if (looked.sample.is_utf8) {
+  if (looked.sample.not_utf8.empty()) {
     looked.question.text.bytes_per_character =
         static_cast<double>(looked.sample.held_out.size()) /
         static_cast<double>(std::max<std::uint64_t>(1, count_characters(looked.sample.held_out)));
@@ -202,7 +239,7 @@ Looked look_at(const Request& request) {
 // "book.txt: 1.1 MiB".
 std::string describe_sources(const Request& request, const TextSample& sample) {
   return str(request.text.front(), request.text.size() > 1 ? str(" and ", request.text.size() - 1, " more") : "", ": ",
-             format_bytes(sample.bytes));
+             sample.is_estimated ? "about " : "", format_bytes(sample.bytes));
 }
 
 struct Chosen {
@@ -281,10 +318,13 @@ Recipe make_recipe(const Request& request) {
   log_info("looks at the text and measures this machine, which takes about twenty seconds");
   Chosen chosen = request.like ? choose_on(looked) : choose_new(looked);
   Candidate& best = chosen.best;
-  best.step_seconds =
-      rounded_to(time_step(settings_of(best, question), question.device, best.vocabulary.size, 1.0), 1.1);
+  best.step_seconds = rounded_to(
+      time_step(settings_of(best, question), question.device, best.vocabulary.size, best.step_seconds, 1.0), 1.1);
   best.steps = steps_within(question.seconds, best);
-  const Config config = settings_of(best, question);
+  std::map<std::string, std::string> reasons = reasons_for(best, question);
+  const Config config =
+      parse_config(print_config(settings_of(best, question), reasons), "the recipe", request.overrides);
+  for (const std::string& setting : request.overrides) reasons[setting.substr(0, setting.find('='))] = "as asked";
   const std::uint64_t memory = plan_for(config, question.device, best.vocabulary.size).memory;
   std::vector<std::string> top = {
       command_of(request), "", str(describe_sources(request, looked.sample), "; ", chosen.start),
@@ -294,10 +334,10 @@ Recipe make_recipe(const Request& request) {
     top.push_back(line);
     log_info(line);
   }
+  leave_if_stopped();
   std::string yaml;
   for (const std::string& line : top) yaml += str("#", line.empty() ? "" : " ", line, "\n");
-  return {.yaml = str(yaml, "\n", print_config(config, reasons_for(best, question))),
-          .explanation = table_of(chosen.candidates)};
+  return {.yaml = str(yaml, "\n", print_config(config, reasons)), .explanation = table_of(chosen.candidates)};
 }
 
 std::string recipe_for(const Request& request, const std::filesystem::path& run) {
@@ -307,7 +347,8 @@ std::string recipe_for(const Request& request, const std::filesystem::path& run)
   if (!is_there(kept)) throw Error::input(str(run.string(), " is a run without a recipe", remedy));
   const std::string recipe = read_small_file(kept);
   const std::string command = recipe.substr(0, recipe.find('\n'));
-  if (command == "# " + command_of(request)) return recipe;
+  const auto without_settings = [](const std::string& all) { return all.substr(0, all.find(set_flag)); };
+  if (without_settings(command) == without_settings("# " + command_of(request))) return recipe;
   throw Error::input(str(run.string(), " was begun by another recipe (",
                          command.substr(std::min<std::size_t>(2, command.size())), "): ask for that to go on", remedy));
 }

@@ -21,6 +21,7 @@ struct Request {
   std::optional<std::int64_t> context = {};   // model.block_size
   std::optional<DeviceChoice> device = {};    // runtime.device
   std::optional<std::string> like = {};       // the folder of a model to start from: model.init_from
+  std::vector<std::string> overrides = {};    // "section.key=value": what is set whatever else is chosen
 };
 
 struct Recipe {
@@ -32,11 +33,8 @@ struct Recipe {
 // Error input for a request that cannot be met, Error environment for what the machine lacks, and Stopped.
 Recipe make_recipe(const Request& request);
 
-// The recipe's file in the folder of a run.
-inline constexpr const char* recipe_name = "recipe.yaml";
-
 // Returns what make_recipe() makes, or the recipe of the run in this folder, by which it goes on. Throws, too, Error
-// input where the run has none, or was begun by one for another request.
+// input where the run has none, or was begun by one for another request; other settings are for the run to judge.
 std::string recipe_for(const Request& request, const std::filesystem::path& run);
 
 }  // namespace inkling::recipe

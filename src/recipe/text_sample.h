@@ -12,18 +12,21 @@
 
 namespace inkling::recipe {
 
-// Pieces of a text, in its order.
+// Pieces of a text, in its order, of each of its sources as much as is its share.
 struct TextSample {
-  std::uint64_t bytes = 0;  // of all of the text; of compressed files as they lie on the disk
+  std::uint64_t bytes = 0;    // of all of the text
+  bool is_estimated = false;  // whether they are: by how much text the front of a source gave
   double val_fraction = 0.1;
-  std::string training;  // from all over what is trained on, at most 4 MiB
-  std::string held_out;  // the tail, which begins at (1 - val_fraction) of the text
-  bool is_utf8 = true;   // as far as it was looked at
+  std::string training;       // from all over what is trained on, at most 4 MiB
+  std::string held_out;       // the tails of the sources, which begin at (1 - val_fraction) of each
+  std::string not_utf8 = {};  // "notes.txt:12": the first place that was looked at and is not UTF-8
 };
 
-// Looks at what config.source names. The tail is a tenth of the text, and at most 512 KiB. Texts of JSON and compressed
-// ones, which have to be read from their front, give their first 4 MiB, the last tenth of these as the tail's.
-// Throws Error input for a source that is missing, no text, or holds less than least_bytes; Stopped.
+// Looks at what config.source names. The tails are a tenth of the text, and at most 512 KiB. Sources of JSON and
+// compressed ones, which have to be read from their front, give the first 4 MiB, the last tenth of these as the tail's;
+// beyond 64 MiB of text how much they hold is estimated. Whether a text is UTF-8 is looked at in its first 256 MiB (64
+// of those), and in the sample. Throws Error input for a source that is
+// missing, no text, or holds less than least_bytes; Stopped.
 inline constexpr std::uint64_t least_bytes = 2000;
 TextSample sample_text(const DataConfig& config);
 

@@ -106,8 +106,19 @@ RunFolder::~RunFolder() {
   ::close(lock_);
 }
 
+// The name of a file without its ending, or that of a folder, which a text may be.
+fs::path name_of_run(const fs::path& path) {
+  const fs::path whole = without_slash(fs::absolute(path).lexically_normal());
+  const fs::path name = is_folder(whole) ? whole.filename() : whole.stem();
+  const bool is_pattern = name.string().find_first_of("*?[") != std::string::npos && !is_there(path);
+  if (name.empty() || name == "/" || is_pattern) {
+    throw Error::input(str(path.string(), " gives a run no name: name its folder with --out"));
+  }
+  return name;
+}
+
 fs::path choose_run_folder(const TrainOptions& options) {
-  fs::path wanted = options.out.empty() ? fs::path("runs") / options.config_path.stem() : options.out;
+  fs::path wanted = options.out.empty() ? fs::path("runs") / name_of_run(options.config_path) : options.out;
   if (is_there(wanted) && !is_folder(wanted)) {
     throw Error::input(str(wanted.string(), " is a file; name a folder for the run"));
   }

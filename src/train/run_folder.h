@@ -2,17 +2,22 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 namespace inkling {
 
 struct TrainOptions {
-  std::filesystem::path config_path;
-  std::filesystem::path out;      // empty: runs/<the config file's name>
-  bool fresh = false;             // start over in a new folder; the old one stays as it is
-  bool accept_changes = false;    // resume although settings changed that alter the result
-  std::filesystem::path profile;  // empty, or the file for a record of some steps (runtime/timing.h)
-  bool dry_run = false;           // check everything, write nothing
+  std::filesystem::path config_path;  // or that of the text which a recipe was made for
+  std::filesystem::path out;          // empty: runs/<the config file's or the text's name>
+  bool fresh = false;                 // start over in a new folder; the old one stays as it is
+  bool accept_changes = false;        // resume although settings changed that alter the result
+  std::filesystem::path profile;      // empty, or the file for a record of some steps (runtime/timing.h)
+  bool dry_run = false;               // check everything, write nothing
+  std::string recipe = {};  // the file that the run is begun by, kept in its folder as recipe_name; empty: none
 };
+
+// A recipe's file in the folder of its run.
+inline constexpr const char* recipe_name = "recipe.yaml";
 
 // A run folder that this process alone holds while the object lives; the file .lock names the holder. A dry run holds
 // none.
@@ -39,7 +44,7 @@ class RunFolder {
 bool is_unused(const std::filesystem::path& run);
 
 // Returns the folder a run would use: `out` or runs/<name>; for a fresh one the first of it, <name>-2, <name>-3, … that
-// does not exist or holds no step of a run. Throws Error input if it is a file.
+// does not exist or holds no step of a run. Throws Error input if it is a file, and where config_path has no name.
 std::filesystem::path choose_run_folder(const TrainOptions& options);
 
 }  // namespace inkling

@@ -377,6 +377,9 @@ int train(const Config& asked, const TrainOptions& options) {
   ranks.first_alone([&] { folder.emplace(choose_run_folder(options), options.dry_run); });
   const std::string path = ranks.gather(folder ? folder->path().string() : "").front();
   if (!folder) folder.emplace(path, true);
+  if (!options.recipe.empty() && !options.dry_run && is_unused(path)) {
+    write_file(folder->path() / recipe_name, options.recipe);
+  }
   std::optional<RunPlan> plan;
   ranks.first_then_others([&] { plan = plan_run(asked, options, path, ranks); });
   agree_on_split(ranks, plan ? &*plan : nullptr);

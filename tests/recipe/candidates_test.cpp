@@ -8,13 +8,14 @@
 
 #include "base/error.h"
 #include "tests/stderr_of.h"
+#include "tests/temporary_folder.h"
 
 namespace inkling::recipe {
 namespace {
 
 // A machine whose steps take their operations at `flops_per_second`.
 StepClock machine(double flops_per_second, int* measured = nullptr) {
-  return [=](const Config& config, std::uint64_t) {
+  return [=](const Config& config, std::uint64_t, double) {
     if (measured != nullptr) ++*measured;
     const ModelConfig& model = config.model;
     const auto tokens = static_cast<double>(config.training.batch_size * model.block_size);
@@ -86,6 +87,37 @@ TEST(Choice, FitsIntoTheMemoryThatIsAllowed) {
   EXPECT_LT(4 * 4 * allowed, 0.05 * std::pow(2.0, 30));  // weights, gradients and two moments
   question.asked.runtime.memory_limit_gib = 1e-4;
   EXPECT_THROW(choose(question, machine(1e12)), Error);
+}
+
+TEST(Choice, RefusesATimeInWhichNoModelMakesAHundredSteps) {
+  try {
+    choose(question_of(1e6, 1), machine(1e6));
+    FAIL() << "the smallest step takes minutes";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::environment);
+    EXPECT_TRUE(contains(error.message(), "100 steps")) << error.message();
+  }
+}
+
+// All that learn it are expected to come to nothing, so what is measured must not be lost among them.
+TEST(Choice, OfATextOfOneCharacterIsMeasuredToo) {
+  Question question = question_of(1e6, 10);
+  question.text.bits = 0.0;
+  const std::vector<Candidate> candidates = choose(question, machine(1e11));
+  EXPECT_TRUE(candidates.front().is_measured);
+  EXPECT_EQ(candidates.front().bits, candidates[1].bits) << "otherwise this test says nothing";
+}
+
+TEST(Choice, TellsTheClockWhatToExpectOfLargeSteps) {
+  double largest = 0, told = 0;
+  const StepClock clock = [&](const Config& config, std::uint64_t vocab_size, double expected) {
+    const double seconds = machine(1e8)(config, vocab_size, 0);
+    if (seconds > largest) largest = seconds, told = expected;
+    return seconds;
+  };
+  choose(question_of(1e8, 6000), clock);
+  EXPECT_GT(largest, 2);
+  EXPECT_NEAR(std::log(told / largest), 0, std::log(3)) << "it follows from the smaller ones";
 }
 
 TEST(Choice, RefusesAContextThatTheTextHasNoRoomFor) {
@@ -178,7 +210,7 @@ TEST(ChooseBatch, TakesTheLargestBatchThatLeavesAThousandSteps) {
                            .n_embd = 64,
                            .block_size = 256,
                            .batch_size = 1};
-  const StepClock clock = [](const Config& config, std::uint64_t) {
+  const StepClock clock = [](const Config& config, std::uint64_t, double) {
     return 0.005 * static_cast<double>(config.training.batch_size);
   };
   const Candidate best = choose_batch(model, question, clock);
@@ -187,8 +219,13 @@ TEST(ChooseBatch, TakesTheLargestBatchThatLeavesAThousandSteps) {
   const Config config = settings_of(best, question);
   EXPECT_EQ(config.optimizer.name, OptimizerName::adamw);
   EXPECT_EQ(config.model.n_layer, Config().model.n_layer) << "the shape is the model's";
-  EXPECT_EQ(choose_batch(model, question, [](const Config&, std::uint64_t) { return 1.0; }).batch_size, 1);
-  EXPECT_THROW(choose_batch(model, question, [](const Config&, std::uint64_t) { return 10.0; }), Error);
+  EXPECT_EQ(choose_batch(model, question, [](const Config&, std::uint64_t, double) { return 1.0; }).batch_size, 1);
+  EXPECT_THROW(choose_batch(model, question, [](const Config&, std::uint64_t, double) { return 10.0; }), Error);
+}
+
+TEST(ChooseBatch, KeepsTheRateOfSmallModelsLow) {
+  EXPECT_EQ(rate_on(32), rate_on(128));
+  EXPECT_LT(rate_on(768), rate_on(128));
 }
 
 TEST(Law, TakesMoreTokensWhereTheyAreWorthMore) {

@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "tests/program_runner.h"
 #include "tests/temporary_folder.h"
+#include "train/run_folder.h"
 
 namespace inkling {
 namespace {
@@ -52,7 +53,7 @@ TEST_F(RecipeProgram, TrainsFromItAndTheSameCommandGoesOn) {
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_TRUE(std::filesystem::exists(folder / "runs/tale/recipe.yaml"));
   EXPECT_EQ(load_config(folder / "runs/tale/recipe.yaml", {}).model.block_size, 32);
-  const Outcome again = run(command);
+  const Outcome again = run(command + " --set logging.interval=7");
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_FALSE(contains(again.err, "measures")) << "the recipe is there already";
   expect_refusal(run("inkling-train tale.txt --minutes 7"), {"runs/tale", "--minutes 0.05", "--fresh"});
@@ -67,7 +68,15 @@ TEST_F(RecipeProgram, RefusesWhatItCannotDoWithPlaceAndRemedy) {
   expect_refusal(run("inkling-recipe shrt.txt --minutes 1"), {"shrt.txt", "short.txt"});
   expect_refusal(run("inkling-recipe short.txt"), {"--minutes"});
   expect_refusal(run("inkling-recipe short.txt --minutes 0"), {"--minutes"});
-  expect_refusal(run("inkling-recipe short.txt --minutes ten"), {"--minutes"});
+  for (const std::string minutes : {"ten", "nan", "-1", "1e300"}) {
+    expect_refusal(run("inkling-recipe short.txt --minutes=" + minutes), {"--minutes", "number above 0"});
+  }
+  expect_refusal(run("inkling-recipe short.txt --minutes 1 --memory nan"), {"--memory", "number above 0"});
+  folder.write("stray.txt", tale(20'000) + "\xe9\n" + tale(20'000));
+  expect_refusal(run("inkling-recipe stray.txt --minutes 1 --tokenizer char"),
+                 {"stray.txt:", "iconv", "--tokenizer byte"});
+  folder.write("letters/first.txt", tale(20'000));
+  expect_refusal(run("inkling-train 'letters/*.txt' --minutes 1"), {"letters/*.txt", "--out"});
   folder.write("tale.txt", tale(20'000));
   expect_refusal(run("inkling-recipe tale.txt --minutes 1 --tokenizer words"), {"--tokenizer", "words"});
   expect_refusal(run("inkling-recipe tale.txt --minutes 1 --device gpu"), {"--device", "gpu"});
@@ -78,6 +87,33 @@ TEST_F(RecipeProgram, RefusesWhatItCannotDoWithPlaceAndRemedy) {
   expect_refusal(run("RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 "
                      "inkling-train tale.txt --minutes 1"),
                  {"--minutes", "inkling-recipe"});
+}
+
+TEST_F(RecipeProgram, ReadsTheTextBySettingsThatAreGiven) {
+  std::string lines;
+  for (int i = 0; i < 1000; ++i) lines += str("{\"body\": \"Day ", i, ": the fox ate a lemon.\"}\n");
+  folder.write("tales.jsonl", lines);
+  const std::string command = "inkling-recipe tales.jsonl --minutes 0.05 --tokenizer byte --context 32 --device cpu";
+  expect_refusal(run(command), {"\"body\"", "data.jsonl_field"});
+  expect_refusal(run(command + " --set data.jsonl_feld=body"), {"data.jsonl_feld", "data.jsonl_field"});
+  const Outcome outcome = run(command + " --set data.jsonl_field=body --set model.n_layer=1");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("# " + command + " --set data.jsonl_field=body --set model.n_layer=1\n"))
+      << outcome.out;
+  folder.write("tales.yaml", outcome.out);
+  const Config config = load_config(folder / "tales.yaml", {});
+  EXPECT_EQ(config.data.jsonl_field, "body");
+  EXPECT_EQ(config.model.n_layer, 1);
+}
+
+// As where a run begins while the recipe of another for the same folder is measured.
+TEST_F(RecipeProgram, LeavesTheRecipeOfARunThatAnotherProcessTrains) {
+  folder.write("tale.txt", tale(20'000));
+  const RunFolder held(folder / "runs/tale", false);
+  folder.write("runs/tale/recipe.yaml", "# of the other\n");
+  expect_refusal(run("inkling-train tale.txt --minutes 0.05 --tokenizer byte --context 32 --device cpu"),
+                 {"another process is training"});
+  EXPECT_EQ(read_file(folder / "runs/tale/recipe.yaml"), "# of the other\n");
 }
 
 TEST_F(RecipeProgram, GoesOnFromAModelAndFindsItsTailEasier) {

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "tests/compressed.h"
 #include "tests/temporary_folder.h"
 
 namespace inkling::recipe {
@@ -39,7 +41,7 @@ TEST_F(Sample, OfASmallTextIsAllOfItCutAtTheTail) {
   EXPECT_DOUBLE_EQ(sample.val_fraction, 0.1);
   EXPECT_EQ(sample.training + sample.held_out, text);
   EXPECT_NEAR(static_cast<double>(sample.held_out.size()), 0.1 * static_cast<double>(text.size()), 1);
-  EXPECT_TRUE(sample.is_utf8);
+  EXPECT_EQ(sample.not_utf8, "");
 }
 
 // Five gigabytes that take no room on the disk. What is read of them is little, and from all over.
@@ -75,14 +77,18 @@ TEST_F(Sample, HasWholeCharactersOfTenLanguages) {
       repeated("English, Español, Ελληνικά, Русский, العربية, עברית, हिन्दी, 日本語, 中文, 한국어 and 🦊. ",
                std::size_t{12} << 20);
   const TextSample sample = of(text);
-  EXPECT_TRUE(sample.is_utf8);
+  EXPECT_EQ(sample.not_utf8, "");
   EXPECT_LE(sample.training.size(), std::size_t{4} << 20);
   EXPECT_GT(sample.training.size(), (std::size_t{4} << 20) - 300) << "a few bytes of each piece are cut";
 }
 
 TEST_F(Sample, IsOfBytesWhereTheTextIsNotUtf8) {
-  EXPECT_FALSE(of(repeated("caf\xe9 cr\xe8me ", 10'000)).is_utf8);
-  EXPECT_TRUE(of(repeated("a", 10'000)).is_utf8);
+  EXPECT_TRUE(of(repeated("caf\xe9 cr\xe8me ", 10'000)).not_utf8.ends_with("text.txt:1"));
+  EXPECT_EQ(of(repeated("a", 10'000)).not_utf8, "");
+  // Between two pieces of a sample, and behind a chunk that ends within a character.
+  std::string text = repeated("xé\n", 5'500'000);
+  text[4'000'000 - 4'000'000 % 4] = '\xff';
+  EXPECT_TRUE(of(text).not_utf8.ends_with("text.txt:1000001")) << of(text).not_utf8;
 }
 
 TEST_F(Sample, OfCompressedAndJsonTextsIsTheirFront) {
@@ -91,6 +97,39 @@ TEST_F(Sample, OfCompressedAndJsonTextsIsTheirFront) {
   EXPECT_EQ(sample.training.find('{'), std::string::npos);
   EXPECT_NEAR(static_cast<double>(sample.held_out.size()),
               0.1 * static_cast<double>(sample.held_out.size() + sample.training.size()), 30);
+}
+
+// Training takes the tail of each, so both parts of the sample are as those it sees.
+TEST_F(Sample, OfSeveralSourcesHasTheTailOfEach) {
+  folder.write("a.txt", repeated("a", 30'000));
+  folder.write("b.txt", repeated("b", 10'000));
+  folder.write("c.jsonl", repeated("{\"text\": \"c\"}\n", 14'000));
+  DataConfig config;
+  for (const char* const name : {"a.txt", "b.txt", "c.jsonl"}) config.source.push_back((folder / name).string());
+  const TextSample sample = sample_text(config);
+  const auto count = [](const std::string& text, char letter) { return std::count(text.begin(), text.end(), letter); };
+  EXPECT_EQ(sample.bytes, 41'000u);
+  EXPECT_EQ(count(sample.training, 'a'), 27'000);
+  EXPECT_EQ(count(sample.training, 'b'), 9'000);
+  EXPECT_EQ(count(sample.training, 'c'), 900);
+  EXPECT_EQ(count(sample.held_out, 'a'), 3'000);
+  EXPECT_EQ(count(sample.held_out, 'b'), 1'000);
+  EXPECT_EQ(count(sample.held_out, 'c'), 100);
+}
+
+TEST_F(Sample, CountsTheTextOfCompressedAndJsonSources) {
+  const std::string text = repeated("Once upon a time there was a fox. ", 60'000);
+  folder.write("text.txt.gz", gzip_of(text));
+  const TextSample compressed = of_file("text.txt.gz");
+  EXPECT_EQ(compressed.bytes, text.size());
+  EXPECT_FALSE(compressed.is_estimated);
+  const std::string line =
+      "{\"other\": \"" + std::string(980, 'x') + "\", \"text\": \"" + std::string(1'000, 'y') + "\"}\n";
+  const TextSample json = of(repeated(line, 150'000'000), "long.jsonl");
+  EXPECT_TRUE(json.is_estimated);
+  EXPECT_NEAR(static_cast<double>(json.bytes), 75e6, 2e6);
+  EXPECT_THROW(of(repeated("{\"other\": \"" + std::string(100, 'x') + "\", \"text\": \"y\"}\n", 10'000), "t.jsonl"),
+               Error);
 }
 
 TEST_F(Sample, RefusesWhatIsNoTextOrTooLittle) {

@@ -1,4 +1,4 @@
-// Who may train in a run folder.
+// What a run folder is called, and who may train in it.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -90,6 +90,28 @@ TEST_F(RunLock, SignalDoesNotCountAsAFault) {
   });
   EXPECT_EQ(warnings_of_holding(), "");
   EXPECT_EQ(left, 0);
+}
+
+TEST_F(RunLock, FolderIsNamedAfterAConfigurationOrAText) {
+  TrainOptions options;
+  const auto named_after = [&](const fs::path& path) {
+    options.config_path = path;
+    return choose_run_folder(options).string();
+  };
+  folder_.write("letters.of.1912/first.txt", "");
+  const std::string letters = (folder_ / "letters.of.1912").string();
+  EXPECT_EQ(named_after("configs/small.yaml"), "runs/small");
+  EXPECT_EQ(named_after("/dev/stdin"), "runs/stdin");
+  EXPECT_EQ(named_after("book.v2.txt"), "runs/book.v2");
+  for (const char* const end : {"", "/", "/.", "//", "/../letters.of.1912"}) {
+    EXPECT_EQ(named_after(letters + end), "runs/letters.of.1912") << end;
+  }
+  EXPECT_EQ(named_after("."), "runs/" + fs::current_path().filename().string());
+  for (const std::string& nameless : {std::string("/"), letters + "/*.txt"}) {
+    const std::optional<Error> error = error_of([&] { named_after(nameless); });
+    ASSERT_TRUE(error) << nameless;
+    EXPECT_TRUE(contains(error->message(), "--out")) << error->message();
+  }
 }
 
 }  // namespace
