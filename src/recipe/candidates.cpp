@@ -211,7 +211,7 @@ std::vector<Candidate> choose(const Question& question, const StepClock& clock) 
     for (Weighed& weighed : all) weigh(weighed);
     best = std::min_element(all.begin(), all.end(), is_better);
   }
-  if (!std::isfinite(best->candidate.bits)) {
+  if (best->candidate.steps < fewest_steps) {
     throw Error::environment(
         str("the time is not enough for ", fewest_steps, " steps of a model on this machine: ask for more minutes"));
   }
@@ -321,7 +321,8 @@ std::vector<std::string> outlook_of(const Candidate& candidate, const Question& 
   // 225 KB of Italian come to 2.11 bits per byte after 6 epochs, to 2.10 after 18, and to 2.13 after 23.
   constexpr double worth_while_epochs = 12;
   const Planned run = planned(candidate);
-  const double bits = expected_bits(question.text, run), seen = epochs(question.text, run);
+  constexpr double at_random = 8;  // bits per byte
+  const double bits = std::min(at_random, expected_bits(question.text, run)), seen = epochs(question.text, run);
   std::vector<std::string> lines = {str("expected of its tail: ", format_fixed(bits * (1 - law_spread), 2), " to ",
                                         format_fixed(bits * (1 + law_spread), 2),
                                         " bits per byte, which inkling-eval says of the run")};

@@ -245,6 +245,17 @@ TEST(Law, ExpectsNothingBelowZero) {
   EXPECT_LT(bits, 0.001);
 }
 
+// Where there is hardly time for anything, the law thinks all worse than the small model that learned it.
+TEST(Outlook, IsNotAboveBitsAtRandom) {
+  Question question = question_of(3e4, 0.05);
+  question.text.bits = 0.0;
+  question.contexts = {32};
+  const Candidate best = choose(question, machine(1e10)).front();
+  EXPECT_TRUE(best.is_measured);
+  EXPECT_GT(best.bits, 8.0) << "otherwise this test says nothing";
+  EXPECT_NE(outlook_of(best, question).front().find("7.20 to 8.80"), std::string::npos);
+}
+
 TEST(Rounding, BringsValuesThatDifferLittleTogether) {
   EXPECT_EQ(rounded_to(0.0505, 1.1), rounded_to(0.0506, 1.1));
   for (const double value : {1e-4, 0.05, 3.0})

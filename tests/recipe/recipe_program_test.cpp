@@ -48,7 +48,7 @@ TEST_F(RecipeProgram, WritesAConfigurationThatADryRunAccepts) {
 
 TEST_F(RecipeProgram, TrainsFromItAndTheSameCommandGoesOn) {
   folder.write("tale.txt", tale(20'000));
-  const std::string command = "inkling-train tale.txt --minutes 0.05 --tokenizer byte --context 32 --device cpu";
+  const std::string command = "inkling-train tale.txt --minutes 0.1 --tokenizer byte --context 32 --device cpu";
   const Outcome first = run(command);
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_TRUE(std::filesystem::exists(folder / "runs/tale/recipe.yaml"));
@@ -56,7 +56,7 @@ TEST_F(RecipeProgram, TrainsFromItAndTheSameCommandGoesOn) {
   const Outcome again = run(command + " --set logging.interval=7");
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_FALSE(contains(again.err, "measures")) << "the recipe is there already";
-  expect_refusal(run("inkling-train tale.txt --minutes 7"), {"runs/tale", "--minutes 0.05", "--fresh"});
+  expect_refusal(run("inkling-train tale.txt --minutes 7"), {"runs/tale", "--minutes 0.1", "--fresh"});
   folder.write("runs/other/log.jsonl", "{}\n");
   folder.write("other.txt", tale(20'000));
   expect_refusal(run("inkling-train other.txt --minutes 7"), {"runs/other", "without a recipe", "--out"});
@@ -93,7 +93,7 @@ TEST_F(RecipeProgram, ReadsTheTextBySettingsThatAreGiven) {
   std::string lines;
   for (int i = 0; i < 1000; ++i) lines += str("{\"body\": \"Day ", i, ": the fox ate a lemon.\"}\n");
   folder.write("tales.jsonl", lines);
-  const std::string command = "inkling-recipe tales.jsonl --minutes 0.05 --tokenizer byte --context 32 --device cpu";
+  const std::string command = "inkling-recipe tales.jsonl --minutes 0.1 --tokenizer byte --context 32 --device cpu";
   expect_refusal(run(command), {"\"body\"", "data.jsonl_field"});
   expect_refusal(run(command + " --set data.jsonl_feld=body"), {"data.jsonl_feld", "data.jsonl_field"});
   const Outcome outcome = run(command + " --set data.jsonl_field=body --set model.n_layer=1");
@@ -111,16 +111,15 @@ TEST_F(RecipeProgram, LeavesTheRecipeOfARunThatAnotherProcessTrains) {
   folder.write("tale.txt", tale(20'000));
   const RunFolder held(folder / "runs/tale", false);
   folder.write("runs/tale/recipe.yaml", "# of the other\n");
-  expect_refusal(run("inkling-train tale.txt --minutes 0.05 --tokenizer byte --context 32 --device cpu"),
+  expect_refusal(run("inkling-train tale.txt --minutes 0.1 --tokenizer byte --context 32 --device cpu"),
                  {"another process is training"});
   EXPECT_EQ(read_file(folder / "runs/tale/recipe.yaml"), "# of the other\n");
 }
 
 TEST_F(RecipeProgram, GoesOnFromAModelAndFindsItsTailEasier) {
   folder.write("tale.txt", tale(20'000));
-  ASSERT_EQ(run("inkling-train tale.txt --minutes 0.05 --tokenizer char --context 32 --device cpu --out first").code,
-            0);
-  const std::string command = "inkling-train tale.txt --minutes 0.05 --like first --device cpu --out second";
+  ASSERT_EQ(run("inkling-train tale.txt --minutes 0.1 --tokenizer char --context 32 --device cpu --out first").code, 0);
+  const std::string command = "inkling-train tale.txt --minutes 0.1 --like first --device cpu --out second";
   const Outcome second = run(command);
   ASSERT_EQ(second.code, 0) << second.err;
   const Config recipe = load_config(folder / "second/recipe.yaml", {});
@@ -153,7 +152,7 @@ TEST_F(RecipeProgram, TakesAnyTextOrSaysWhyNot) {
   }
   folder.write("languages.txt", languages);
   for (const std::string name : {"line", "same", "tiny", "latin1", "languages"}) {
-    const Outcome outcome = run("inkling-recipe " + name + ".txt --minutes 0.05 --device cpu");
+    const Outcome outcome = run("inkling-recipe " + name + ".txt --minutes 0.3 --device cpu");
     ASSERT_EQ(outcome.code, 0) << name << outcome.err;
     folder.write(name + ".yaml", outcome.out);
     const Outcome dry_run = run("inkling-train " + name + ".yaml --dry-run");
