@@ -116,7 +116,7 @@ TEST_F(RecipeProgram, LeavesTheRecipeOfARunThatAnotherProcessTrains) {
   EXPECT_EQ(read_file(folder / "runs/tale/recipe.yaml"), "# of the other\n");
 }
 
-TEST_F(RecipeProgram, GoesOnFromAModelAndFindsItsTailEasier) {
+TEST_F(RecipeProgram, GoesOnFromAModel) {
   folder.write("tale.txt", tale(20'000));
   ASSERT_EQ(run("inkling-train tale.txt --minutes 0.1 --tokenizer char --context 32 --device cpu --out first").code, 0);
   const std::string command = "inkling-train tale.txt --minutes 0.1 --like first --device cpu --out second";
