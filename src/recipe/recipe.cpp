@@ -214,8 +214,8 @@ Looked look_at(const Request& request) {
   Config& asked = looked.question.asked;
   asked = defaults_with(settings_of_the_text_and_the_machine(request.overrides));
   asked.data.source = request.text;
-  asked.runtime.device = request.device;
-  asked.runtime.memory_limit_gib = request.memory_gib;
+  if (request.device) asked.runtime.device = request.device;
+  if (request.memory_gib) asked.runtime.memory_limit_gib = request.memory_gib;
   looked.sample = sample_text(asked.data);
   note_encoding(request, looked.sample);
   asked.data.val_fraction = looked.sample.val_fraction;
