@@ -81,7 +81,10 @@ YamlNode flag_value(const Setting& setting, const std::string& place, const std:
 
 class ConfigReader {
  public:
-  explicit ConfigReader(std::string_view name) : list_(all_settings(config_)) { config_.written.name = name; }
+  explicit ConfigReader(std::string_view name, Config config = {})
+      : config_(std::move(config)), list_(all_settings(config_)) {
+    config_.written.name = name;
+  }
   ConfigReader(const ConfigReader&) = delete;  // list_ points into config_
   ConfigReader& operator=(const ConfigReader&) = delete;
 
@@ -104,6 +107,8 @@ class ConfigReader {
   }
 
   void require_source() const { inkling::require_source(config_); }
+
+  const Config& config() const { return config_; }
 
   // Hands the config over.
   Config take() {
@@ -292,6 +297,12 @@ Config defaults_with(std::span<const std::string> overrides) {
   ConfigReader reader("the defaults");
   reader.read_flags(overrides);
   return reader.take();
+}
+
+Config overridden(const Config& config, std::span<const std::string> overrides) {
+  ConfigReader reader(config.written.name, config);
+  reader.read_flags(overrides);
+  return reader.config();
 }
 
 void set_setting(Config& config, const std::string& key, const std::string& value, const std::string& flag) {

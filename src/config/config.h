@@ -206,6 +206,10 @@ Config parse_config(std::string_view yaml, std::string_view name, std::span<cons
 // load_config() does, but data.source may be missing.
 Config defaults_with(std::span<const std::string> overrides);
 
+// Returns the config with these overrides, which need not fit together yet. Throws an Error input for what is not a
+// known setting with a value in its range.
+Config overridden(const Config& config, std::span<const std::string> overrides);
+
 // Gives one setting the value that a flag of its own has: ("runtime.threads", "4", "--threads"). Messages call it by
 // the flag. Throws an Error input for a value that it does not take.
 void set_setting(Config& config, const std::string& key, const std::string& value, const std::string& flag);

@@ -23,10 +23,12 @@ constexpr std::array<std::int64_t, 16> widths{32,  64,  96,  128, 160,  192,  25
                                               384, 512, 640, 768, 1024, 1280, 1536, 2048};
 constexpr std::array<std::int64_t, 12> depths{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24};
 constexpr std::int64_t least_width_per_layer = 32, most_width_per_layer = 54;
-constexpr std::array<std::int64_t, 8> tokens_per_step{1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
+constexpr std::array<std::int64_t, 8> step_sizes{1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
 
 constexpr double choice_ratio = 1.2;
-constexpr double evaluation_share = 0.02;  // of the time
+constexpr std::int64_t evaluations = 5, evaluation_batches = 5;
+// What evaluations take of the time, but not less than their batches, which are of either split and forward alone.
+constexpr double evaluation_share = 0.02, evaluations_in_steps = 2.0 * evaluations * evaluation_batches / 3;
 // With fewer the law was not fitted, and a single step may take long to measure.
 constexpr std::int64_t fewest_steps = 100;
 
@@ -68,10 +70,10 @@ void add_candidates(Candidate candidate, const Question& question, std::vector<W
   for (const std::int64_t block_size : question.contexts) {
     if (!holds_windows(question, candidate.vocabulary, block_size)) continue;
     shape.block_size = candidate.block_size = block_size;
-    for (const std::int64_t tokens : tokens_per_step) {
+    for (const std::int64_t tokens : step_sizes) {
       candidate.batch_size = tokens / block_size;
       if (candidate.batch_size == 0) continue;
-      const auto all_tokens = static_cast<double>(candidate.batch_size * block_size);
+      const auto all_tokens = static_cast<double>(candidate.tokens_per_step());
       all.push_back({.candidate = candidate, .flops = all_tokens * flops_per_token(shape) + of_update});
     }
   }
@@ -177,7 +179,8 @@ Config settings_of(const Candidate& candidate, const Question& question) {
   config.schedule = {.name = ScheduleName::linear, .warmup_steps = candidate.steps / 50, .min_learning_rate = 0};
   config.training.max_steps = candidate.steps;
   config.training.batch_size = candidate.batch_size;
-  config.evaluation = {.interval = std::max<std::int64_t>(1, (candidate.steps + 4) / 5), .batches = 5};
+  config.evaluation = {.interval = std::max<std::int64_t>(1, (candidate.steps + evaluations - 1) / evaluations),
+                       .batches = evaluation_batches};
   config.checkpoint.interval = std::max<std::int64_t>(1, (candidate.steps + 2) / 3);
   config.logging.interval = std::max<std::int64_t>(1, candidate.steps / 100);
   return config;
@@ -204,8 +207,11 @@ std::vector<Candidate> choose(const Question& question, const StepClock& clock) 
     if (fits(*best, question)) {
       time_candidate(*best, pace, question, clock);
     } else {
-      const double too_large = best->candidate.parameters();
-      std::erase_if(all, [&](const Weighed& weighed) { return weighed.candidate.parameters() >= too_large; });
+      const Candidate too_large = best->candidate;
+      std::erase_if(all, [&](const Weighed& weighed) {
+        const Candidate& other = weighed.candidate;
+        return other.parameters() >= too_large.parameters() && other.tokens_per_step() >= too_large.tokens_per_step();
+      });
       if (all.empty()) throw Error::environment("no model fits into the memory that training may hold");
     }
     for (Weighed& weighed : all) weigh(weighed);
@@ -224,10 +230,22 @@ std::vector<Candidate> choose(const Question& question, const StepClock& clock) 
 
 Candidate choose_batch(Candidate model, const Question& question, const StepClock& clock) {
   constexpr std::int64_t most_steps = 2000;
-  for (;; model.batch_size *= 2) {
-    model.step_seconds = clock(settings_of(model, question), model.vocabulary.size, 2 * model.step_seconds);
-    model.steps = steps_within(question.seconds, model);
-    if (model.steps < most_steps || model.batch_size * model.block_size >= tokens_per_step.back()) break;
+  const auto measure = [&](Candidate& candidate) {
+    candidate.step_seconds =
+        clock(settings_of(candidate, question), candidate.vocabulary.size, 2 * candidate.step_seconds);
+    candidate.steps = steps_within(question.seconds, candidate);
+  };
+  measure(model);
+  while (model.steps >= most_steps && model.tokens_per_step() < step_sizes.back()) {
+    Candidate larger = model;
+    larger.batch_size *= 2;
+    try {
+      measure(larger);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::environment) throw;
+      break;  // there is no memory for it
+    }
+    model = larger;
   }
   if (model.steps >= fewest_steps_on) return model;
   throw Error::environment(str("a step of the smallest batch takes ", format_fixed(model.step_seconds, 1),
@@ -238,14 +256,15 @@ Planned planned(const Candidate& candidate) {
   return {.vocabulary = candidate.vocabulary,
           .layers = static_cast<double>(candidate.n_layer),
           .parameters = candidate.parameters(),
-          .tokens_per_step = static_cast<double>(candidate.batch_size * candidate.block_size),
+          .tokens_per_step = static_cast<double>(candidate.tokens_per_step()),
           .steps = static_cast<double>(candidate.steps),
           .block_size = static_cast<double>(candidate.block_size)};
 }
 
 std::int64_t steps_within(double seconds, const Candidate& candidate) {
-  const double training = candidate.share * seconds * (1 - evaluation_share);
-  return std::max<std::int64_t>(1, std::llround(training / candidate.step_seconds));
+  const double steps = candidate.share * seconds / candidate.step_seconds;
+  const double of_evaluations = std::max(evaluation_share * steps, evaluations_in_steps);
+  return std::max<std::int64_t>(1, std::llround(steps - of_evaluations));
 }
 
 double Candidate::parameters() const {
@@ -266,8 +285,7 @@ std::map<std::string, std::string> reasons_for(const Candidate& best, const Ques
       {"schedule.warmup_steps", "after a fiftieth of the steps,"},
       {"schedule.min_learning_rate", "to nothing"},
       {"training.max_steps", str(minutes, " at ", format_fixed(1000 * best.step_seconds, 1), " ms")},
-      {"training.batch_size",
-       str(format_count(static_cast<std::uint64_t>(best.batch_size * best.block_size)), " tokens a step")},
+      {"training.batch_size", str(format_count(static_cast<std::uint64_t>(best.tokens_per_step())), " tokens a step")},
       {"evaluation.interval", "five in all"},
       {"evaluation.batches", "a glance: inkling-eval takes the whole tail"},
       {"checkpoint.interval", "three, and the best one"},

@@ -32,6 +32,7 @@ struct Candidate {
   double bits = 0;  // expected of the tail, per byte
 
   double parameters() const;  // of the blocks' matrices
+  std::int64_t tokens_per_step() const { return batch_size * block_size; }
 };
 
 // Returns the seconds of a step of a configuration and a vocabulary's size, measured; it is called for few. expected:
@@ -50,8 +51,8 @@ bool holds_windows(const Question& question, const Vocabulary& vocabulary, std::
 std::vector<Candidate> choose(const Question& question, const StepClock& clock);
 
 // The same where the model is there already, question.asked.model.init_from: `model` with a batch that makes between
-// one and two thousand steps in the time, or the smallest one. What it comes to is not expected. Throws Error
-// environment where the time is not enough for fewest_steps_on steps.
+// one and two thousand steps in the time, or the smallest one, or the largest that the memory holds. What it comes to
+// is not expected. Throws Error environment where the time is not enough for fewest_steps_on steps.
 inline constexpr std::int64_t fewest_steps_on = 10;
 Candidate choose_batch(Candidate model, const Question& question, const StepClock& clock);
 

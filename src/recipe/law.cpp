@@ -6,7 +6,7 @@
 namespace inkling::recipe {
 namespace {
 
-// The law as benchmarks/recipes fit prints it.
+// The law as benchmarks/recipes fit prints it. (What steps cost by characters is an earlier fit's.)
 struct Law {
   double parameter_share, parameter_exponent, text_exponent, scale;
   double by_heart;  // what the weights learn by heart of a text that they see again
@@ -22,8 +22,8 @@ bool is_learned(const Vocabulary& vocabulary) { return vocabulary.kind == Tokeni
 
 const Law& law_of(const Vocabulary& vocabulary) { return is_learned(vocabulary) ? of_learned_tokens : of_characters; }
 
-// A context of fewer tokens costs so many bits each time it is halved. (The small runs have half of the usual one,
-// which the fit has in it.)
+// A context of fewer tokens costs so many bits per character each time it is halved. (The small runs have half of the
+// usual one, which the fit has in it.)
 constexpr double usual_context = 256, halved_context_costs = 0.05;
 
 // How much text so many epochs are worth, in epochs: text that is seen again is worth less each time (Muennighoff et
@@ -64,10 +64,11 @@ double of_more_tokens(const Hardness& text, const Vocabulary& vocabulary) {
 double expected_bits(const Hardness& text, const Planned& run) {
   const double halvings = std::max(0.0, std::log2(usual_context / run.block_size));
   const double tried_out = std::max(text.bits, 1e-6);
-  const double less = left_to_learn(text, run) - left_to_learn(text, text.tried_out) + halvings * halved_context_costs;
+  const double less = left_to_learn(text, run) - left_to_learn(text, text.tried_out);
+  const double per_character = law_of(run.vocabulary).scale * less + halvings * halved_context_costs;
   // never below zero, however easy the text is
-  return tried_out * std::exp(law_of(run.vocabulary).scale * less / (tried_out * text.bytes_per_character) +
-                              of_more_tokens(text, run.vocabulary));
+  return tried_out *
+         std::exp(per_character / (tried_out * text.bytes_per_character) + of_more_tokens(text, run.vocabulary));
 }
 
 double epochs(const Hardness& text, const Planned& run) {

@@ -37,11 +37,17 @@ constexpr std::array<std::uint64_t, 5> vocabularies{512, 1024, 2048, 4096, 8192}
 constexpr double short_text = 5e5;  // bytes
 constexpr std::array<std::int64_t, 4> contexts{256, 128, 64, 32};
 
-constexpr std::string_view set_flag = " --set ";
+constexpr std::string_view recipe_program = "inkling-recipe", set_flag = " --set ";
+
+// A comment is one line, whatever a file is called.
+std::string in_one_line(std::string text) {
+  std::replace_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
 
 // The command that asks for a recipe, settings last.
 std::string command_of(const Request& request) {
-  std::string command = "inkling-recipe";
+  std::string command(recipe_program);
   for (const std::string& text : request.text) command += " " + shell_word(text);
   command += " --minutes " + format_shortest(request.minutes);
   if (request.memory_gib) command += " --memory " + format_shortest(*request.memory_gib);
@@ -50,7 +56,7 @@ std::string command_of(const Request& request) {
   if (request.device) command += " --device " + device_text(*request.device);
   if (request.like) command += " --like " + shell_word(*request.like);
   for (const std::string& setting : request.overrides) command += str(set_flag, shell_word(setting));
-  return command;
+  return in_one_line(command);
 }
 
 // The kinds of tokenizers that may be chosen, with the sizes that a byte-level BPE may learn.
@@ -93,7 +99,7 @@ double time_step(const Config& config, const DeviceChoice& device, std::uint64_t
 }
 
 StepClock clock_of(const DeviceChoice& device) {
-  return [&device](const Config& config, std::uint64_t vocab_size, double expected) {
+  return [device](const Config& config, std::uint64_t vocab_size, double expected) {
     return time_step(config, device, vocab_size, expected, 0.5);
   };
 }
@@ -162,7 +168,7 @@ Hardness try_out_text(const Looked& looked) {
   Hardness text = question.text;
   text.bits = bits_of(small, spelled, steps_tried_out);
   text.tried_out = planned(small);
-  if (!learned) return text;
+  if (!learned || question.vocabularies.back().size <= vocab_size_tried_out) return text;
   if (const auto larger = spelled_by(looked, larger_vocab_size_tried_out)) {
     const double by_fewer = bits_of(small, spelled, fewer_steps_tried_out);
     text.by_more_tokens = bits_of(small, *larger, fewer_steps_tried_out) / by_fewer;
@@ -187,14 +193,24 @@ void spell_sample(const Request& request, Looked& looked) {
   add(TokenizerKind::character, spell(looked.sample, {.kind = TokenizerKind::character}).value());
 }
 
-// What is read and measured by; settings of a model and its training wait for the recipe that they change.
-std::vector<std::string> settings_of_the_text_and_the_machine(const std::vector<std::string>& overrides) {
+bool is_in(const std::vector<std::string_view>& sections, const std::string& setting) {
+  return std::any_of(sections.begin(), sections.end(),
+                     [&](std::string_view section) { return setting.starts_with(section); });
+}
+
+// Returns the settings that the text is read and the machine is measured by; those of a model and its training wait for
+// the recipe that they change. Throws Error input for what is no setting or no value of it.
+Config read_and_measured_by(const std::vector<std::string>& overrides) {
+  static_cast<void>(overridden({}, overrides));
   std::vector<std::string> some;
   for (const std::string& setting : overrides) {
-    const bool is_of_text = setting.starts_with("data.") && !setting.starts_with("data.tokenizer");
-    if (is_of_text || setting.starts_with("runtime.")) some.push_back(setting);
+    if (is_in({"data.source", "data.tokenizer."}, setting)) {
+      throw Error::input(str("--set ", setting, ": a recipe is for the text in front, by characters, bytes or tokens ",
+                             "that it learns (--tokenizer); for others write a configuration"));
+    }
+    if (is_in({"data.", "runtime."}, setting)) some.push_back(setting);
   }
-  return some;
+  return defaults_with(some);
 }
 
 // A text that is not UTF-8 is one of bytes.
@@ -212,7 +228,7 @@ void note_encoding(const Request& request, const TextSample& sample) {
 Looked look_at(const Request& request) {
   Looked looked;
   Config& asked = looked.question.asked;
-  asked = defaults_with(settings_of_the_text_and_the_machine(request.overrides));
+  asked = read_and_measured_by(request.overrides);
   asked.data.source = request.text;
   if (request.device) asked.runtime.device = request.device;
   if (request.memory_gib) asked.runtime.memory_limit_gib = request.memory_gib;
@@ -238,7 +254,8 @@ Looked look_at(const Request& request) {
 
 // "book.txt: 1.1 MiB".
 std::string describe_sources(const Request& request, const TextSample& sample) {
-  return str(request.text.front(), request.text.size() > 1 ? str(" and ", request.text.size() - 1, " more") : "", ": ",
+  return str(in_one_line(request.text.front()),
+             request.text.size() > 1 ? str(" and ", request.text.size() - 1, " more") : "", ": ",
              sample.is_estimated ? "about " : "", format_bytes(sample.bytes));
 }
 
@@ -309,18 +326,30 @@ Chosen choose_on(Looked& looked) {
               " bits per byte of its tail as it is")};
 }
 
+std::vector<std::string> outlook(const Candidate& best, const Question& question,
+                                 const std::vector<std::string>& overrides) {
+  for (const std::string& setting : overrides) {
+    if (!is_in({"model.", "optimizer.", "schedule.", "training.", "data.val"}, setting)) continue;
+    return {str("what to expect with ", setting, " is not known; inkling-eval says what the run comes to")};
+  }
+  return outlook_of(best, question);
+}
+
 }  // namespace
 
 Recipe make_recipe(const Request& request) {
   const StopInOrder in_order;  // so that nothing is left of temporary files
+  log_info("looks at the text and measures this machine, which takes about twenty seconds");
   Looked looked = look_at(request);
   Question& question = looked.question;
-  log_info("looks at the text and measures this machine, which takes about twenty seconds");
   Chosen chosen = request.like ? choose_on(looked) : choose_new(looked);
   Candidate& best = chosen.best;
-  best.step_seconds = rounded_to(
-      time_step(settings_of(best, question), question.device, best.vocabulary.size, best.step_seconds, 1.0), 1.1);
-  best.steps = steps_within(question.seconds, best);
+  const Config measured = overridden(settings_of(best, question), request.overrides);
+  best.step_seconds =
+      rounded_to(time_step(measured, question.device, best.vocabulary.size, best.step_seconds, 1.0), 1.1);
+  const bool asked_for_steps = measured.training.max_steps != best.steps;
+  best.steps = asked_for_steps ? measured.training.max_steps : steps_within(question.seconds, best);
+  best.batch_size = measured.training.batch_size;
   std::map<std::string, std::string> reasons = reasons_for(best, question);
   const Config config =
       parse_config(print_config(settings_of(best, question), reasons), "the recipe", request.overrides);
@@ -328,9 +357,9 @@ Recipe make_recipe(const Request& request) {
   const std::uint64_t memory = plan_for(config, question.device, best.vocabulary.size).memory;
   std::vector<std::string> top = {
       command_of(request), "", str(describe_sources(request, looked.sample), "; ", chosen.start),
-      str(format_count(static_cast<std::uint64_t>(best.steps)), " steps of ", format_fixed(1000 * best.step_seconds, 1),
-          " ms; training holds about ", format_bytes(memory))};
-  for (const std::string& line : outlook_of(best, question)) {
+      str(format_count(static_cast<std::uint64_t>(config.training.max_steps)), " steps of ",
+          format_fixed(1000 * best.step_seconds, 1), " ms; training holds about ", format_bytes(memory))};
+  for (const std::string& line : outlook(best, question, request.overrides)) {
     top.push_back(line);
     log_info(line);
   }
@@ -349,8 +378,9 @@ std::string recipe_for(const Request& request, const std::filesystem::path& run)
   const std::string command = recipe.substr(0, recipe.find('\n'));
   const auto without_settings = [](const std::string& all) { return all.substr(0, all.find(set_flag)); };
   if (without_settings(command) == without_settings("# " + command_of(request))) return recipe;
-  throw Error::input(str(run.string(), " was begun by another recipe (",
-                         command.substr(std::min<std::size_t>(2, command.size())), "): ask for that to go on", remedy));
+  const std::size_t behind_program = std::min(str("# ", recipe_program).size(), command.size());
+  throw Error::input(str(run.string(), " was begun by another recipe: \"inkling-train", command.substr(behind_program),
+                         "\" goes on", remedy));
 }
 
 }  // namespace inkling::recipe

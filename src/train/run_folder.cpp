@@ -23,7 +23,7 @@ bool is_unused(const fs::path& run) {
   if (is_there(run) && !is_folder(run)) return false;
   for (const std::string& name : names_in(run)) {
     const fs::path path = run / name;
-    const bool trace = name == ".lock" || name == "config.yaml" || name == "recipe.yaml";
+    const bool trace = name == ".lock" || name == "config.yaml" || name == recipe_name;
     const bool empty =
         (name == "checkpoints" && names_in(path).empty()) || (name == "log.jsonl" && InputFile(path).size() == 0);
     const bool no_step = is_event_file(path) && events_up_to(InputFile(path), 0) == InputFile(path).size();

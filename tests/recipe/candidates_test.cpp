@@ -57,13 +57,18 @@ TEST(Choice, IsTheSameForTheSameMeasurementsAndItsBestIsMeasured) {
   for (const Candidate& candidate : once) EXPECT_GE(candidate.bits, once.front().bits);
 }
 
-TEST(Choice, StaysWhereTheMachineIsAFewPerCentFasterThanItWas) {
+// Of two measurements that lie 2 % apart, most round to the same.
+TEST(Choice, MostlyStaysWhereTheMachineIsALittleFasterThanItWas) {
   const Question question = question_of(1e6, 1);
-  const Candidate usual = choose(question, machine(1.2e11)).front();
-  for (const double change : {0.97, 0.99, 1.01, 1.03}) {
-    const Candidate other = choose(question, machine(1.2e11 * change)).front();
-    EXPECT_LE(other.bits / usual.bits - 1, 0.02) << change;
+  const auto chosen = [&](double flops_per_second) {
+    return print_config(settings_of(choose(question, machine(flops_per_second)).front(), question));
+  };
+  int same = 0;
+  for (int i = 0; i < 40; ++i) {
+    const double speed = 1e11 * std::pow(4.0, i / 40.0);
+    if (chosen(speed) == chosen(1.02 * speed)) ++same;
   }
+  EXPECT_GE(same, 30);
 }
 
 TEST(Choice, UsesMoreTimeForLargerModelsAndIsExpectedToBeBetter) {
@@ -223,6 +228,34 @@ TEST(ChooseBatch, TakesTheLargestBatchThatLeavesAThousandSteps) {
   EXPECT_THROW(choose_batch(model, question, [](const Config&, std::uint64_t, double) { return 10.0; }), Error);
 }
 
+TEST(ChooseBatch, StaysWithTheLargestThatTheMemoryHolds) {
+  Question question = question_of(1e6, 1);
+  question.asked.model.init_from = "runs/before";
+  const StepClock clock = [](const Config& config, std::uint64_t, double) {
+    if (config.training.batch_size > 4) throw Error::environment("not enough memory");
+    return 0.001;
+  };
+  const Candidate model = {
+      .vocabulary = {.size = 512, .bytes_per_token = 2}, .n_layer = 2, .n_embd = 64, .batch_size = 1};
+  EXPECT_EQ(choose_batch(model, question, clock).batch_size, 4);
+  EXPECT_THROW(choose_batch(model, question,
+                            [](const Config&, std::uint64_t, double) -> double {
+                              throw Error::environment("not enough memory");
+                            }),
+               Error);
+}
+
+// Five evaluations of five batches of both splits, without backward passes, are 17 steps.
+TEST(Steps, LeaveTimeForEvaluations) {
+  Candidate candidate;
+  candidate.step_seconds = 1;
+  for (const double seconds : {27.0, 100.0, 1000.0, 10000.0}) {
+    const double steps = static_cast<double>(steps_within(seconds, candidate));
+    EXPECT_LE(steps + 50.0 / 3, seconds + 1) << seconds;
+    EXPECT_GE(steps, 0.97 * (seconds - 50.0 / 3) - 1) << seconds;
+  }
+}
+
 TEST(ChooseBatch, KeepsTheRateOfSmallModelsLow) {
   EXPECT_EQ(rate_on(32), rate_on(128));
   EXPECT_LT(rate_on(768), rate_on(128));
@@ -234,6 +267,21 @@ TEST(Law, TakesMoreTokensWhereTheyAreWorthMore) {
   EXPECT_EQ(choose(question, machine(1e11)).front().vocabulary.size, 512u);
   question.text.by_more_tokens = 0.85;
   EXPECT_EQ(choose(question, machine(1e11)).front().vocabulary.size, 1024u);
+}
+
+// In docs/benchmarks/recipes_*.md windows of 128 tokens instead of 256 cost 0.05 bits.
+TEST(Law, ExpectsALittleMoreOfShorterContexts) {
+  Hardness text = question_of(1e7, 1).text;
+  for (const TokenizerKind kind : {TokenizerKind::bpe, TokenizerKind::character}) {
+    text.tried_out.vocabulary.kind = kind;
+    const auto bits = [&](double block_size) {
+      Planned run = text.tried_out;
+      run.block_size = block_size;
+      return expected_bits(text, run);
+    };
+    EXPECT_NEAR(bits(128) - bits(256), 0.05, 0.005);
+    EXPECT_EQ(bits(512), bits(256)) << "longer ones gain nothing on average";
+  }
 }
 
 // A text of one character is learned at once, and nothing is below nothing.

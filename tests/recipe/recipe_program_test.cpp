@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "tests/program_runner.h"
 #include "tests/temporary_folder.h"
+#include "tests/train/process.h"
 #include "train/run_folder.h"
 
 namespace inkling {
@@ -48,15 +49,23 @@ TEST_F(RecipeProgram, WritesAConfigurationThatADryRunAccepts) {
 
 TEST_F(RecipeProgram, TrainsFromItAndTheSameCommandGoesOn) {
   folder.write("tale.txt", tale(20'000));
+  const Process process("inkling-train",
+                        {"tale.txt", "--minutes", "0.1", "--tokenizer", "byte", "--context", "32", "--device", "cpu"},
+                        folder.path());
+  ASSERT_TRUE(process.has_said("  loss"));
+  process.send(SIGINT);
+  const Outcome first = process.wait();
+  ASSERT_EQ(first.code, 75) << first.err;
+  const std::string recipe = read_file(folder / "runs/tale/recipe.yaml");
+  const Config config = parse_config(recipe, "recipe.yaml", {});
+  EXPECT_EQ(config.model.block_size, 32);
   const std::string command = "inkling-train tale.txt --minutes 0.1 --tokenizer byte --context 32 --device cpu";
-  const Outcome first = run(command);
-  ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_TRUE(std::filesystem::exists(folder / "runs/tale/recipe.yaml"));
-  EXPECT_EQ(load_config(folder / "runs/tale/recipe.yaml", {}).model.block_size, 32);
   const Outcome again = run(command + " --set logging.interval=7");
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_FALSE(contains(again.err, "measures")) << "the recipe is there already";
-  expect_refusal(run("inkling-train tale.txt --minutes 7"), {"runs/tale", "--minutes 0.1", "--fresh"});
+  EXPECT_TRUE(contains(again.err, str("step ", config.training.max_steps, "/", config.training.max_steps)));
+  EXPECT_EQ(read_file(folder / "runs/tale/recipe.yaml"), recipe);
+  expect_refusal(run("inkling-train tale.txt --minutes 7"), {"runs/tale", "\"" + command + "\" goes on", "--fresh"});
   folder.write("runs/other/log.jsonl", "{}\n");
   folder.write("other.txt", tale(20'000));
   expect_refusal(run("inkling-train other.txt --minutes 7"), {"runs/other", "without a recipe", "--out"});
@@ -96,6 +105,10 @@ TEST_F(RecipeProgram, ReadsTheTextBySettingsThatAreGiven) {
   const std::string command = "inkling-recipe tales.jsonl --minutes 0.1 --tokenizer byte --context 32 --device cpu";
   expect_refusal(run(command), {"\"body\"", "data.jsonl_field"});
   expect_refusal(run(command + " --set data.jsonl_feld=body"), {"data.jsonl_feld", "data.jsonl_field"});
+  const Outcome typo = run(command + " --set data.jsonl_field=body --set model.n_layr=1");
+  expect_refusal(typo, {"model.n_layr", "model.n_layer"});
+  EXPECT_FALSE(contains(typo.err, "tail")) << "nothing was measured yet";
+  expect_refusal(run(command + " --set data.tokenizer.vocab_size=300"), {"data.tokenizer.vocab_size", "--tokenizer"});
   const Outcome outcome = run(command + " --set data.jsonl_field=body --set model.n_layer=1");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(outcome.out.starts_with("# " + command + " --set data.jsonl_field=body --set model.n_layer=1\n"))
@@ -164,13 +177,36 @@ TEST_F(RecipeProgram, TakesAnyTextOrSaysWhyNot) {
   expect_refusal(run("inkling-recipe picture.png --minutes 1"), {"picture.png"});
 }
 
+// What is asked for changes what is measured, and steps are counted by that.
+TEST_F(RecipeProgram, CountsTheStepsOfTheSettingsThatAreGiven) {
+  folder.write("tale.txt", tale(20'000));
+  const auto recipe = [&](const std::string& settings) {
+    const Outcome outcome =
+        run("inkling-recipe tale.txt --minutes 0.2 --tokenizer byte --context 32 --device cpu" + settings);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
+  };
+  const std::string usual = recipe(""), larger = recipe(" --set training.batch_size=1000 --set model.n_layer=8");
+  EXPECT_TRUE(contains(usual, "# expected of its tail: ")) << usual;
+  EXPECT_TRUE(contains(larger, "# what to expect with training.batch_size=1000 is not known")) << larger;
+  EXPECT_LT(parse_config(larger, "", {}).training.max_steps, parse_config(usual, "", {}).training.max_steps / 4);
+  const std::string few = recipe(" --set training.max_steps=30");
+  EXPECT_TRUE(contains(few, "\n# 30 steps of ")) << few;
+  const Config config = parse_config(few, "", {});
+  EXPECT_EQ(config.training.max_steps, 30);
+  EXPECT_EQ(config.evaluation.interval, 6);
+}
+
 TEST_F(RecipeProgram, CtrlCWhileItMeasuresLeavesNothing) {
   folder.write("tale.txt", tale(60'000));
   folder.write("temporary/place", "");
-  const Outcome outcome = run(
-      "{ TMPDIR=$PWD/temporary timeout --foreground --signal=INT 2 inkling-train tale.txt --minutes 1 --device cpu; "
-      "echo $?; }");
-  EXPECT_EQ(outcome.out, "124\n") << outcome.err;
+  ::setenv("TMPDIR", (folder / "temporary").c_str(), 1);
+  const Process process("inkling-train", {"tale.txt", "--minutes", "1", "--device", "cpu"}, folder.path());
+  ::unsetenv("TMPDIR");
+  ASSERT_TRUE(process.has_said("measures this machine"));
+  process.send(SIGINT);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.code, 128 + SIGINT) << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(folder / "runs"));
   EXPECT_FALSE(std::filesystem::exists(folder / "data"));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "temporary"), {}), 1);
