@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of what scripts and pages claim of the recipes, without a program: that claims are measured as they are told."""
+"""Tests of what scripts and pages claim of configurations and recipes, without a program: that claims are measured as they are told."""
 
 import importlib.machinery
 import importlib.util
@@ -47,6 +47,22 @@ class Learning(unittest.TestCase):
             for ingredient, worth in learning.worths_of(recipe):
                 self.assertIn(ingredient, words)
                 self.assertIn(f"{worth:+.4f}", words)
+
+
+class RecipesByTime(unittest.TestCase):
+    def test_the_law_has_the_numbers_of_the_fit_that_the_page_shows(self):
+        law = (ROOT / "src/recipe/law.cpp").read_text()
+        names = re.findall(r"\w+(?=[,;])", re.sub("//.*", "", re.search(r"struct Law {\n(.*?)};", law, re.S)[1]))
+        kinds = [dict(zip(names, map(float, re.search(rf"{kind} = {{(.*?)}}", law)[1].split(","))))
+                 for kind in ("of_learned_tokens", "of_characters")]
+        kinds[0] |= {name: float(value) for name, value in re.findall(r"(\w+) = ([\d.]+)[,;]", law)}
+        page = (ROOT / "docs/benchmarks/recipes_cpu_2026-11-28.md").read_text()
+        fits = re.findall(r"^parameter_share = .*", page, re.M)
+        self.assertEqual(len(fits), 2)
+        for fit, known in zip(fits, kinds):
+            for number in fit.split(", "):
+                name, value = number.split(" = ")
+                self.assertEqual(known[name], float(value), name)
 
 
 class QuickStart(unittest.TestCase):
