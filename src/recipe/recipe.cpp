@@ -344,15 +344,19 @@ Recipe make_recipe(const Request& request) {
   Question& question = looked.question;
   Chosen chosen = request.like ? choose_on(looked) : choose_new(looked);
   Candidate& best = chosen.best;
-  const Config measured = overridden(settings_of(best, question), request.overrides);
+  const Config asked = overridden(settings_of(best, question), request.overrides);
+  const bool asked_for_steps = asked.training.max_steps != best.steps;
+  best.steps = asked.training.max_steps;
+  best.batch_size = asked.training.batch_size;
+  std::map<std::string, std::string> reasons;
+  const auto written = [&] {
+    reasons = reasons_for(best, question);
+    return parse_config(print_config(settings_of(best, question), reasons), "the recipe", request.overrides);
+  };
   best.step_seconds =
-      rounded_to(time_step(measured, question.device, best.vocabulary.size, best.step_seconds, 1.0), 1.1);
-  const bool asked_for_steps = measured.training.max_steps != best.steps;
-  best.steps = asked_for_steps ? measured.training.max_steps : steps_within(question.seconds, best);
-  best.batch_size = measured.training.batch_size;
-  std::map<std::string, std::string> reasons = reasons_for(best, question);
-  const Config config =
-      parse_config(print_config(settings_of(best, question), reasons), "the recipe", request.overrides);
+      rounded_to(time_step(written(), question.device, best.vocabulary.size, best.step_seconds, 1.0), 1.1);
+  if (!asked_for_steps) best.steps = steps_within(question.seconds, best);
+  const Config config = written();
   for (const std::string& setting : request.overrides) reasons[setting.substr(0, setting.find('='))] = "as asked";
   const std::uint64_t memory = plan_for(config, question.device, best.vocabulary.size).memory;
   std::vector<std::string> top = {

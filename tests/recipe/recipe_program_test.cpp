@@ -195,6 +195,8 @@ TEST_F(RecipeProgram, CountsTheStepsOfTheSettingsThatAreGiven) {
   const Config config = parse_config(few, "", {});
   EXPECT_EQ(config.training.max_steps, 30);
   EXPECT_EQ(config.evaluation.interval, 6);
+  expect_refusal(run("inkling-recipe tale.txt --minutes 0.2 --tokenizer byte --context 32 --set model.n_head=7"),
+                 {"n_head", "n_embd"});
 }
 
 TEST_F(RecipeProgram, CtrlCWhileItMeasuresLeavesNothing) {
