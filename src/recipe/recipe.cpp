@@ -339,8 +339,9 @@ std::vector<std::string> outlook(const Candidate& best, const Question& question
 
 Recipe make_recipe(const Request& request) {
   const StopInOrder in_order;  // so that nothing is left of temporary files
-  log_info("looks at the text and measures this machine, which takes about twenty seconds");
+  log_info("looks at the text");
   Looked looked = look_at(request);
+  log_info("measures this machine, which takes about twenty seconds");
   Question& question = looked.question;
   Chosen chosen = request.like ? choose_on(looked) : choose_new(looked);
   Candidate& best = chosen.best;

@@ -69,6 +69,11 @@ TEST(Choice, MostlyStaysWhereTheMachineIsALittleFasterThanItWas) {
     if (chosen(speed) == chosen(1.02 * speed)) ++same;
   }
   EXPECT_GE(same, 30);
+  const Candidate usual = choose(question, machine(1.2e11)).front();
+  for (const double change : {0.97, 0.99, 1.01, 1.03}) {
+    const Candidate other = choose(question, machine(1.2e11 * change)).front();
+    EXPECT_LE(other.bits / usual.bits - 1, 0.02) << change;
+  }
 }
 
 TEST(Choice, UsesMoreTimeForLargerModelsAndIsExpectedToBeBetter) {
