@@ -2,7 +2,7 @@
 import json
 from pathlib import Path
 
-ORDER = ["smoke", "tests", "steps", "memory", "character", "decode", "peer", "sanitizer", "ranks"]
+ORDER = ["smoke", "tests", "steps", "memory", "character", "decode", "peer", "recipe", "sanitizer", "ranks"]
 FACTS = ["gpu", "cpu", "system", "libtorch", "commit", "packed", "date"]  # of a stage's first line
 STATES = ["passed", "failed", "not run"]
 ACCEPTED, REFUSED, EMULATED_ONLY = 0, 1, 10  # exit codes
@@ -71,6 +71,8 @@ def finding(result):
                 f"loss {r['first']:.4f} to {r['last']:.4f}")
     if "best_loss" in r:
         return f"best validation loss {r['best_loss']:.4f}, training took {r['training_seconds']:.1f} s"
+    if "bits_per_byte" in r:
+        return f"{r['bits_per_byte']:.3f} bits per byte, training took {r['training_seconds']:.1f} s; {'; '.join(r['told'])}"
     if "waits" in r:
         return listed(r["waits"]) or "no call that waits"
     if "tokens_per_second" in r:

@@ -218,6 +218,26 @@ def character(stage):
     stage.step("what the host waits for", count_waits, stage)
 
 
+def train_by_recipe(stage):
+    """A minute of tiny Shakespeare by settings that are chosen here: what they expect, and what comes. Emulated, its
+    beginning, which is tried out in small steps."""
+    text, run = find_text()["data.source"], stage.work / "recipe"
+    if EMULATED:
+        beginning = stage.work / "beginning.txt"
+        beginning.write_bytes(text.read_bytes()[:3000])
+        text = beginning
+    stage.command([PROGRAMS / "inkling-train", text, "--minutes", 1, "--device", "cuda", "--out", run], 130)
+    told = [line[2:] for line in (run / "recipe.yaml").read_text().splitlines() if line.startswith("# ")]
+    log = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    evaluation = json.loads(stage.command([PROGRAMS / "inkling-eval", run, "--json"]))
+    return {"told": told[2:], "training_seconds": max(line["seconds"] for line in log if "seconds" in line),
+            "bits_per_byte": evaluation["bits_per_byte"]}
+
+
+def recipe(stage):
+    stage.step("tiny Shakespeare in a minute", train_by_recipe, stage)
+
+
 def measure(stage, command, limit=120):
     """Runs a program that prints one JSON object last."""
     return {"measured": json.loads(stage.command(command, limit).splitlines()[-1])}

@@ -7,7 +7,7 @@ from . import places
 from .google_test import run_tests
 from .places import EMULATED, PROGRAMS, PYTHON, ROOT
 from .runner import LOG_KEPT, Failure, Stage
-from .runs import character, decode, memory, peer, ranks, smoke_runs, steps
+from .runs import character, decode, memory, peer, ranks, recipe, smoke_runs, steps
 
 KERNEL_TESTS, GRAPH_TESTS = "test_kernels_cuda", "test_backend"
 PROGRAM_LIMIT = 150  # seconds for the tests of one program, so that one that hangs does not take all
@@ -110,10 +110,11 @@ def sanitizer(stage):
         stage.step("tests of the kernels", some_ran, collections.Counter())
 
 
-# Seconds that each may take: together 34 minutes. Five commands of at most ten minutes have room for smoke and tests;
-# steps, character and decode; peer; sanitizer; ranks.
+# Seconds that each may take: together 36 minutes. Five commands of at most ten minutes have room for smoke and tests;
+# steps, character and decode; peer and recipe; sanitizer; ranks.
 STAGES = {"smoke": (smoke, 90), "tests": (tests, 360), "steps": (steps, 180), "memory": (memory, 180),
-          "character": (character, 140), "decode": (decode, 120), "peer": (peer, 420), "sanitizer": (sanitizer, 280), "ranks": (ranks, 240)}
+          "character": (character, 140), "decode": (decode, 120), "peer": (peer, 420), "recipe": (recipe, 150),
+          "sanitizer": (sanitizer, 280), "ranks": (ranks, 240)}
 LONGEST = 480
 
 

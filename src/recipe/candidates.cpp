@@ -26,6 +26,8 @@ constexpr std::int64_t least_width_per_layer = 32, most_width_per_layer = 54;
 constexpr std::array<std::int64_t, 8> step_sizes{1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
 
 constexpr double choice_ratio = 1.2;
+// A GPU's small steps take as long as their launches do, whatever they compute.
+constexpr double at_no_cost_on_gpu = 8;
 constexpr std::int64_t evaluations = 5, evaluation_batches = 5;
 // What evaluations take of the time, but not less than their batches, which are of either split and forward alone.
 constexpr double evaluation_share = 0.02, evaluations_in_steps = 2.0 * evaluations * evaluation_batches / 3;
@@ -42,6 +44,9 @@ struct Weighed {
 // What was measured: the seconds of steps of so many operations.
 class Pace {
  public:
+  // A step of up to `at_no_cost` times the operations of the largest measured one may take no longer than that one.
+  explicit Pace(double at_no_cost) : at_no_cost_(std::log(at_no_cost)) {}
+
   void note(double flops, double seconds) {
     points_.emplace_back(std::log(flops), std::log(seconds));
     std::sort(points_.begin(), points_.end());
@@ -51,7 +56,9 @@ class Pace {
   double seconds(double flops) const {
     const double x = std::log(flops);
     const auto above = std::lower_bound(points_.begin(), points_.end(), std::pair(x, -1e300));
-    if (above == points_.end()) return std::exp(points_.back().second + x - points_.back().first);
+    if (above == points_.end()) {
+      return std::exp(points_.back().second + std::max(0.0, x - points_.back().first - at_no_cost_));
+    }
     if (above == points_.begin()) return std::exp(above->second + x - above->first);
     const auto below = above - 1;
     const double share = (x - below->first) / (above->first - below->first);
@@ -59,6 +66,7 @@ class Pace {
   }
 
  private:
+  double at_no_cost_;  // as a logarithm
   std::vector<std::pair<double, double>> points_;
 };
 
@@ -188,7 +196,7 @@ Config settings_of(const Candidate& candidate, const Question& question) {
 
 std::vector<Candidate> choose(const Question& question, const StepClock& clock) {
   std::vector<Weighed> all = list_candidates(question);
-  Pace pace;
+  Pace pace(question.device.cuda ? at_no_cost_on_gpu : 1);
   const auto weigh = [&](Weighed& weighed) {
     if (!weighed.candidate.is_measured) weighed.candidate.step_seconds = pace.seconds(weighed.flops);
     take_steps(weighed.candidate, question);
@@ -338,12 +346,19 @@ std::vector<std::string> outlook_of(const Candidate& candidate, const Question& 
   }
   // 225 KB of Italian come to 2.11 bits per byte after 6 epochs, to 2.10 after 18, and to 2.13 after 23.
   constexpr double worth_while_epochs = 12;
+  constexpr double far_larger = 10;  // two hours on two cores; a GPU trains as much in minutes
   const Planned run = planned(candidate);
   constexpr double at_random = 8;  // bits per byte
   const double bits = std::min(at_random, expected_bits(question.text, run)), seen = epochs(question.text, run);
   std::vector<std::string> lines = {str("expected of its tail: ", format_fixed(bits * (1 - law_spread), 2), " to ",
                                         format_fixed(bits * (1 + law_spread), 2),
                                         " bits per byte, which inkling-eval says of the run")};
+  const double times_larger = run.parameters * run.tokens_per_step * run.steps / largest_fitted;
+  if (times_larger > far_larger) {
+    lines.push_back(str("that is a guess: weights times tokens are ",
+                        format_count(static_cast<std::uint64_t>(two_digits(times_larger))),
+                        " times those of the largest run that was measured for it"));
+  }
   const std::string times = str("the text is seen ", format_fixed(seen, 0), " times");
   if (candidate.share < 1) {
     lines.push_back(str("ends after ", format_fixed(candidate.share * question.seconds, 0), " s of the ",

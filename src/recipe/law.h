@@ -12,6 +12,9 @@ namespace inkling::recipe {
 // How far what comes may lie from what is expected, as a share, for most texts that the law was not fitted to.
 inline constexpr double law_spread = 0.1;
 
+// Weights of the blocks times tokens seen: the most of any run that the law was fitted to.
+inline constexpr double largest_fitted = 1.27e13;
+
 // How a tokenizer spells the text.
 struct Vocabulary {
   TokenizerKind kind = TokenizerKind::bpe;

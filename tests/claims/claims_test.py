@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of what scripts and pages claim of configurations and recipes, without a program: that claims are measured as they are told."""
 
+import csv
 import importlib.machinery
 import importlib.util
 import json
@@ -63,6 +64,14 @@ class RecipesByTime(unittest.TestCase):
             for number in fit.split(", "):
                 name, value = number.split(" = ")
                 self.assertEqual(known[name], float(value), name)
+
+    def test_what_the_law_calls_the_largest_run_that_it_was_fitted_to_is_that(self):
+        with open(ROOT / "benchmarks/recipe_runs.csv") as file:
+            runs = [{name: int(row[name]) for name in ("n_layer", "n_embd", "block_size", "batch_size", "steps")}
+                    for row in csv.DictReader(file)]
+        largest = max(12 * run["n_layer"] * run["n_embd"] ** 2 * run["block_size"] * run["batch_size"] * run["steps"] for run in runs)
+        known = re.search(r"largest_fitted = (\S+);", (ROOT / "src/recipe/law.h").read_text())[1]
+        self.assertAlmostEqual(float(known) / largest, 1, delta=0.01)
 
 
 class QuickStart(unittest.TestCase):

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -73,6 +74,31 @@ TEST(Choice, MostlyStaysWhereTheMachineIsALittleFasterThanItWas) {
   for (const double change : {0.97, 0.99, 1.01, 1.03}) {
     const Candidate other = choose(question, machine(1.2e11 * change)).front();
     EXPECT_LE(other.bits / usual.bits - 1, 0.02) << change;
+  }
+}
+
+// The launches of a step take their time whatever they compute.
+TEST(Choice, IsAmongTheBestWhereAGpusSmallStepsTakeAsLongAsLargerOnes) {
+  for (const double launches : {3e-4, 1e-3, 4e-3}) {
+    int measured = 0;
+    const StepClock clock = [&](const Config& config, std::uint64_t vocab_size, double expected) {
+      return launches + machine(1e14, &measured)(config, vocab_size, expected);
+    };
+    for (const double minutes : {1.0, 10.0}) {
+      Question question = question_of(1e9, minutes);
+      question.device = {.cuda = true};
+      question.asked.runtime.device = DeviceChoice{};  // whose memory it must fit into
+      measured = 0;
+      const std::vector<Candidate> candidates = choose(question, clock);
+      EXPECT_LE(measured, 12) << "each costs a second";
+      double best = candidates.front().bits;
+      for (Candidate candidate : candidates) {
+        candidate.step_seconds = clock(settings_of(candidate, question), candidate.vocabulary.size, 0);
+        candidate.steps = steps_within(question.seconds, candidate);
+        if (candidate.steps >= 100) best = std::min(best, expected_bits(question.text, planned(candidate)));
+      }
+      EXPECT_LE(candidates.front().bits, 1.01 * best) << launches << ", " << minutes;
+    }
   }
 }
 
@@ -193,6 +219,13 @@ TEST(Outlook, IsARangeAloneWhereTheTextIsLongEnough) {
   const std::vector<std::string> lines = outlook_of(choose(question, machine(1e11)).front(), question);
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_TRUE(lines[0].starts_with("expected of its tail: ")) << lines[0];
+}
+
+TEST(Outlook, IsCalledAGuessForARunFarLargerThanAnyThatWasMeasured) {
+  const Question question = question_of(3e9, 10);
+  const std::vector<std::string> lines = outlook_of(choose(question, machine(1e14)).front(), question);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_TRUE(lines[1].starts_with("that is a guess: ")) << lines[1];
 }
 
 TEST(Choice, ExpectsLessOfTextThatIsSeenTooOftenByTooLargeAModel) {

@@ -89,6 +89,13 @@ class Results(Programs):
         for device in ("cpu", "cuda"):
             self.done("inkling-eval", self.folder / "run", "--device", device)
 
+    def test_a_recipe_is_made_by_what_the_gpu_takes(self):
+        text = self.folder / "book.txt"
+        text.write_bytes((ROOT / "data/fables.grammar").read_bytes()[:3000])
+        ended = self.done("inkling-train", text, "--minutes", 1, "--dry-run", "--out", self.folder / "run")
+        self.assertIn("runs on cuda:0 in bfloat16, fused kernels", ended.err)
+        self.assertGreater(ended.report["graph_launches"], 900, "the small model alone takes so many steps")
+
 
 class Ranks(Programs):
     """Several processes, a GPU each, which exchange by a stand-in of NCCL that refuses to be recorded."""
