@@ -57,9 +57,9 @@ def seconds_of(folder):
     return [line["seconds"] for line in lines if "seconds" in line][-1]
 
 
-def bits_per_byte(run, threads):
-    """Returns what the newest checkpoint of a run loses on its whole validation split, given its own context."""
-    told = output_of("inkling-eval", run, "--checkpoint", "newest", "--device", "cpu", "--threads", str(threads), "--json")
+def bits_per_byte(run, threads, checkpoint="newest"):
+    """Returns what a checkpoint of a run loses on its whole validation split, given its own context."""
+    told = output_of("inkling-eval", run, "--checkpoint", checkpoint, "--device", "cpu", "--threads", str(threads), "--json")
     return json.loads(told)["bits_per_byte"]
 
 

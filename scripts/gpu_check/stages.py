@@ -111,7 +111,7 @@ def sanitizer(stage):
 
 
 # Seconds that each may take: together 36 minutes. Five commands of at most ten minutes have room for smoke and tests;
-# steps, character and decode; peer and recipe; sanitizer; ranks.
+# steps, character and decode; peer and recipe; sanitizer and memory; ranks.
 STAGES = {"smoke": (smoke, 90), "tests": (tests, 360), "steps": (steps, 180), "memory": (memory, 180),
           "character": (character, 140), "decode": (decode, 120), "peer": (peer, 420), "recipe": (recipe, 150),
           "sanitizer": (sanitizer, 280), "ranks": (ranks, 240)}

@@ -44,7 +44,8 @@ struct Weighed {
 // What was measured: the seconds of steps of so many operations.
 class Pace {
  public:
-  // A step of up to `at_no_cost` times the operations of the largest measured one may take no longer than that one.
+  // A step of up to `at_no_cost` times the operations of the largest measured one is hoped to take no longer than that
+  // one, until it is measured.
   explicit Pace(double at_no_cost) : at_no_cost_(std::log(at_no_cost)) {}
 
   void note(double flops, double seconds) {
@@ -52,7 +53,8 @@ class Pace {
     std::sort(points_.begin(), points_.end());
   }
 
-  // Between two measured steps the logarithm of the time is a line; beyond them it is in proportion to the operations.
+  // Between two measured steps the logarithm of the time is a line; beyond them the time is in proportion to the
+  // operations, but for what is hoped.
   double seconds(double flops) const {
     const double x = std::log(flops);
     const auto above = std::lower_bound(points_.begin(), points_.end(), std::pair(x, -1e300));
