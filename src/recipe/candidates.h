@@ -46,8 +46,9 @@ Config settings_of(const Candidate& candidate, const Question& question);
 // Whether both parts of the text have room for windows of so many tokens.
 bool holds_windows(const Question& question, const Vocabulary& vocabulary, std::int64_t block_size);
 
-// Returns the candidates, the best one first, which fits into the memory and is measured; others may not fit. Throws Error input where the
-// text is too short for each of them, and Error environment where none fits or the time is not enough for any.
+// Returns the candidates, the best one first, which fits into the memory and is measured; others may not fit. Throws
+// Error input where the text is too short for each of them, and Error environment where none fits or the time is not
+// enough for any.
 std::vector<Candidate> choose(const Question& question, const StepClock& clock);
 
 // The same where the model is there already, question.asked.model.init_from: `model` with a batch that makes between
