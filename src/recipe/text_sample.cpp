@@ -68,12 +68,15 @@ class JoinedFiles {
   const std::vector<SourceFile>& files_;
 };
 
-bool lies_open(const SourceFile& file) {
-  return file.compression == Compression::none && (file.kind == FileKind::text || file.kind == FileKind::raw);
+// Whether a place in its text is a place in its files, so that any part of it can be read.
+bool lies_open(const Source& source) {
+  return std::ranges::all_of(source.files, [](const SourceFile& file) {
+    return file.compression == Compression::none && (file.kind == FileKind::text || file.kind == FileKind::raw);
+  });
 }
 
-// The beginning of a source that has to be read from its front, and how many bytes of text all of it has, which is an
-// estimate where it has more than were counted.
+// The beginning of a source, read as training reads it, and how many bytes of text all of it has, which is an estimate
+// where it has more than were looked at.
 struct Front {
   std::string text;
   std::uint64_t bytes = 0;
@@ -81,7 +84,16 @@ struct Front {
   std::string not_utf8 = {};  // as in TextSample
 };
 
-Front read_front(const Corpus& corpus, const Source& source, std::uint64_t most) {
+std::string not_utf8_in(const PartOfText& part) {
+  const std::optional<std::size_t> invalid = find_invalid_utf8(part.text);
+  if (!invalid) return {};
+  Place place = part.place;
+  if (!place.one_line) place.line += std::ranges::count(part.text.substr(0, *invalid), '\n');
+  return place.text();
+}
+
+// Keeps `most_kept` bytes of text and looks at `most_seen`.
+Front read_front(const Corpus& corpus, const Source& source, std::uint64_t most_kept, std::uint64_t most_seen) {
   Front front;
   std::uint64_t read = 0;  // of the files, as they lie on the disk
   const TextVisitor visitor = {
@@ -90,9 +102,9 @@ Front read_front(const Corpus& corpus, const Source& source, std::uint64_t most)
           [&](const PartOfText& part) {
             leave_if_stopped();
             front.bytes += part.text.size();
-            if (front.text.size() < most) front.text += part.text;
-            if (front.not_utf8.empty() && find_invalid_utf8(part.text)) front.not_utf8 = part.place.text();
-            if (front.bytes >= most_counted) throw Enough();
+            if (front.text.size() < most_kept) front.text += part.text;
+            if (front.not_utf8.empty()) front.not_utf8 = not_utf8_in(part);
+            if (front.bytes >= most_seen) throw Enough();
           },
       .end_document = [](Split, const Place&) {},
       .advance = [&](std::uint64_t more) { read += more; },
@@ -117,44 +129,6 @@ void append_front(const std::string& front, TextSample& sample) {
   sample.held_out += std::string_view(front).substr(cut);
 }
 
-// The first place of a file that lies open, among its first `most` bytes, that is not UTF-8: "notes.txt:12".
-std::string not_utf8_in(const SourceFile& file, std::uint64_t most) {
-  constexpr std::uint64_t at_once = std::uint64_t{1} << 20;
-  const InputFile input(file.path);
-  const std::uint64_t end = std::min(most, file.stamp.size);
-  std::string part;
-  std::ptrdiff_t lines = 1;
-  for (std::uint64_t at = 0; at < end;) {
-    leave_if_stopped();
-    part.resize(std::min(at_once, end - at));
-    input.read_exactly(at, std::as_writable_bytes(std::span(part)));
-    if (at + part.size() < file.stamp.size) part.resize(part.size() - incomplete_utf8_suffix(part));
-    const auto invalid = find_invalid_utf8(part);
-    const auto known = part.begin() + static_cast<std::ptrdiff_t>(invalid.value_or(part.size()));
-    lines += std::count(part.begin(), known, '\n');
-    if (invalid) return str(file.path.string(), ":", lines);
-    if (part.empty()) break;
-    at += part.size();
-  }
-  return {};
-}
-
-// The same of a text: `fronts` are of its sources that do not lie open.
-std::string not_utf8_in(const Corpus& corpus, const std::vector<std::optional<Front>>& fronts,
-                        const TextSample& sample) {
-  for (const auto& front : fronts) {
-    if (front && !front->not_utf8.empty()) return front->not_utf8;
-  }
-  std::uint64_t most = most_checked;
-  for (const PlannedFile& planned : corpus.files) {
-    if (!lies_open(planned.file)) continue;
-    if (std::string place = not_utf8_in(planned.file, most); !place.empty()) return place;
-    most -= std::min(most, planned.file.stamp.size);
-  }
-  const bool is_utf8 = !find_invalid_utf8(sample.training) && !find_invalid_utf8(sample.held_out);
-  return is_utf8 ? std::string() : corpus.cut_sources.front().name;
-}
-
 }  // namespace
 
 TextSample sample_text(const DataConfig& config) {
@@ -173,13 +147,15 @@ TextSample sample_text(const DataConfig& config) {
                                       static_cast<double>(on_disk));
   };
   TextSample sample;
-  std::vector<std::optional<Front>> fronts;
+  std::vector<Front> fronts;
   for (const Source& source : corpus.cut_sources) {
-    const bool is_open = std::all_of(source.files.begin(), source.files.end(), lies_open);
-    fronts.push_back(is_open ? std::nullopt
-                             : std::optional(read_front(corpus, source, share_of(most_training, source))));
-    sample.bytes += is_open ? source.size() : fronts.back()->bytes;
-    if (!is_open && fronts.back()->is_estimated) sample.is_estimated = true;
+    const bool is_open = lies_open(source);
+    fronts.push_back(read_front(corpus, source, is_open ? 0 : share_of(most_training, source),
+                                share_of(is_open ? most_checked : most_counted, source)));
+    const Front& front = fronts.back();
+    sample.bytes += is_open ? source.size() : front.bytes;
+    if (!is_open && front.is_estimated) sample.is_estimated = true;
+    if (sample.not_utf8.empty()) sample.not_utf8 = front.not_utf8;
   }
   if (sample.bytes < least_bytes) {
     throw Error::input(str(config.source.front(), " holds ", format_count(sample.bytes),
@@ -189,8 +165,8 @@ TextSample sample_text(const DataConfig& config) {
   sample.val_fraction = std::min(0.1, two_digits(static_cast<double>(most_tail) / static_cast<double>(sample.bytes)));
   for (std::size_t i = 0; i < fronts.size(); ++i) {
     const Source& source = corpus.cut_sources[i];
-    if (fronts[i]) {
-      append_front(fronts[i]->text, sample);
+    if (!lies_open(source)) {
+      append_front(fronts[i].text, sample);
       continue;
     }
     const auto cut = static_cast<std::uint64_t>((1.0 - sample.val_fraction) * static_cast<double>(source.size()));
@@ -198,7 +174,9 @@ TextSample sample_text(const DataConfig& config) {
     files.append_spread(0, cut, share_of(most_training, source), sample.training);
     files.append_spread(cut, source.size(), share_of(most_held_out, source), sample.held_out);
   }
-  sample.not_utf8 = not_utf8_in(corpus, fronts, sample);
+  if (sample.not_utf8.empty() && (find_invalid_utf8(sample.training) || find_invalid_utf8(sample.held_out))) {
+    sample.not_utf8 = corpus.cut_sources.front().name;
+  }
   return sample;
 }
 

@@ -25,8 +25,8 @@ struct TextSample {
 // Looks at what config.source names. The tails are a tenth of the text, and at most 512 KiB. Sources of JSON and
 // compressed ones, which have to be read from their front, give the first 4 MiB, the last tenth of these as the tail's;
 // beyond 64 MiB of text how much they hold is estimated. Whether a text is UTF-8 is looked at in its first 256 MiB (64
-// of those), and in the sample. Throws Error input for a source that is
-// missing, no text, or holds less than least_bytes; Stopped.
+// of those), each source's share of them, and in the sample. Throws Error input for a source that is missing, no text,
+// or holds less than least_bytes; Stopped.
 inline constexpr std::uint64_t least_bytes = 2000;
 TextSample sample_text(const DataConfig& config);
 

@@ -89,6 +89,8 @@ TEST_F(Sample, IsOfBytesWhereTheTextIsNotUtf8) {
   std::string text = repeated("xé\n", 5'500'000);
   text[4'000'000 - 4'000'000 % 4] = '\xff';
   EXPECT_TRUE(of(text).not_utf8.ends_with("text.txt:1000001")) << of(text).not_utf8;
+  folder.write("text.txt.gz", gzip_of(text));
+  EXPECT_TRUE(of_file("text.txt.gz").not_utf8.ends_with("text.txt.gz:1000001")) << of_file("text.txt.gz").not_utf8;
 }
 
 TEST_F(Sample, OfCompressedAndJsonTextsIsTheirFront) {
