@@ -172,7 +172,8 @@ OptimizerConfig optimizer_for(const Planned& run, double weight_decay) {
 
 bool holds_windows(const Question& question, const Vocabulary& vocabulary, std::int64_t block_size) {
   const double bytes = 1.25 * static_cast<double>(block_size + 1) * vocabulary.bytes_per_token;
-  return bytes < question.tail_bytes && 4 * bytes < question.text.training_bytes;
+  // A tail may be half as long, as it begins with a document if it can.
+  return 2 * bytes < question.tail_bytes && 4 * bytes < question.text.training_bytes;
 }
 
 Config settings_of(const Candidate& candidate, const Question& question) {

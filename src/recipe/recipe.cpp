@@ -230,6 +230,7 @@ Looked look_at(const Request& request) {
   Config& asked = looked.question.asked;
   asked = read_and_measured_by(request.overrides);
   asked.data.source = request.text;
+  if (request.tokenizer == "byte") asked.data.tokenizer.kind = TokenizerKind::byte;
   if (request.device) asked.runtime.device = request.device;
   if (request.memory_gib) asked.runtime.memory_limit_gib = request.memory_gib;
   looked.sample = sample_text(asked.data);
@@ -254,9 +255,8 @@ Looked look_at(const Request& request) {
 
 // "book.txt: 1.1 MiB".
 std::string describe_sources(const Request& request, const TextSample& sample) {
-  return str(in_one_line(request.text.front()),
-             request.text.size() > 1 ? str(" and ", request.text.size() - 1, " more") : "", ": ",
-             sample.is_estimated ? "about " : "", format_bytes(sample.bytes));
+  return str(in_one_line(names_of(request.text)), ": ", sample.is_estimated ? "about " : "",
+             format_bytes(sample.bytes));
 }
 
 struct Chosen {
@@ -298,7 +298,7 @@ SpelledSample spell_by_model(const TextSample& sample, const InitialModel& model
     return spell(sample, *model.tokenizer);
   } catch (const Error& error) {
     throw Error(error.kind(),
-                str(data.source.front(), " in the tokens of ", model.folder.string(), ": ", error.message()));
+                str(names_of(data.source), " in the tokens of ", model.folder.string(), ": ", error.message()));
   }
 }
 
@@ -341,7 +341,7 @@ Recipe make_recipe(const Request& request) {
   const StopInOrder in_order;  // so that nothing is left of temporary files
   log_info("looks at the text");
   Looked looked = look_at(request);
-  log_info("measures this machine, which takes about twenty seconds");
+  log_info("measures this machine, which takes up to half a minute");
   Question& question = looked.question;
   Chosen chosen = request.like ? choose_on(looked) : choose_new(looked);
   Candidate& best = chosen.best;
@@ -349,6 +349,11 @@ Recipe make_recipe(const Request& request) {
   const bool asked_for_steps = asked.training.max_steps != best.steps;
   best.steps = asked.training.max_steps;
   best.batch_size = asked.training.batch_size;
+  if (!request.like) {
+    best.block_size = asked.model.block_size;
+    best.n_layer = asked.model.n_layer;
+    best.n_embd = asked.model.n_embd;
+  }
   std::map<std::string, std::string> reasons;
   const auto written = [&] {
     reasons = reasons_for(best, question);
@@ -385,7 +390,7 @@ std::string recipe_for(const Request& request, const std::filesystem::path& run)
   if (without_settings(command) == without_settings("# " + command_of(request))) return recipe;
   const std::size_t behind_program = std::min(str("# ", recipe_program).size(), command.size());
   throw Error::input(str(run.string(), " was begun by another recipe: \"inkling-train", command.substr(behind_program),
-                         "\" goes on", remedy));
+                         " --out ", shell_word(run.string()), "\" goes on", remedy));
 }
 
 }  // namespace inkling::recipe

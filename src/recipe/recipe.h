@@ -29,7 +29,7 @@ struct Recipe {
   std::string explanation;  // the candidates that were weighed, a table
 };
 
-// Looks at the text, measures this machine, and chooses: some twenty seconds. Throws the errors of sample_text(),
+// Looks at the text, measures this machine, and chooses: up to half a minute. Throws the errors of sample_text(),
 // Error input for a request that cannot be met, Error environment for what the machine lacks, and Stopped.
 Recipe make_recipe(const Request& request);
 

@@ -20,10 +20,10 @@ namespace inkling::recipe {
 namespace {
 
 constexpr std::uint64_t most_training = std::uint64_t{4} << 20, most_held_out = std::uint64_t{512} << 10;
-constexpr std::uint64_t piece_bytes = std::uint64_t{64} << 10, most_tail = most_held_out;
+constexpr std::uint64_t piece_bytes = std::uint64_t{64} << 10;
 constexpr std::uint64_t most_checked = std::uint64_t{256} << 20, most_counted = std::uint64_t{64} << 20;
 
-struct Enough {};  // thrown where a reader has given what was wanted
+struct Enough {};  // thrown where a reader has read as much as was wanted
 
 // The files of a source, one behind the other, read at any place.
 class JoinedFiles {
@@ -41,6 +41,9 @@ class JoinedFiles {
         const std::size_t before = piece.size();
         piece.resize(before + (to - from));
         InputFile(file.path).read_exactly(from - start, std::as_writable_bytes(std::span(piece).subspan(before)));
+        if (from == start && std::string_view(piece).substr(before).starts_with(byte_order_mark)) {
+          piece.erase(before, byte_order_mark.size());
+        }
       }
       start += size;
     }
@@ -84,30 +87,26 @@ struct Front {
   std::string not_utf8 = {};  // as in TextSample
 };
 
-std::string not_utf8_in(const PartOfText& part) {
-  const std::optional<std::size_t> invalid = find_invalid_utf8(part.text);
-  if (!invalid) return {};
-  Place place = part.place;
-  if (!place.one_line) place.line += std::ranges::count(part.text.substr(0, *invalid), '\n');
-  return place.text();
-}
-
-// Keeps `most_kept` bytes of text and looks at `most_seen`.
+// Keeps `most_kept` bytes of text, and reads until `most_seen` were seen.
 Front read_front(const Corpus& corpus, const Source& source, std::uint64_t most_kept, std::uint64_t most_seen) {
   Front front;
   std::uint64_t read = 0;  // of the files, as they lie on the disk
   const TextVisitor visitor = {
-      .part_length = [](std::string_view text, bool more) { return next_lines_length(text, more); },
+      .part_length = next_line_length,
       .part =
           [&](const PartOfText& part) {
-            leave_if_stopped();
             front.bytes += part.text.size();
-            if (front.text.size() < most_kept) front.text += part.text;
-            if (front.not_utf8.empty()) front.not_utf8 = not_utf8_in(part);
-            if (front.bytes >= most_seen) throw Enough();
+            const std::uint64_t room = most_kept - front.text.size();
+            front.text += room < part.text.size() ? part.text.substr(0, character_start(part.text, room)) : part.text;
+            if (front.not_utf8.empty() && find_invalid_utf8(part.text)) front.not_utf8 = part.place.text();
           },
       .end_document = [](Split, const Place&) {},
-      .advance = [&](std::uint64_t more) { read += more; },
+      .advance =
+          [&](std::uint64_t more) {
+            leave_if_stopped();
+            if (more > 0 && read > 0 && front.bytes >= most_seen) throw Enough();  // which it was of all before this
+            read += more;
+          },
       .lone_surrogates = [](const Place&, std::size_t) {},
       .separator = corpus.separator};
   try {
@@ -131,15 +130,18 @@ void append_front(const std::string& front, TextSample& sample) {
 
 }  // namespace
 
+std::string names_of(const std::vector<std::string>& sources) {
+  return str(sources.front(), sources.size() > 1 ? str(" and ", sources.size() - 1, " more") : "");
+}
+
 TextSample sample_text(const DataConfig& config) {
-  DataConfig any = config;
-  any.tokenizer.kind = TokenizerKind::byte;  // which takes any encoding: what tokenizer suits is to be found out
-  any.validation_source.clear();             // the text's own tail is what a recipe goes by
-  const Corpus corpus = examine_corpus(any);
-  if (corpus.kind != SourceKind::text) {
-    throw Error::input(str(corpus.files.front().file.path.string(),
-                           " is no text: a recipe is for text alone; write a configuration for it"));
+  if (source_kind(config) != SourceKind::text) {
+    throw Error::input(
+        str(config.source.front(), " is no text: a recipe is for text alone; write a configuration for it"));
   }
+  DataConfig data = config;
+  data.validation_source.clear();  // the text's own tail is what a recipe goes by
+  const Corpus corpus = examine_corpus(data);
   std::uint64_t on_disk = 0;
   for (const Source& source : corpus.cut_sources) on_disk += source.size();
   const auto share_of = [&](std::uint64_t most, const Source& source) {
@@ -158,24 +160,26 @@ TextSample sample_text(const DataConfig& config) {
     if (sample.not_utf8.empty()) sample.not_utf8 = front.not_utf8;
   }
   if (sample.bytes < least_bytes) {
-    throw Error::input(str(config.source.front(), " holds ", format_count(sample.bytes),
-                           " bytes of text, too few to learn from: take a text of at least ",
+    throw Error::input(str(names_of(config.source), ": ", format_count(sample.bytes),
+                           " bytes of text are too few to learn from: take a text of at least ",
                            format_count(least_bytes)));
   }
-  sample.val_fraction = std::min(0.1, two_digits(static_cast<double>(most_tail) / static_cast<double>(sample.bytes)));
+  sample.val_fraction =
+      std::min(0.1, two_digits(static_cast<double>(most_held_out) / static_cast<double>(sample.bytes)));
   for (std::size_t i = 0; i < fronts.size(); ++i) {
     const Source& source = corpus.cut_sources[i];
     if (!lies_open(source)) {
       append_front(fronts[i].text, sample);
       continue;
     }
+    const std::size_t training = sample.training.size(), held_out = sample.held_out.size();
     const auto cut = static_cast<std::uint64_t>((1.0 - sample.val_fraction) * static_cast<double>(source.size()));
     const JoinedFiles files(source);
     files.append_spread(0, cut, share_of(most_training, source), sample.training);
     files.append_spread(cut, source.size(), share_of(most_held_out, source), sample.held_out);
-  }
-  if (sample.not_utf8.empty() && (find_invalid_utf8(sample.training) || find_invalid_utf8(sample.held_out))) {
-    sample.not_utf8 = corpus.cut_sources.front().name;
+    const bool is_utf8 = !find_invalid_utf8(std::string_view(sample.training).substr(training)) &&
+                         !find_invalid_utf8(std::string_view(sample.held_out).substr(held_out));
+    if (!is_utf8 && sample.not_utf8.empty()) sample.not_utf8 = source.name;
   }
   return sample;
 }

@@ -25,10 +25,13 @@ struct TextSample {
 // Looks at what config.source names. The tails are a tenth of the text, and at most 512 KiB. Sources of JSON and
 // compressed ones, which have to be read from their front, give the first 4 MiB, the last tenth of these as the tail's;
 // beyond 64 MiB of text how much they hold is estimated. Whether a text is UTF-8 is looked at in its first 256 MiB (64
-// of those), each source's share of them, and in the sample. Throws Error input for a source that is missing, no text,
-// or holds less than least_bytes; Stopped.
+// of those), and in the sample. Where there are several sources, each has its share of these numbers. Throws Error
+// input for sources that are missing, no text (in UTF-16, too, unless config.tokenizer is of bytes), or hold less than
+// least_bytes; Stopped.
 inline constexpr std::uint64_t least_bytes = 2000;
 TextSample sample_text(const DataConfig& config);
+
+std::string names_of(const std::vector<std::string>& sources);  // "book.txt and 2 more"
 
 // The sample as a vocabulary spells it.
 struct SpelledSample {
@@ -38,7 +41,7 @@ struct SpelledSample {
 };
 
 // Learns a tokenizer from the sample for training and spells both parts. Returns none where there is too little to
-// learn so many tokens from. Throws Error input for a sample that is not UTF-8, unless the tokenizer is of bytes.
+// learn so many tokens from. Throws Error input where single characters are asked for and the sample is not UTF-8.
 std::optional<SpelledSample> spell(const TextSample& sample, const TokenizerConfig& config);
 
 // The same by a tokenizer that is there already. Throws its errors.

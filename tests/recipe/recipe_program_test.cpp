@@ -65,7 +65,8 @@ TEST_F(RecipeProgram, TrainsFromItAndTheSameCommandGoesOn) {
   EXPECT_FALSE(contains(again.err, "measures")) << "the recipe is there already";
   EXPECT_TRUE(contains(again.err, str("step ", config.training.max_steps, "/", config.training.max_steps)));
   EXPECT_EQ(read_file(folder / "runs/tale/recipe.yaml"), recipe);
-  expect_refusal(run("inkling-train tale.txt --minutes 7"), {"runs/tale", "\"" + command + "\" goes on", "--fresh"});
+  expect_refusal(run("inkling-train tale.txt --minutes 7"),
+                 {"runs/tale", "\"" + command + " --out runs/tale\" goes on", "--fresh"});
   folder.write("runs/other/log.jsonl", "{}\n");
   folder.write("other.txt", tale(20'000));
   expect_refusal(run("inkling-train other.txt --minutes 7"), {"runs/other", "without a recipe", "--out"});

@@ -85,15 +85,33 @@ TEST_F(Sample, HasWholeCharactersOfTenLanguages) {
 TEST_F(Sample, IsOfBytesWhereTheTextIsNotUtf8) {
   EXPECT_TRUE(of(repeated("caf\xe9 cr\xe8me ", 10'000)).not_utf8.ends_with("text.txt:1"));
   EXPECT_EQ(of(repeated("a", 10'000)).not_utf8, "");
-  // Between two pieces of a sample, and behind a chunk that ends within a character.
-  std::string text = repeated("xé\n", 5'500'000);
-  text[4'000'000 - 4'000'000 % 4] = '\xff';
-  EXPECT_TRUE(of(text).not_utf8.ends_with("text.txt:1000001")) << of(text).not_utf8;
+  // What lies between two pieces of a sample is looked at, too. A chunk of 2^20 bytes ends within a character here.
+  std::string text = repeated("é\n", 7'500'000);
+  const TextSample as_it_was = of(text);
+  text[4'800'000] = '\xff';
+  const TextSample sample = of(text);
+  EXPECT_EQ(sample.training, as_it_was.training) << "or the place is not between two pieces";
+  EXPECT_TRUE(sample.not_utf8.ends_with("text.txt:1600001")) << sample.not_utf8;
   folder.write("text.txt.gz", gzip_of(text));
-  EXPECT_TRUE(of_file("text.txt.gz").not_utf8.ends_with("text.txt.gz:1000001")) << of_file("text.txt.gz").not_utf8;
+  EXPECT_TRUE(of_file("text.txt.gz").not_utf8.ends_with("text.txt.gz:1600001")) << of_file("text.txt.gz").not_utf8;
 }
 
-TEST_F(Sample, OfCompressedAndJsonTextsIsTheirFront) {
+// Its letters are valid UTF-8, with zeros between them.
+TEST_F(Sample, InUtf16IsForATokenizerOfBytes) {
+  folder.write("wide.txt", repeated(std::string("O\0n\0c\0e\0 \0", 10), 10'000));
+  DataConfig config;
+  config.source = {(folder / "wide.txt").string()};
+  EXPECT_TRUE(contains(input_error([&] { static_cast<void>(sample_text(config)); }), "wide.txt is text in UTF-16"));
+  config.tokenizer.kind = TokenizerKind::byte;
+  EXPECT_EQ(sample_text(config).bytes, 10'000);
+}
+
+TEST_F(Sample, LeavesOutByteOrderMarks) {
+  const std::string text = repeated("Once upon a time there was a fox. ", 20'000);
+  EXPECT_EQ(of("\xef\xbb\xbf" + text).training, of(text).training);
+}
+
+TEST_F(Sample, OfJsonIsTheTextInIt) {
   const TextSample sample = of(repeated("{\"text\": \"Once upon a time.\"}\n", 100'000), "stories.jsonl");
   EXPECT_TRUE(contains(sample.training, "Once upon a time.Once upon a time."));
   EXPECT_EQ(sample.training.find('{'), std::string::npos);
@@ -134,11 +152,34 @@ TEST_F(Sample, CountsTheTextOfCompressedAndJsonSources) {
                Error);
 }
 
+// Of what cannot be read at any place each source gives its share, however many there are.
+TEST_F(Sample, OfManyCompressedAndJsonSourcesIsNoLarger) {
+  DataConfig config;
+  const std::string text = repeated("Once upon a time there was a fox. ", 300'000);
+  const std::string line = "{\"text\": \"" + std::string(100, 'y') + "\"}\n";  // of 113 bytes
+  for (int i = 0; i < 20; ++i) {
+    folder.write(str(i, ".txt.gz"), gzip_of(text));
+    folder.write(str(i, ".jsonl"), repeated(line, 5'650'000));
+    for (const char* const ending : {".txt.gz", ".jsonl"}) config.source.push_back((folder / str(i, ending)).string());
+  }
+  const TextSample sample = sample_text(config);
+  EXPECT_TRUE(sample.is_estimated);
+  EXPECT_NEAR(static_cast<double>(sample.bytes), 20 * (5.0e6 + static_cast<double>(text.size())), 1e6);
+  EXPECT_LE(sample.training.size() + sample.held_out.size(), std::size_t{4} << 20);
+}
+
 TEST_F(Sample, RefusesWhatIsNoTextOrTooLittle) {
-  EXPECT_THROW(of("too little"), Error);
-  EXPECT_THROW(of(repeated("\x89PNG\r\n\x1a\n", 10'000), "picture.png"), Error);
-  EXPECT_THROW(of(repeated("S -> \"a\"\n", 10'000), "stories.grammar"), Error);
-  EXPECT_THROW(of_file("missing.txt"), Error);
+  const auto expect_refused = [&](const std::string& name, const std::string& text, const std::string& reason) {
+    if (!text.empty()) folder.write(name, text);
+    const std::string message = input_error([&] { static_cast<void>(of_file(name)); });
+    EXPECT_TRUE(contains(message, name));
+    EXPECT_TRUE(contains(message, reason));
+  };
+  expect_refused("short.txt", "too little", "10 bytes");
+  expect_refused("picture.png", repeated("\x89PNG\r\n\x1a\n", 10'000), "picture");
+  expect_refused("stories.grammar", repeated("S -> \"a\"\n", 10'000), "is no text");
+  expect_refused("train.bin", repeated("abcd", 10'000), "is no text");
+  expect_refused("missing.txt", "", "does not exist");
 }
 
 TEST_F(Sample, IsSpelledByAVocabularyThatIsLearnedFromIt) {
