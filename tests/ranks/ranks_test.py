@@ -69,6 +69,8 @@ class Group:
         until = time.monotonic() + seconds
         try:
             return [process.wait(max(until - time.monotonic(), 0.01)) for process in self.processes.values()]
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"not done within {seconds} s: {self.everything()}") from None
         finally:
             self.end()
 
@@ -96,9 +98,9 @@ class Ranks(unittest.TestCase):
         self.addCleanup(group.end)
         return group
 
-    def train(self, ranks, out, settings=None, code=0, **machine):
+    def train(self, ranks, out, settings=None, code=0, seconds=60, **machine):
         group = self.start(ranks, out, settings, **machine)
-        self.assertEqual(group.wait(), [code] * len(group.processes), group.everything())
+        self.assertEqual(group.wait(seconds), [code] * len(group.processes), group.everything())
         return group
 
     def wait_until(self, condition, group, what, seconds=60):
@@ -275,7 +277,7 @@ class Kills(Ranks):
                 if 0 in codes:
                     self.assertLessEqual(codes, {0, -signal.SIGKILL})
                 self.assertLess(seconds, 2 if is_training else 3 * 3, group.everything())
-        self.train(2, "parts", settings)
+        self.train(2, "parts", settings, seconds=600)  # most of the steps, where a start takes most of a life
         self.expect_same("whole", "parts")
 
 
