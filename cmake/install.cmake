@@ -35,9 +35,10 @@ install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/THIRD_PARTY.md DES
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/inkling RENAME copyright)
 install(FILES ${CMAKE_SOURCE_DIR}/docs/guide.md DESTINATION share/doc/inkling)
 
-# All that is installed, for scripts/package.
-add_custom_target(installed DEPENDS ${plain_programs} ${torch_programs} inkling-launch inkling_library inkling_core
-                  interface $<TARGET_NAME_IF_EXISTS:inkling_cuda>)
+# For scripts/quickstart, and all that is installed, for scripts/package.
+add_custom_target(programs DEPENDS ${plain_programs} ${torch_programs})
+add_custom_target(installed DEPENDS programs inkling-launch inkling_library inkling_core interface
+                  $<TARGET_NAME_IF_EXISTS:inkling_cuda>)
 
 set(CPACK_PACKAGE_NAME inkling)
 set(CPACK_PACKAGE_VENDOR "The inkling developers")
