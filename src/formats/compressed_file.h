@@ -42,7 +42,7 @@ class CompressedFile {
   std::size_t read(std::span<std::byte> text);
 
   std::uint64_t bytes_read() const { return offset_ - waiting_.size(); }  // of the file, to the end of the text so far
-  std::string hash() const { return hasher_.hex(); }  // of these bytes: of the whole file, once the text has ended
+  std::string hash() const { return hasher_.hex(); }                      // of the whole file, once the text has ended
 
  private:
   bool begin_member();

@@ -177,9 +177,10 @@ TextSample sample_text(const DataConfig& config) {
     const JoinedFiles files(source);
     files.append_spread(0, cut, share_of(most_training, source), sample.training);
     files.append_spread(cut, source.size(), share_of(most_held_out, source), sample.held_out);
-    const bool is_utf8 = !find_invalid_utf8(std::string_view(sample.training).substr(training)) &&
-                         !find_invalid_utf8(std::string_view(sample.held_out).substr(held_out));
-    if (!is_utf8 && sample.not_utf8.empty()) sample.not_utf8 = source.name;
+    if (sample.not_utf8.empty() && (find_invalid_utf8(std::string_view(sample.training).substr(training)) ||
+                                    find_invalid_utf8(std::string_view(sample.held_out).substr(held_out)))) {
+      sample.not_utf8 = source.name;
+    }
   }
   return sample;
 }
