@@ -186,7 +186,7 @@ Config settings_of(const Candidate& candidate, const Question& question) {
     set_shape(config, candidate);
     config.optimizer = optimizer_for(run, weight_decay_for(seen));
   }
-  config.model.dropout = dropout_for(seen);
+  config.model.dropout = dropout_for(question.text, run);
   config.schedule = {.name = ScheduleName::linear, .warmup_steps = candidate.steps / 50, .min_learning_rate = 0};
   config.training.max_steps = candidate.steps;
   config.training.batch_size = candidate.batch_size;

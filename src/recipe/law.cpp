@@ -12,11 +12,11 @@ struct Law {
   double by_heart;  // what the weights learn by heart of a text that they see again
   double steps_lost, depth_exponent, width_exponent;
 };
-constexpr Law of_learned_tokens = {0.126, 0.738, 0.0724, 3.23, 0.00125, 0.305, 2.41, 1.15},
-              of_characters = {1.14, 0.444, 0.213, 0.271, 0.00195, 8.884, 1.334, 0};
+constexpr Law of_learned_tokens = {0.125, 0.743, 0.0723, 3.24, 0.000987, 0.305, 2.41, 1.15},
+              of_characters = {1.08, 0.476, 0.211, 0.277, 0.00191, 8.884, 1.334, 0};
 // Of learned tokens alone:
-constexpr double vocabulary_exponent = 0.0317, density_exponent = 0.0677, repeats_worth = 0.825,
-                 learning_exponent = 0.329, more_tokens_worth = 1.03, usual_by_more_tokens = 0.989;
+constexpr double vocabulary_exponent = 0.0317, density_exponent = 0.0683, repeats_worth = 0.819,
+                 learning_exponent = 0.328, more_tokens_worth = 1.03, usual_by_more_tokens = 0.989;
 
 bool is_learned(const Vocabulary& vocabulary) { return vocabulary.kind == TokenizerKind::bpe; }
 
@@ -91,9 +91,12 @@ double two_digits(double value) {
   return std::round(value * scale) / scale;  // a quotient of whole numbers, which prints as two digits
 }
 
-double dropout_for(double epochs) {
-  if (epochs < 6) return 0.0;
-  return std::clamp(std::round(std::log2(epochs / 3)), 1.0, 5.0) / 10;  // prints as one digit
+double dropout_for(const Hardness& text, const Planned& run) {
+  constexpr double most_weights_tried = 16;  // for each token of the text
+  const double tokens = text.training_bytes / run.vocabulary.bytes_per_token;
+  const double weights = std::min(run.parameters / tokens, most_weights_tried);
+  const double doublings = std::log2(epochs(text, run) * std::sqrt(weights) / 5.6);
+  return std::clamp(std::round(2 * doublings), 0.0, 10.0) / 20;
 }
 
 }  // namespace inkling::recipe

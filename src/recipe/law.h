@@ -55,10 +55,11 @@ double peak_rate(const Planned& run);
 // 128 (docs/benchmarks/recipes_*.md), which narrower ones get too, and what is usual for GPT-2's 768.
 double rate_on(std::int64_t n_embd);
 
-// model.dropout of a text that is seen so often.
-double dropout_for(double epochs);
+// model.dropout, in twentieths: more of it the more often the text is seen, and the more weights there are to learn it
+// by heart.
+double dropout_for(const Hardness& text, const Planned& run);
 
-// optimizer.muon.weight_decay of it.
+// optimizer.muon.weight_decay of a text that is seen so often.
 double weight_decay_for(double epochs);
 
 // How often the training text is seen.

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "tests/stderr_of.h"
 #include "tests/temporary_folder.h"
 
@@ -320,6 +321,27 @@ TEST(Law, ExpectsALittleMoreOfShorterContexts) {
     EXPECT_NEAR(bits(128) - bits(256), 0.05, 0.005);
     EXPECT_EQ(bits(512), bits(256)) << "longer ones gain nothing on average";
   }
+}
+
+// A text of 160,000 characters: what three layers of 96 and four of 128 were best with, by how often they saw it.
+TEST(Law, TakesDropoutByHowOftenHowManyWeightsSeeTheText) {
+  Hardness text;
+  text.training_bytes = 1.6e5;
+  const auto dropout = [&](double layers, double width, double times) {
+    return dropout_for(text, {.vocabulary = {.kind = TokenizerKind::character},
+                              .layers = layers,
+                              .parameters = 12 * layers * width * width,
+                              .tokens_per_step = 1600,
+                              .steps = 100 * times});
+  };
+  EXPECT_EQ(dropout(4, 128, 2), 0.0);
+  EXPECT_NEAR(dropout(4, 128, 6), 0.1, 0.051);
+  EXPECT_NEAR(dropout(3, 96, 13), 0.1, 0.051);
+  EXPECT_NEAR(dropout(3, 96, 17), 0.2, 0.051);
+  EXPECT_NEAR(dropout(4, 128, 20), 0.3, 0.051);
+  EXPECT_EQ(dropout(16, 512, 1000), 0.5) << "no more than that";
+  EXPECT_EQ(dropout(16, 512, 2), dropout(16, 1024, 2)) << "more weights than were tried";
+  EXPECT_EQ(format_shortest(dropout(3, 96, 13)), "0.15") << "in twentieths, as people write them";
 }
 
 // A text of one character is learned at once, and nothing is below nothing.
